@@ -1,0 +1,39 @@
+# Two commands: `make demo` runs the main job, `make test` passes the tests. Both set everything up.
+
+BIN := .venv/bin
+
+.PHONY: help setup demo test test-fast lint format lock clean
+
+help:  ## Show this list.
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+setup:  ## Make .venv ready (every other target does).
+	@requirements/setup.sh
+
+demo: setup  ## Run the main job on synthetic click logs.
+	@rm -rf demo
+	@$(BIN)/pebr config init demo/pebr.yaml
+	@$(BIN)/pebr config check demo/pebr.yaml
+	@$(BIN)/pebr generate --out demo/logs
+
+test: lint  ## Lint, types, unit tests, then the slower ones.
+	@$(BIN)/pytest -m 'not slow'
+	@$(BIN)/pytest -m slow
+
+test-fast: setup  ## The inner loop: unit tests only, under two minutes.
+	@$(BIN)/pytest -m 'not slow' -x
+
+lint: setup  ## Lint, format and type checks.
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+
+format: setup  ## Rewrite the code in the project's format.
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format --quiet .
+
+lock: setup  ## Resolve the version set anew and write the hash-locked files.
+	@requirements/lock.sh
+
+clean:  ## Remove everything that make has made.
+	@rm -rf .venv .setup demo build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,55 @@
+"""Entry point of `pebr`: finds the subcommand, imports it late, turns user errors into one line."""
+
+import importlib
+import sys
+
+import click
+
+from pebr_tf import __version__, environment
+from pebr_tf.errors import UserError
+
+# Name -> (module:attribute, one line of help). The help stands here so that `pebr --help` imports none.
+COMMANDS = {
+    "config": ("pebr_tf.cli.config:config", "Write or check a configuration file."),
+    "generate": ("pebr_tf.cli.generate:generate", "Make synthetic click logs with known relevance."),
+}
+
+
+class LateGroup(click.Group):
+    """A group whose subcommands are imported only when one of them runs."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--verbose", is_flag=True, help="Let TensorFlow, Beam and TFX print their own logs.")
+@click.version_option(__version__, prog_name="pebr")
+def cli(verbose: bool) -> None:
+    """Train, index, cut off and serve two-tower retrieval models that know how far to look."""
+    if verbose:
+        environment.configure(verbose=True)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs `pebr`; a user's mistake prints one sentence and exits with 2."""
+    try:
+        cli.main(args=arguments, prog_name="pebr", standalone_mode=True)
+    except UserError as error:
+        click.echo(f"pebr: {error}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""Laws of the cosine between a query and its relevant items.
+
+A law lives on cosines s in [-1, 1]; z = (1 + s) / 2 is the same point on the unit interval. Every
+law answers the same five questions (`CosineLaw`): `log_prob`, `cdf`, `survival`, `threshold` and
+`mean`. docs/maths.md derives the formulas.
+"""
+
+from pebr_tf.distributions.background import background_law
+from pebr_tf.distributions.beta import Beta
+from pebr_tf.distributions.beta_exponential import BetaExponential
+from pebr_tf.distributions.exponential import TruncatedExponential
+from pebr_tf.distributions.law import CosineLaw
+from pebr_tf.distributions.level import LevelLaw, exact_level, probe_level
+
+__all__ = [
+    "Beta",
+    "BetaExponential",
+    "CosineLaw",
+    "LevelLaw",
+    "TruncatedExponential",
+    "background_law",
+    "exact_level",
+    "probe_level",
+]

@@ -1,0 +1,57 @@
+"""The corpus background: the law of a query's cosine with a random item, from two moments.
+
+The cosine of a unit query q with a random item has mean q.mu and variance q' Sigma q, where mu and
+Sigma are the mean and covariance of the item vectors: no sampling, one matrix-vector product. The
+Beta law with these moments is the paper's p(d) = Beta(a_k, b_k) with a real background in place of
+the uniform one; `Beta.tilted` makes the law of the relevant items from it.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+from pebr_tf.distributions import domain
+from pebr_tf.distributions.beta import PARAMETER_HIGH, PARAMETER_LOW, Beta
+
+
+def background_law(query: Any, item_mean: Any, item_covariance: Any) -> Beta:
+    """The background law of each query.
+
+    With m and v the mean and variance of z, Beta(m * c, (1 - m) * c) with c = m * (1 - m) / v - 1
+    has these moments. Both parameters are held to the domain of `Beta`, which only matters for
+    corpora that are (nearly) one point or two opposite ones.
+
+    Args:
+      query: [B, n] unit query vectors.
+      item_mean: [n] mean of the unit item vectors.
+      item_covariance: [n, n] their covariance.
+
+    Returns:
+      A `Beta` law with parameters of shape [B], in the dtype of `query`.
+
+    Raises:
+      ValueError: The shapes do not fit together.
+    """
+    dtype = domain.result_dtype(query)
+    query, item_mean, item_covariance = (
+        domain.to_float64(value) for value in (query, item_mean, item_covariance)
+    )
+    _require_shapes(query, item_mean, item_covariance)
+    mean = tf.clip_by_value((1.0 + tf.linalg.matvec(query, item_mean)) / 2.0, 1e-9, 1.0 - 1e-9)
+    variance = tf.einsum("bn,nm,bm->b", query, item_covariance, query) / 4.0
+    spread = mean * (1.0 - mean)
+    concentration = spread / tf.clip_by_value(variance, 1e-12 * spread, spread) - 1.0
+    alpha, beta = (
+        tf.clip_by_value(share * concentration, PARAMETER_LOW, PARAMETER_HIGH)
+        for share in (mean, 1.0 - mean)
+    )
+    return Beta(tf.cast(alpha, dtype), tf.cast(beta, dtype))
+
+
+def _require_shapes(query: tf.Tensor, item_mean: tf.Tensor, item_covariance: tf.Tensor) -> None:
+    size = query.shape[-1] if query.shape.rank == 2 else None
+    if size is None or item_mean.shape != [size] or item_covariance.shape != [size, size]:
+        raise ValueError(
+            "query, item_mean and item_covariance must have the shapes [B, n], [n] and [n, n]. "
+            f"Received: {query.shape}, {item_mean.shape} and {item_covariance.shape}."
+        )

@@ -1,0 +1,70 @@
+"""Domain checks with one rule: outside, a clear error eagerly and NaN in graphs.
+
+A graph cannot raise a Python error, and an assertion op would not compile under XLA; NaN is the one
+answer there that no caller can mistake for a number.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def float64_within(
+    name: str,
+    value: Any,
+    low: float,
+    high: float,
+    *,
+    low_open: bool = False,
+    high_open: bool = False,
+) -> tf.Tensor:
+    """Casts `value` to float64 and holds it to an interval.
+
+    Args:
+      name: What the error message calls the value.
+      value: Any numeric tensor or array-like.
+      low: Lower end of the interval.
+      high: Upper end of the interval; infinity is never inside.
+      low_open: Whether `low` itself is outside.
+      high_open: Whether `high` itself is outside.
+
+    Returns:
+      A float64 tensor of the shape of `value`; in a graph, NaN where `value` is outside.
+
+    Raises:
+      ValueError: Eagerly, when any element is outside.
+    """
+    value = to_float64(value)
+    above = value > low if low_open else value >= low
+    below = value < high if high_open else value <= high
+    inside = above & below & tf.math.is_finite(value)
+    if not tf.executing_eagerly():
+        return tf.where(inside, value, tf.constant(float("nan"), tf.float64))
+    if not tf.reduce_all(inside):
+        outside = tf.boolean_mask(value, ~inside)
+        bounds = f"{'(' if low_open else '['}{low:g}, {high:g}{')' if high_open else ']'}"
+        raise ValueError(
+            f"{name} must be in {bounds}. Received: {float(outside[0]):g}"
+            + (
+                f" ({int(tf.size(outside))} of {int(tf.size(value))} values are outside)."
+                if tf.size(value) > 1
+                else "."
+            )
+        )
+    return value
+
+
+def to_float64(value: Any) -> tf.Tensor:
+    """`value` as a float64 tensor; Python numbers keep all their digits."""
+    if tf.is_tensor(value) or isinstance(value, tf.Variable):
+        return tf.cast(value, tf.float64)
+    return tf.cast(tf.convert_to_tensor(value, dtype_hint=tf.float64), tf.float64)
+
+
+def result_dtype(*values: Any) -> tf.DType:
+    """The widest floating dtype among tensors and arrays, at least float32.
+
+    Python numbers do not count: they take the dtype of the tensors they meet.
+    """
+    dtypes = [tf.as_dtype(v.dtype) for v in values if hasattr(v, "dtype")]
+    return tf.float64 if tf.float64 in dtypes else tf.float32

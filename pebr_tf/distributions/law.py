@@ -1,0 +1,85 @@
+"""The contract that every law of the cosine keeps."""
+
+import abc
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from pebr_tf.distributions import domain
+from pebr_tf.distributions.special import Z_MARGIN
+
+
+class CosineLaw(abc.ABC):
+    """A probability law on cosines s in [-1, 1].
+
+    Parameters and arguments broadcast against each other. Values are computed in float64 and
+    returned in float32, or in float64 when any input is a float64 tensor or array. Outside the
+    domain a ValueError is raised eagerly, and NaN returned in graphs. Everything is differentiable
+    in the argument and in the parameters.
+
+    Subclasses implement the law of z = (1 + s) / 2 in float64: `_log_prob`, `_cdf`, `_quantile`,
+    `_mean` and, where 1 - cdf loses digits, `_survival`.
+    """
+
+    def __init__(self, *parameters: Any):
+        self._parameters = parameters
+
+    def log_prob(self, s: Any) -> tf.Tensor:
+        """Log density at the cosine `s`, with respect to s.
+
+        At the ends of the support, where a density may be 0 or infinite, it is the value a hair
+        (`Z_MARGIN` in z) inside: finite, with a finite gradient.
+        """
+        z = tf.clip_by_value(self._unit(s), Z_MARGIN, 1.0 - Z_MARGIN)
+        return self._cast(self._log_prob(z) - math.log(2.0), s)
+
+    def cdf(self, s: Any) -> tf.Tensor:
+        """P(x < s), the share of the relevant items below the cosine `s`."""
+        return self._cast(self._cdf(self._unit(s)), s)
+
+    def survival(self, s: Any) -> tf.Tensor:
+        """P(x >= s), the share of the relevant items at or above the cosine `s`."""
+        return self._cast(self._survival(self._unit(s)), s)
+
+    def threshold(self, keep: Any) -> tf.Tensor:
+        """The cosine t with P(x >= t) = keep: above it lies a share `keep` of the relevant items.
+
+        Args:
+          keep: Shares in [0, 1].
+
+        Returns:
+          Cosines in [-1, 1], falling as `keep` rises.
+        """
+        keep64 = domain.float64_within("keep", keep, 0.0, 1.0)
+        z = tf.clip_by_value(self._quantile(1.0 - keep64), 0.0, 1.0)
+        return self._cast(2.0 * z - 1.0, keep)
+
+    def mean(self) -> tf.Tensor:
+        """The mean cosine."""
+        return self._cast(2.0 * self._mean() - 1.0)
+
+    @abc.abstractmethod
+    def _log_prob(self, z: tf.Tensor) -> tf.Tensor:
+        """Log density of z, for z inside (0, 1)."""
+
+    @abc.abstractmethod
+    def _cdf(self, z: tf.Tensor) -> tf.Tensor:
+        """P(Z < z)."""
+
+    @abc.abstractmethod
+    def _mean(self) -> tf.Tensor:
+        """E[Z]."""
+
+    @abc.abstractmethod
+    def _quantile(self, p: tf.Tensor) -> tf.Tensor:
+        """The z with P(Z < z) = p."""
+
+    def _survival(self, z: tf.Tensor) -> tf.Tensor:
+        return 1.0 - self._cdf(z)
+
+    def _unit(self, s: Any) -> tf.Tensor:
+        return (1.0 + domain.float64_within("cosine", s, -1.0, 1.0)) / 2.0
+
+    def _cast(self, value: tf.Tensor, *arguments: Any) -> tf.Tensor:
+        return tf.cast(value, domain.result_dtype(*arguments, *self._parameters))

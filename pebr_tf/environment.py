@@ -1,0 +1,77 @@
+"""The one place that reads or sets environment variables for the frameworks below us.
+
+Every package of the project imports `pebr_tf` first, so `configure` runs before TensorFlow does,
+however the code is entered. Two things are arranged:
+
+* `TF_USE_LEGACY_KERAS=1`: TFX 1.16, tensorflow-recommenders and tensorflow-probability speak Keras 2.
+* Quiet: C++ start-up lines, Python-version warnings of cloud libraries and INFO logs are off unless
+  `PEBR_VERBOSE=1` or `pebr --verbose` brings them back. A value that the user has set always wins.
+"""
+
+import logging
+import os
+import sys
+import warnings
+
+_QUIET = {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "GRPC_VERBOSITY": "ERROR",
+    "GLOG_minloglevel": "2",
+}
+_set_by_us: set[str] = set()
+
+
+def is_verbose() -> bool:
+    """Whether `PEBR_VERBOSE` asks for the frameworks' own output."""
+    return os.environ.get("PEBR_VERBOSE", "0") not in ("", "0")
+
+
+def configure(verbose: bool | None = None) -> None:
+    """Prepares this process, and those it starts, for TensorFlow with Keras 2.
+
+    Args:
+      verbose: True lets the frameworks talk, False silences them, None asks `PEBR_VERBOSE`.
+
+    Raises:
+      ImportError: Keras 3 is already in use in this process, so it is too late to ask for Keras 2.
+    """
+    _require_keras_2()
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    if verbose is None:
+        verbose = is_verbose()
+    os.environ["PEBR_VERBOSE"] = "1" if verbose else "0"
+    if verbose:
+        _speak()
+    else:
+        _hush()
+
+
+def _require_keras_2() -> None:
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is None or os.environ.get("TF_USE_LEGACY_KERAS") == "1":
+        return
+    # `tf.keras` is resolved on first use; before that it is not too late. Keras 3 lives in `keras`.
+    if "keras" in sys.modules:
+        version = sys.modules["keras"].__version__
+        raise ImportError(
+            "pebr_tf requires Keras 2 and must be imported before tf.keras is first used, or "
+            f"TF_USE_LEGACY_KERAS=1 must be set. Received: Keras {version} already in use."
+        )
+
+
+def _hush() -> None:
+    for name, value in _QUIET.items():
+        if name not in os.environ:
+            os.environ[name] = value
+            _set_by_us.add(name)
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
+    for module in ("google", "apache_beam", "tfx", "tensorflow_probability"):
+        warnings.filterwarnings("ignore", category=FutureWarning, module=module)
+        warnings.filterwarnings("ignore", category=DeprecationWarning, module=module)
+
+
+def _speak() -> None:
+    for name in _set_by_us:
+        os.environ.pop(name, None)
+    _set_by_us.clear()
+    logging.getLogger("tensorflow").setLevel(logging.INFO)

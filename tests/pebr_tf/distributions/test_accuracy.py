@@ -1,0 +1,116 @@
+"""Every law against mpmath on a wide grid, float32 in and out: the promise of docs/maths.md."""
+
+import itertools
+
+import mpmath as mp
+import numpy as np
+import pytest
+from distribution_oracles import Oracle
+from scipy import special
+
+from pebr_tf.distributions import Beta, BetaExponential, TruncatedExponential
+
+SHAPES = [1e-2, 0.3, 1.0, 7.0, 150.0, 1e4]
+TAUS = [0.002, 0.0113, 0.05, 0.3, 1.0]
+DIMENSIONS = [3, 16, 64, 128, 768]
+KEEPS = np.array([1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999, 1 - 1e-6], np.float32)
+TOLERANCE = 1e-6
+
+
+def check_against_oracle(law, oracle, keeps=KEEPS):
+    """Thresholds, CDF, survival, density and mean of a law with scalar parameters."""
+    thresholds = law.threshold(keeps).numpy()
+    assert thresholds.dtype == np.float32
+    assert np.all(np.diff(thresholds) <= 0)
+    for keep, threshold in zip(keeps, thresholds, strict=True):
+        # The true threshold is within the tolerance iff the true CDF encloses 1 - keep there.
+        below = 1 - mp.mpf(float(keep))
+        assert oracle.cdf(max(float(threshold) - TOLERANCE, -1.0)) <= below + mp.mpf(10) ** -20
+        assert oracle.cdf(min(float(threshold) + TOLERANCE, 1.0)) >= below - mp.mpf(10) ** -20
+
+    inner = np.clip(thresholds[1:-1:2], -1 + 1e-6, 1 - 1e-6)
+    s = np.unique(np.concatenate([inner, np.array([-0.9, 0.3], np.float32)]))
+    expected = np.array([float(oracle.cdf(float(v))) for v in s])
+    np.testing.assert_allclose(law.cdf(s), expected, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(law.survival(s), 1 - expected, rtol=0, atol=TOLERANCE)
+    log_prob = np.array([float(oracle.log_prob(float(v))) for v in s])
+    np.testing.assert_allclose(law.log_prob(s), log_prob, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(law.mean(), float(oracle.mean()), rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("alpha", "beta"), itertools.product(SHAPES, SHAPES))
+def test_beta_matches_mpmath(alpha, beta):
+    alpha, beta = np.float32(alpha), np.float32(beta)
+    check_against_oracle(Beta(alpha, beta), Oracle(float(alpha), float(beta)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("alpha", "beta", "tau"), itertools.product(SHAPES, SHAPES, [0.002, 0.05, 1.0])
+)
+def test_beta_exponential_matches_mpmath(alpha, beta, tau):
+    alpha, beta, tau = np.float32(alpha), np.float32(beta), np.float32(tau)
+    oracle = Oracle(float(alpha), float(beta), float(tau))
+    check_against_oracle(BetaExponential(alpha, beta, tau), oracle, KEEPS[::2])
+
+
+@pytest.mark.parametrize("tau", TAUS)
+def test_truncated_exponential_matches_mpmath(tau):
+    tau = np.float32(tau)
+    check_against_oracle(TruncatedExponential(tau), Oracle(1, 1, float(tau)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tau", "dimension"), itertools.product(TAUS, DIMENSIONS))
+def test_spherical_exponential_matches_mpmath(tau, dimension):
+    tau, shape = np.float32(tau), (dimension - 1) / 2
+    law = TruncatedExponential(tau).on_sphere(dimension)
+    check_against_oracle(law, Oracle(shape, shape, float(tau)))
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+@pytest.mark.parametrize(("alpha", "beta"), [(0.5, 1.0), (21.0, 1.0), (300.0, 40.0)])
+def test_spherical_beta_matches_mpmath(alpha, beta, dimension):
+    """Integrates h(x) * (1 - x^2)^((n - 3) / 2) as the paper's appendix writes it."""
+
+    def density(x):
+        return (
+            (1 + x) ** (mp.mpf(alpha) - 1)
+            * (1 - x) ** (mp.mpf(beta) - 1)
+            * (1 - x**2) ** (mp.mpf(dimension - 3) / 2)
+        )
+
+    law = Beta(np.float32(alpha), np.float32(beta)).on_sphere(dimension)
+    middle = float(law.mean())
+    s = np.float32(middle + 0.02)
+    cuts = [-1, (middle - 1) / 2, middle]
+    below = mp.quad(density, [*cuts, float(s)])
+    above = mp.quad(density, [float(s), (float(s) + 1) / 2, 1])
+    np.testing.assert_allclose(law.cdf(s), float(below / (below + above)), rtol=0, atol=TOLERANCE)
+
+
+def test_beta_thresholds_match_scipy_on_a_dense_grid():
+    shapes = np.logspace(-2, 4, 25).astype(np.float32)
+    keeps = np.concatenate([KEEPS, np.linspace(0.01, 0.99, 15).astype(np.float32)])
+    alpha, beta, keep = np.meshgrid(shapes, shapes, keeps)
+    below = 1.0 - keep.astype(np.float64)
+    expected = 2 * special.betaincinv(alpha.astype(np.float64), beta.astype(np.float64), below) - 1
+    np.testing.assert_allclose(Beta(alpha, beta).threshold(keep), expected, rtol=0, atol=TOLERANCE)
+
+
+def test_beta_cdf_matches_scipy_on_a_dense_grid():
+    shapes = np.logspace(-2, 4, 25).astype(np.float32)
+    s = np.linspace(-1, 1, 41).astype(np.float32)
+    alpha, beta, s = np.meshgrid(shapes, shapes, s)
+    law = Beta(alpha, beta)
+    z = (1 + s.astype(np.float64)) / 2
+    expected = special.betainc(alpha.astype(np.float64), beta.astype(np.float64), z)
+    np.testing.assert_allclose(law.cdf(s), expected, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(law.survival(s), 1 - expected, rtol=0, atol=TOLERANCE)
+
+
+def test_the_median_is_right_where_tfp_fails():
+    """tfp.math.betaincinv(.5, .5, .5) is .62; the median of a symmetric law is the middle."""
+    shapes = np.array([0.01, 0.5, 1.0, 63.5, 1e4], np.float32)
+    np.testing.assert_allclose(Beta(shapes, shapes).threshold(0.5), 0.0, atol=1e-7)
