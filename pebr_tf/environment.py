@@ -35,8 +35,8 @@ def configure(verbose: bool | None = None) -> None:
     Raises:
       ImportError: Keras 3 is already in use in this process, so it is too late to ask for Keras 2.
     """
-    _require_keras_2()
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    _require_keras_2()
     if verbose is None:
         verbose = is_verbose()
     os.environ["PEBR_VERBOSE"] = "1" if verbose else "0"
@@ -47,15 +47,15 @@ def configure(verbose: bool | None = None) -> None:
 
 
 def _require_keras_2() -> None:
+    """Checks a TensorFlow that was imported before us; `tf.keras` is resolved on its first use."""
     tensorflow = sys.modules.get("tensorflow")
-    if tensorflow is None or os.environ.get("TF_USE_LEGACY_KERAS") == "1":
+    if tensorflow is None:
         return
-    # `tf.keras` is resolved on first use; before that it is not too late. Keras 3 lives in `keras`.
-    if "keras" in sys.modules:
-        version = sys.modules["keras"].__version__
+    origin = tensorflow.keras.layers.Layer.__module__
+    if not origin.startswith("tf_keras."):
         raise ImportError(
-            "pebr_tf requires Keras 2 and must be imported before tf.keras is first used, or "
-            f"TF_USE_LEGACY_KERAS=1 must be set. Received: Keras {version} already in use."
+            "pebr_tf requires Keras 2: import it before tf.keras is first used, or set "
+            f"TF_USE_LEGACY_KERAS=1. Received: tf.keras from {origin}."
         )
 
 

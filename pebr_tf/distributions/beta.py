@@ -46,12 +46,12 @@ class Beta(CosineLaw):
             is what the loss trains. "paper" gives alpha = 1 / tau as its equation 2 prints it, one
             less than its own definition of r(d, q) implies.
         """
-        alpha = _tilted_alpha(1.0, tau, convention)
+        alpha = tilted_alpha(1.0, tau, convention)
         return cls(tf.cast(alpha, domain.result_dtype(tau)), 1.0)
 
     def tilted(self, tau: Any, convention: Convention = "pdf") -> Beta:
         """The law of the relevant items over this one as background: its density * z^(1 / tau)."""
-        alpha = _tilted_alpha(self.alpha, tau, convention)
+        alpha = tilted_alpha(self.alpha, tau, convention)
         dtype = domain.result_dtype(tau, *self._parameters)
         return Beta(tf.cast(alpha, dtype), tf.cast(self.beta, dtype))
 
@@ -97,7 +97,8 @@ def require_dimension(dimension: int) -> int:
     return dimension
 
 
-def _tilted_alpha(background_alpha: Any, tau: Any, convention: Convention) -> tf.Tensor:
+def tilted_alpha(background_alpha: Any, tau: Any, convention: Convention) -> tf.Tensor:
+    """The first parameter of background * z^(1 / tau): alpha_k + 1 / tau, or one less (paper)."""
     if convention not in ("pdf", "paper"):
         raise ValueError(f"convention must be 'pdf' or 'paper'. Received: {convention!r}.")
     tau = domain.float64_within("tau", tau, 0.0, 1e3, low_open=True)

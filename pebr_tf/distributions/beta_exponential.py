@@ -18,6 +18,7 @@ so with J terms and W_i = w_0 + ... + w_i the CDF needs a single incomplete beta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -121,10 +122,7 @@ class _Mixture(NamedTuple):
     def of(cls, rows: tuple[tf.Tensor, ...], tau_low: float | None) -> _Mixture:
         """The mixture of `rows`, which are alpha, beta and rate, [R] each."""
         alpha, beta, rate = rows
-        # The weights fall faster than those of a Poisson law of mean k: 8 standard deviations
-        # beyond it leave out less than 1e-14.
-        largest = tf.reduce_max(rate) if tau_low is None else 2.0 / tau_low
-        j = tf.range(tf.math.ceil(largest + 8.0 * largest**0.5 + 30.0), dtype=tf.float64)
+        j = tf.range(_terms(rate, tau_low), dtype=tf.float64)
         first = alpha[:, None] + j
         log_beta = tfp.math.lbeta(first, beta[:, None])
         log_weights = j * tf.math.log(rate)[:, None] - tf.math.lgamma(j + 1.0) + log_beta
@@ -161,3 +159,15 @@ class _Mixture(NamedTuple):
 
     def mean(self, _: tf.Tensor) -> tf.Tensor:
         return tf.reduce_sum(self.weights * self.first / (self.first + self.beta[:, None]), axis=1)
+
+
+def _terms(rate: tf.Tensor, tau_low: float | None) -> tf.Tensor | float:
+    """J + 1, a Python number when `tau_low` is given.
+
+    The weights fall faster than those of a Poisson law of mean k: 8 standard deviations beyond it
+    leave out less than 1e-14.
+    """
+    if tau_low is not None:
+        return float(math.ceil(2.0 / tau_low + 8.0 * math.sqrt(2.0 / tau_low) + 30.0))
+    largest = tf.reduce_max(rate)
+    return tf.math.ceil(largest + 8.0 * tf.sqrt(largest) + 30.0)

@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from pebr_tf.distributions import domain
-from pebr_tf.distributions.beta import Convention
+from pebr_tf.distributions.beta import Convention, tilted_alpha
 from pebr_tf.distributions.law import CosineLaw
 from pebr_tf.distributions.logit import Family, cosine_of_logit
 
@@ -129,7 +129,7 @@ class LevelLaw(CosineLaw):
         super().__init__(tau, level)
         self.tau = domain.float64_within("tau", tau, 1e-6, 1e3)
         self.level = domain.float64_within("level", level, -1e9, 0.0)
-        self.alpha = 1.0 / self.tau + {"pdf": 1.0, "paper": 0.0}[convention]
+        self.alpha = tilted_alpha(1.0, self.tau, convention)
         self._log_top = self.tau * self.level
 
     def _log_prob(self, z: tf.Tensor) -> tf.Tensor:
@@ -137,14 +137,18 @@ class LevelLaw(CosineLaw):
         log_prob = inside - self.alpha * self._log_top
         return tf.where(tf.math.log(z) <= self._log_top, log_prob, -math.inf)
 
+    def _log_cdf(self, z: tf.Tensor) -> tf.Tensor:
+        # Held above the smallest float so that the gradient at z = 0 is finite.
+        return self.alpha * tf.minimum(tf.math.log(tf.maximum(z, 1e-300)) - self._log_top, 0.0)
+
     def _cdf(self, z: tf.Tensor) -> tf.Tensor:
-        return tf.exp(self.alpha * tf.minimum(tf.math.log(z) - self._log_top, 0.0))
+        return tf.exp(self._log_cdf(z))
 
     def _survival(self, z: tf.Tensor) -> tf.Tensor:
-        return -tf.math.expm1(self.alpha * tf.minimum(tf.math.log(z) - self._log_top, 0.0))
+        return -tf.math.expm1(self._log_cdf(z))
 
     def _quantile(self, p: tf.Tensor) -> tf.Tensor:
-        return tf.exp(tf.math.log(p) / self.alpha + self._log_top)
+        return tf.pow(p, 1.0 / self.alpha) * tf.exp(self._log_top)
 
     def _mean(self) -> tf.Tensor:
         return self.alpha / (self.alpha + 1.0) * tf.exp(self._log_top)

@@ -1,0 +1,67 @@
+"""The background law against a real sample of items."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pebr_tf.distributions import background_law
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    """20,000 unit vectors in 16 dimensions that lean to one side, as real item towers do."""
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(20000, 16)) * np.linspace(0.3, 1.5, 16) + 0.4
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def queries():
+    vectors = np.random.default_rng(1).normal(size=(5, 16))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_its_moments_are_those_of_the_corpus(corpus, queries):
+    law = background_law(queries, corpus.mean(axis=0), np.cov(corpus.T, bias=True))
+    cosines = queries @ corpus.T
+    np.testing.assert_allclose(law.mean(), cosines.mean(axis=1), atol=1e-9)
+    variance = [4 * stats.beta.var(a, b) for a, b in zip(law.alpha, law.beta, strict=True)]
+    np.testing.assert_allclose(variance, cosines.var(axis=1), rtol=1e-9)
+
+
+def test_its_bulk_is_that_of_the_corpus(corpus, queries):
+    law = background_law(queries, corpus.mean(axis=0), np.cov(corpus.T, bias=True))
+    cosines = np.sort(queries @ corpus.T, axis=1)[:, ::50]
+    shares = np.arange(cosines.shape[1]) / cosines.shape[1]
+    for row in range(len(queries)):
+        cdf = stats.beta.cdf((1 + cosines[row]) / 2, law.alpha[row], law.beta[row])
+        assert np.max(np.abs(cdf - shares)) < 0.05
+
+
+def test_it_takes_and_gives_float32(corpus, queries):
+    arguments = (queries, corpus.mean(axis=0), np.cov(corpus.T))
+    law = background_law(*(a.astype(np.float32) for a in arguments))
+    assert law.mean().dtype == np.float32
+    np.testing.assert_allclose(law.mean(), queries @ corpus.mean(axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize("covariance", [np.zeros((2, 2)), np.eye(2) * 50.0])
+@pytest.mark.parametrize("mean", [[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]])
+def test_degenerate_corpora_give_a_law_all_the_same(mean, covariance):
+    law = background_law(np.array([[1.0, 0.0]]), np.array(mean), covariance)
+    assert np.isfinite(law.threshold(0.5)[0])
+
+
+@pytest.mark.parametrize(
+    ("query", "mean", "covariance"),
+    [((4,), (4,), (4, 4)), ((2, 4), (3,), (4, 4)), ((2, 4), (4,), (4, 3))],
+)
+def test_shapes_that_do_not_fit_are_refused(query, mean, covariance):
+    message = (
+        "query, item_mean and item_covariance must have the shapes [B, n], [n] and [n, n]. "
+        f"Received: {query}, {mean} and {covariance}."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        background_law(np.ones(query), np.ones(mean), np.ones(covariance))

@@ -1,0 +1,298 @@
+"""What every law promises: one contract, checked on each of them."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from pebr_tf.distributions import Beta, BetaExponential, LevelLaw, TruncatedExponential
+from pebr_tf.distributions.beta import PARAMETER_HIGH, PARAMETER_LOW
+
+# Name -> (law of its parameters, parameters of three queries: broad, middling, specific).
+LAWS = {
+    "beta": (Beta, ([2.0, 21.0, 400.0], [1.5, 3.0, 2.0])),
+    "beta from tau": (Beta.from_tau, ([0.5, 0.05, 0.002],)),
+    "exponential": (TruncatedExponential, ([0.5, 0.05, 0.002],)),
+    "beta exponential": (BetaExponential, ([0.5, 3.0, 63.5], [2.0, 0.7, 63.5], [0.5, 0.05, 0.01])),
+    "spherical exponential": (
+        lambda tau: TruncatedExponential(tau).on_sphere(64),
+        ([0.5, 0.05, 0.01],),
+    ),
+    "level": (LevelLaw, ([0.5, 0.05, 0.002], [-0.2, -3.0, -40.0])),
+}
+COSINES = np.linspace(-1, 1, 21)
+KEEPS = np.array([0.0, 1e-6, 0.01, 0.25, 0.5, 0.75, 0.99, 1 - 1e-6, 1.0])
+
+
+def build(name, dtype=np.float32):
+    """The law with parameters of shape [3, 1]."""
+    make, parameters = LAWS[name]
+    return make(*(np.array(p, dtype)[:, None] for p in parameters))
+
+
+every_law = pytest.mark.parametrize("name", LAWS)
+
+
+@every_law
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_shapes_and_dtypes(name, dtype):
+    law = build(name, dtype)
+    for value in (law.log_prob(COSINES.astype(dtype)), law.cdf(COSINES.astype(dtype))):
+        assert value.shape == (3, 21)
+        assert value.dtype == dtype
+    assert law.threshold(0.5).shape == (3, 1)
+    assert law.mean().shape == (3, 1)
+    assert law.mean().dtype == dtype
+
+
+@every_law
+def test_the_cdf_rises_from_0_to_1_and_complements_the_survival(name):
+    law = build(name, np.float64)
+    cdf, survival = law.cdf(COSINES).numpy(), law.survival(COSINES).numpy()
+    assert np.all(np.diff(cdf, axis=1) >= -1e-14)
+    np.testing.assert_allclose(cdf[:, [0, -1]], [[0, 1]] * 3, atol=1e-12)
+    np.testing.assert_allclose(cdf + survival, 1, atol=1e-12)
+
+
+@every_law
+def test_thresholds_fall_with_keep_and_stay_cosines(name):
+    thresholds = build(name).threshold(KEEPS.astype(np.float32)).numpy()
+    assert np.all(np.isfinite(thresholds))
+    assert np.all(np.abs(thresholds) <= 1)
+    assert np.all(np.diff(thresholds, axis=1) <= 0)
+    np.testing.assert_array_equal(thresholds[:, -1], -1)
+
+
+@every_law
+def test_the_threshold_inverts_the_survival(name):
+    law, keep = build(name, np.float64), KEEPS[1:-1]
+    np.testing.assert_allclose(law.survival(law.threshold(keep)), [keep] * 3, atol=2e-6)
+
+
+@every_law
+def test_the_density_is_the_slope_of_the_cdf(name):
+    law, step = build(name, np.float64), 1e-6
+    s = law.threshold(np.array([0.2, 0.5, 0.9])).numpy()
+    slope = (law.cdf(s + step) - law.cdf(s - step)) / (2 * step)
+    np.testing.assert_allclose(tf.exp(law.log_prob(s)), slope, rtol=1e-3)
+
+
+@every_law
+def test_the_mean_is_the_integral_of_the_survival(name):
+    """E[x] = -1 + integral of P(x >= s) over [-1, 1], by the midpoint rule."""
+    edges = np.linspace(-1, 1, 4001)
+    middle = (edges[1:] + edges[:-1]) / 2
+    integral = np.sum(build(name, np.float64).survival(middle), axis=1) * (edges[1] - edges[0])
+    np.testing.assert_allclose(build(name).mean()[:, 0], integral - 1, atol=1e-5)
+
+
+@every_law
+def test_graphs_and_eager_agree(name):
+    make, parameters = LAWS[name]
+    parameters = [np.array(p, np.float32) for p in parameters]
+
+    @tf.function(input_signature=[tf.TensorSpec([None])] * (len(parameters) + 1))
+    def graph(keep, *parameters):
+        law = make(*parameters)
+        threshold = law.threshold(keep)
+        return threshold, law.cdf(threshold), law.log_prob(threshold), law.mean()
+
+    keep = np.array([0.9, 0.5, 0.1], np.float32)
+    law = make(*parameters)
+    threshold = law.threshold(keep)
+    eager = (threshold, law.cdf(threshold), law.log_prob(threshold), law.mean())
+    for ours, theirs in zip(graph(keep, *parameters), eager, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+XLA_LAWS = {
+    **{name: LAWS[name] for name in ("beta", "beta from tau", "exponential", "level")},
+    "beta exponential": (
+        lambda *p: BetaExponential(*p, tau_low=0.01),
+        ([0.5, 3.0, 63.5], [2.0, 0.7, 63.5], [0.5, 0.05, 0.01]),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", XLA_LAWS)
+def test_xla_and_eager_agree(name):
+    make, parameters = XLA_LAWS[name]
+    parameters = [np.array(p, np.float32) for p in parameters]
+    keep = np.array([0.9, 0.5, 0.1], np.float32)
+
+    @tf.function(jit_compile=True)
+    def compiled(keep, *parameters):
+        law = make(*parameters)
+        return law.threshold(keep), law.cdf(keep), law.log_prob(keep), law.mean()
+
+    law = make(*parameters)
+    eager = (law.threshold(keep), law.cdf(keep), law.log_prob(keep), law.mean())
+    for ours, theirs in zip(compiled(keep, *parameters), eager, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=1e-6)
+
+
+@every_law
+def test_values_and_gradients_stay_finite_at_the_ends(name):
+    make, parameters = LAWS[name]
+    parameters = [tf.constant(p, tf.float32) for p in parameters]
+    ends = [tf.fill([3], end) for end in (-1.0, 1.0)]
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([*parameters, *ends])
+        law = make(*parameters)
+        # Above the level the density of its law is 0 and the logarithm minus infinity, rightly.
+        inside = ends[:1] if name == "level" else ends
+        values = [law.log_prob(s) for s in inside] + [law.cdf(s) for s in ends]
+        values += [law.threshold(keep) for keep in (0.0, 0.5, 1.0)]
+    for value in values:
+        assert np.all(np.isfinite(value))
+        for gradient in tape.gradient(value, parameters):
+            assert gradient is None or np.all(np.isfinite(gradient))
+
+
+@every_law
+def test_gradients_match_finite_differences(name):
+    make, parameters = LAWS[name]
+    # The broad and the middling query: a float64 step resolves these well.
+    parameters = [tf.constant(p[:2], tf.float64) for p in parameters]
+    law = make(*parameters)
+    s = tf.constant(law.threshold(tf.constant([0.6, 0.3], tf.float64)))
+
+    def answers(s, *parameters):
+        law = make(*parameters)
+        return law.cdf(s), law.log_prob(s), law.threshold(tf.constant([0.6, 0.3], tf.float64))
+
+    arguments = [s, *parameters]
+    for output in range(3):
+        with tf.GradientTape() as tape:
+            tape.watch(arguments)
+            value = answers(*arguments)[output]
+        gradients = tape.gradient(value, arguments, unconnected_gradients="zero")
+        for index, argument in enumerate(arguments):
+            step = 1e-4 * tf.maximum(tf.abs(argument), 1e-2)
+            moved = [
+                answers(*[a + sign * step if i == index else a for i, a in enumerate(arguments)])
+                for sign in (1.0, -1.0)
+            ]
+            expected = (moved[0][output] - moved[1][output]) / (2 * step)
+            np.testing.assert_allclose(gradients[index], expected, rtol=2e-3, atol=2e-3)
+
+
+@every_law
+@pytest.mark.parametrize("s", [-1.01, 1.5, np.nan, np.inf])
+def test_a_cosine_outside_is_refused_eagerly_and_nan_in_graphs(name, s):
+    law = build(name)
+    with pytest.raises(ValueError, match=re.escape(f"cosine must be in [-1, 1]. Received: {s:g}.")):
+        law.cdf(s)
+    make, parameters = LAWS[name]
+    graph = tf.function(lambda s: make(*(tf.constant(p) for p in parameters)).cdf(s))
+    assert np.all(np.isnan(graph(tf.constant(s, tf.float32))))
+
+
+@every_law
+@pytest.mark.parametrize("keep", [-0.1, 1.1, np.nan])
+def test_a_share_outside_is_refused_eagerly_and_nan_in_graphs(name, keep):
+    with pytest.raises(ValueError, match=re.escape(f"keep must be in [0, 1]. Received: {keep:g}.")):
+        build(name).threshold(keep)
+    make, parameters = LAWS[name]
+    graph = tf.function(lambda k: make(*(tf.constant(p) for p in parameters)).threshold(k))
+    assert np.all(np.isnan(graph(tf.constant(keep, tf.float32))))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Beta(0.0, 1.0), "alpha must be in [0.001, 1e+06]. Received: 0."),
+        (
+            lambda: Beta([1.0, -2.0, 3.0], 1.0),
+            "alpha must be in [0.001, 1e+06]. Received: -2 (1 of 3 values are outside).",
+        ),
+        (lambda: Beta(1.0, np.nan), "beta must be in [0.001, 1e+06]. Received: nan."),
+        (lambda: Beta.from_tau(0.0), "tau must be in (0, 1000]. Received: 0."),
+        (
+            lambda: Beta.from_tau(0.1, "pfd"),
+            "convention must be 'pdf' or 'paper'. Received: 'pfd'.",
+        ),
+        (lambda: TruncatedExponential(-1.0), "tau must be in [1e-06, 1000]. Received: -1."),
+        (
+            lambda: BetaExponential(1.0, 1.0, 1e-4),
+            "tau must be in [0.001, 1000]. Received: 0.0001.",
+        ),
+        (
+            lambda: BetaExponential(1.0, 1.0, 0.005, tau_low=0.01),
+            "tau must be in [0.01, 1000]. Received: 0.005.",
+        ),
+        (lambda: LevelLaw(0.1, 0.5), "level must be in [-1e+09, 0]. Received: 0.5."),
+        (lambda: LevelLaw(0.1, -0.5, "x"), "convention must be 'pdf' or 'paper'. Received: 'x'."),
+        (
+            lambda: Beta(1.0, 1.0).on_sphere(2),
+            "dimension must be an integer of at least 3. Received: 2.",
+        ),
+        (
+            lambda: TruncatedExponential(1.0).on_sphere(3.5),
+            "dimension must be an integer of at least 3. Received: 3.5.",
+        ),
+    ],
+)
+def test_bad_parameters_are_refused(make, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        make()
+
+
+def test_a_bad_parameter_is_nan_in_graphs_and_leaves_its_neighbours_alone():
+    graph = tf.function(lambda a: (Beta(a, 2.0).threshold(0.5), Beta(a, 2.0).cdf(0.1)))
+    for value, expected in zip(
+        graph(tf.constant([3.0, -1.0])), graph(tf.constant([3.0])), strict=True
+    ):
+        assert np.isnan(value[1])
+        np.testing.assert_array_equal(value[0], expected[0])
+
+
+def test_nothing_breaks_at_the_corners_of_the_domain():
+    corners = np.array([PARAMETER_LOW, 1.0, PARAMETER_HIGH], np.float32)
+    alpha, beta, keep = np.meshgrid(corners, corners, KEEPS.astype(np.float32))
+    law = Beta(alpha, beta)
+    for value in (law.threshold(keep), law.cdf(keep), law.log_prob(2 * keep - 1), law.mean()):
+        assert np.all(np.isfinite(value))
+    tau = np.array([1e-3, 1.0, 1e3], np.float32)[:, None]
+    for law in (BetaExponential(PARAMETER_LOW, PARAMETER_LOW, tau), TruncatedExponential(tau)):
+        for value in (law.threshold(KEEPS.astype(np.float32)), law.cdf([-1.0, 1.0]), law.mean()):
+            assert np.all(np.isfinite(value))
+
+
+def test_a_cosine_beyond_1_by_rounding_counts_as_1():
+    law = Beta(5.0, 2.0)
+    beyond = np.array([-1.000001, 1.000001], np.float32)
+    np.testing.assert_array_equal(law.cdf(beyond), [0, 1])
+    np.testing.assert_array_equal(tf.function(law.cdf)(beyond), [0, 1])
+
+
+def test_conventions_differ_by_one_in_alpha():
+    np.testing.assert_allclose(Beta.from_tau(0.05).alpha, 21.0)
+    np.testing.assert_allclose(Beta.from_tau(0.05, "paper").alpha, 20.0)
+    np.testing.assert_allclose(Beta(3.0, 4.0).tilted(0.05).alpha, 23.0)
+    np.testing.assert_allclose(Beta(3.0, 4.0).tilted(0.05, "paper").alpha, 22.0)
+
+
+def test_the_closed_form_equals_the_search():
+    alpha = np.array([0.05, 1.0, 21.0, 501.0], np.float32)[:, None]
+    keep = KEEPS.astype(np.float32)
+    general = Beta(alpha, np.ones_like(alpha)).threshold(keep)
+    np.testing.assert_allclose(Beta(alpha, 1).threshold(keep), general, atol=1e-7)
+
+
+def test_a_large_batch_is_worked_on_in_blocks():
+    """More rows than one block, of different temperatures, equal the same rows one by one."""
+    tau = np.linspace(0.02, 1.0, 2500).astype(np.float32)
+    together = BetaExponential(3.0, 2.0, tau).threshold(0.7).numpy()
+    picked = [0, 1023, 1024, 2499]
+    alone = [BetaExponential(3.0, 2.0, tau[i]).threshold(0.7).numpy() for i in picked]
+    np.testing.assert_allclose(together[picked], alone, atol=1e-7)
+
+
+def test_three_dimensions_leave_a_law_as_it_is():
+    """On the sphere in R^3 every cosine has the same area (Archimedes)."""
+    keep = KEEPS.astype(np.float32)
+    for law in (Beta(5.0, 2.0), TruncatedExponential(0.05)):
+        np.testing.assert_allclose(law.on_sphere(3).threshold(keep), law.threshold(keep), atol=1e-7)

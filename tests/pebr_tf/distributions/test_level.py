@@ -1,0 +1,137 @@
+"""The level: from the whole corpus, from a probe and a sample, and as a law."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import special
+
+from pebr_tf.distributions import Beta, LevelLaw, exact_level, probe_level
+from pebr_tf.distributions.level import level_threshold, upper_support
+from pebr_tf.distributions.logit import cosine_of_logit, relevance_logit
+
+TEMPERS = [0.0, 0.3, 0.6, 1.0, 1.5, math.inf]
+
+
+@pytest.fixture(scope="module")
+def corpus_logits():
+    """Logits of 3 queries with 5,000 items, from broad to specific, best first."""
+    generator = np.random.default_rng(0)
+    z = np.sort(generator.beta(12, 8, size=(3, 5000)), axis=1)[:, ::-1]
+    return np.log(z) / np.array([[0.3], [0.05], [0.01]])
+
+
+def expected_level(logits, temper):
+    """By SciPy, in float64."""
+    if temper == 0:
+        return logits.max(axis=1)
+    if math.isinf(temper):
+        return logits.mean(axis=1)
+    return temper * (special.logsumexp(logits / temper, axis=1) - math.log(logits.shape[1]))
+
+
+@pytest.mark.parametrize("temper", TEMPERS)
+def test_the_exact_level(corpus_logits, temper):
+    expected = expected_level(corpus_logits, temper)
+    np.testing.assert_allclose(exact_level(tf.constant(corpus_logits), temper), expected)
+    single = exact_level(tf.constant(corpus_logits, tf.float32), temper)
+    assert single.dtype == tf.float32
+    np.testing.assert_allclose(single, expected, rtol=1e-5)
+
+
+def test_the_level_rises_to_the_best_item_as_the_temper_falls(corpus_logits):
+    levels = np.stack([exact_level(tf.constant(corpus_logits), temper) for temper in TEMPERS])
+    assert np.all(np.diff(levels, axis=0) < 0)
+
+
+@pytest.mark.parametrize("temper", TEMPERS)
+def test_a_probe_and_the_whole_corpus_as_sample_give_the_exact_level(corpus_logits, temper):
+    logits = tf.constant(corpus_logits)
+    level = probe_level(logits[:, :100], logits, corpus_size=5000, temper=temper)
+    np.testing.assert_allclose(level, exact_level(logits, temper), rtol=1e-12)
+
+
+def test_a_probe_that_is_the_corpus_needs_no_sample(corpus_logits):
+    logits = tf.constant(corpus_logits)
+    level = probe_level(logits, logits[:, ::10], corpus_size=5000)
+    np.testing.assert_allclose(level, exact_level(logits), rtol=1e-12)
+
+
+@pytest.mark.parametrize("temper", [0.6, 1.0, 1.5])
+def test_a_probe_and_a_random_sample_come_close(corpus_logits, temper):
+    generator = np.random.default_rng(3)
+    sample = tf.constant(corpus_logits[:, generator.choice(5000, 2000, replace=False)])
+    probe = tf.constant(corpus_logits[:, :100])
+    level = probe_level(probe, sample, corpus_size=5000, temper=temper)
+    np.testing.assert_allclose(level, expected_level(corpus_logits, temper), atol=0.05)
+
+
+def test_retrieval_at_a_cut_off_is_the_same_in_logits_and_in_cosines(corpus_logits):
+    tau = tf.constant([0.3, 0.05, 0.01], tf.float64)
+    level, cutoff = exact_level(tf.constant(corpus_logits), 0.6), -0.7
+    by_logit = corpus_logits - level.numpy()[:, None] >= cutoff
+    cosines = 2 * np.exp(corpus_logits * tau.numpy()[:, None]) - 1
+    by_cosine = cosines >= level_threshold(cutoff, level, tau).numpy()[:, None]
+    np.testing.assert_array_equal(by_logit, by_cosine)
+
+
+@pytest.mark.parametrize("family", ["beta", "exponential"])
+def test_the_cosine_of_a_logit_inverts_the_logit(family):
+    s = np.linspace(-0.99, 1, 50)
+    tau = np.geomspace(0.002, 1, 50)
+    logit = relevance_logit(tf.constant(s), tau, family)
+    np.testing.assert_allclose(cosine_of_logit(logit, tau, family), s, atol=1e-12)
+
+
+def test_logits_by_hand():
+    s = tf.constant([1.0, 0.0, -1.0], tf.float64)
+    np.testing.assert_allclose(relevance_logit(s, 0.5), [0, 2 * np.log(0.5), 2 * np.log(1e-6)])
+    np.testing.assert_allclose(relevance_logit(s, 0.5, "exponential"), [2, 0, -2])
+
+
+def test_the_law_ends_at_the_level_and_agrees_with_the_cut_off():
+    """Convention "paper": keeping a share of the law is the cut-off log(1 - share)."""
+    tau, level = np.array([0.3, 0.05, 0.01]), np.array([-0.1, -2.0, -30.0])
+    law = LevelLaw(tau, level, "paper")
+    np.testing.assert_allclose(law.threshold(0.0), 2 * upper_support(level, tau) - 1)
+    for keep in (0.1, 0.5, 0.99):
+        expected = level_threshold(math.log1p(-keep), level, tau)
+        np.testing.assert_allclose(law.threshold(keep), expected, atol=1e-12)
+    assert np.all(law.survival(np.minimum(2 * upper_support(level, tau) - 1 + 1e-9, 1)) == 0)
+
+
+def test_a_level_of_zero_is_the_plain_beta_law():
+    tau, s = np.array([[0.3], [0.01]]), np.linspace(-1, 1, 9)
+    for convention in ("pdf", "paper"):
+        level, beta = LevelLaw(tau, 0.0, convention), Beta.from_tau(tau, convention)
+        np.testing.assert_allclose(level.cdf(s), beta.cdf(s), atol=1e-12)
+        np.testing.assert_allclose(level.threshold(0.3), beta.threshold(0.3), atol=1e-12)
+        np.testing.assert_allclose(level.mean(), beta.mean(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: exact_level(tf.zeros([1, 3]), -0.5),
+            "temper must be a number from 0 to infinity. Received: -0.5.",
+        ),
+        (
+            lambda: exact_level(tf.zeros([1, 3]), math.nan),
+            "temper must be a number from 0 to infinity. Received: nan.",
+        ),
+        (
+            lambda: probe_level(tf.zeros([1, 3]), tf.zeros([1, 3]), corpus_size=2),
+            "corpus_size must be at least the probe's size. Received: 2 and a probe of 3.",
+        ),
+        (
+            lambda: relevance_logit(tf.zeros([1]), 1.0, "gamma"),
+            "family must be 'beta' or 'exponential'. Received: 'gamma'.",
+        ),
+    ],
+)
+def test_bad_input_is_refused(call, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        call()
