@@ -22,19 +22,20 @@ def relevance_logit(s: tf.Tensor, tau: Any, family: Family = "beta") -> tf.Tenso
     Returns:
       Logits of the broadcast shape, in the dtype of `s`; the Beta family's z is held above `Z_LOW`.
     """
-    if _require_family(family) == "exponential":
+    if require_family(family) == "exponential":
         return s / tau
     return tf.math.log(tf.maximum((1.0 + s) / 2.0, Z_LOW)) / tau
 
 
 def cosine_of_logit(logit: tf.Tensor, tau: Any, family: Family = "beta") -> tf.Tensor:
     """The cosine that has this logit, the inverse of `relevance_logit`; above 1 when none has."""
-    if _require_family(family) == "exponential":
+    if require_family(family) == "exponential":
         return logit * tau
     return 2.0 * tf.exp(logit * tau) - 1.0
 
 
-def _require_family(family: Family) -> Family:
+def require_family(family: Family) -> Family:
+    """The family itself, when it is one."""
     if family not in ("beta", "exponential"):
         raise ValueError(f"family must be 'beta' or 'exponential'. Received: {family!r}.")
     return family
