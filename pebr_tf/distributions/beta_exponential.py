@@ -23,7 +23,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-import tensorflow_probability as tfp
 
 from pebr_tf.distributions import domain
 from pebr_tf.distributions.beta import PARAMETER_HIGH, PARAMETER_LOW
@@ -34,6 +33,9 @@ TAU_LOW, TAU_HIGH = 1e-3, 1e3
 
 # Rows worked on at once: bounds the memory of the [rows, terms] tables, 10 MB at tau = .002.
 _ROWS = 1024
+
+# Terms of a block. D(a + 1) / D(a) is at most 1e9 / z in the domain, so a block cannot overflow.
+_BLOCK = 32
 
 
 class BetaExponential(CosineLaw):
@@ -96,27 +98,29 @@ class BetaExponential(CosineLaw):
 
 
 class _Mixture(NamedTuple):
-    """The J + 1 Beta laws that make up rows of the law of z; everything is float64.
+    """The J Beta laws that make up rows of the law of z; everything is float64.
+
+    The sum over W_i * D(alpha + i) is worked out in Q blocks of K terms: a block's first D has an
+    exponential of its own, the others follow from it by a table of ratios and powers of z. That is
+    K + Q exponentials for a value of the CDF in place of J = K * Q.
 
     Attributes:
       alpha: [R].
       beta: [R].
       rate: [R], k = 2 / tau.
-      first: [R, J + 1], alpha + j.
+      weights: [R, J], w_j, summing to 1 in a row.
       log_normaliser: [R], the log of the integral of the density as it stands above.
-      weights: [R, J + 1], w_j, summing to 1 in a row.
-      cumulated: [R, J + 1], W_j, their running sum.
-      log_steps: [R, J + 1], log(D(alpha + j)) without its powers of z and 1 - z.
+      anchors: [R, Q], log(D(alpha + K * q)) without its powers of z and 1 - z.
+      table: [R, Q, K], W_i * D(alpha + i) / D(alpha + K * q) without powers of z.
     """
 
     alpha: tf.Tensor
     beta: tf.Tensor
     rate: tf.Tensor
-    first: tf.Tensor
-    log_normaliser: tf.Tensor
     weights: tf.Tensor
-    cumulated: tf.Tensor
-    log_steps: tf.Tensor
+    log_normaliser: tf.Tensor
+    anchors: tf.Tensor
+    table: tf.Tensor
 
     @classmethod
     def of(cls, rows: tuple[tf.Tensor, ...], tau_low: float | None) -> _Mixture:
@@ -124,18 +128,23 @@ class _Mixture(NamedTuple):
         alpha, beta, rate = rows
         j = tf.range(_terms(rate, tau_low), dtype=tf.float64)
         first = alpha[:, None] + j
-        log_beta = tfp.math.lbeta(first, beta[:, None])
+        log_beta = (
+            tf.math.lgamma(first)
+            + tf.math.lgamma(beta)[:, None]
+            - tf.math.lgamma(first + beta[:, None])
+        )
         log_weights = j * tf.math.log(rate)[:, None] - tf.math.lgamma(j + 1.0) + log_beta
         weights = tf.nn.softmax(log_weights, axis=1)
+        log_steps = tf.reshape(-tf.math.log(first) - log_beta, [tf.shape(alpha)[0], -1, _BLOCK])
+        cumulated = tf.reshape(tf.cumsum(weights, axis=1), tf.shape(log_steps))
         return cls(
             alpha=alpha,
             beta=beta,
             rate=rate,
-            first=first,
-            log_normaliser=tf.reduce_logsumexp(log_weights, axis=1),
             weights=weights,
-            cumulated=tf.cumsum(weights, axis=1),
-            log_steps=-tf.math.log(first) - log_beta,
+            log_normaliser=tf.reduce_logsumexp(log_weights, axis=1),
+            anchors=log_steps[:, :, 0],
+            table=cumulated * tf.exp(log_steps - log_steps[:, :, :1]),
         )
 
     def log_prob(self, z: tf.Tensor) -> tf.Tensor:
@@ -150,24 +159,33 @@ class _Mixture(NamedTuple):
         interior = (z > 0.0) & (z < 1.0)
         inside = tf.where(interior, z, 0.5)
         log_z, log_rest = tf.math.log(inside)[:, None], tf.math.log1p(-inside)[:, None]
-        powers = self.first * log_z + self.beta[:, None] * log_rest
-        steps = tf.reduce_sum((self.cumulated * tf.exp(self.log_steps + powers))[:, :-1], axis=1)
-        return betainc(self.first[:, -1], self.beta, z) + tf.where(interior, steps, 0.0)
+        starts = self.alpha[:, None] + _BLOCK * _range(tf.shape(self.anchors)[1])
+        firsts = tf.exp(self.anchors + starts * log_z + self.beta[:, None] * log_rest)
+        followers = tf.linalg.matvec(self.table, tf.exp(_range(_BLOCK) * log_z))
+        steps = tf.reduce_sum(firsts * followers, axis=1)
+        terms = tf.cast(tf.shape(self.weights)[1], tf.float64)
+        return betainc(self.alpha + terms, self.beta, z) + tf.where(interior, steps, 0.0)
 
     def quantile(self, p: tf.Tensor) -> tf.Tensor:
         return quantile(self.cdf, self.log_prob, p)
 
     def mean(self, _: tf.Tensor) -> tf.Tensor:
-        return tf.reduce_sum(self.weights * self.first / (self.first + self.beta[:, None]), axis=1)
+        first = self.alpha[:, None] + _range(tf.shape(self.weights)[1])
+        return tf.reduce_sum(self.weights * first / (first + self.beta[:, None]), axis=1)
+
+
+def _range(size: tf.Tensor | int) -> tf.Tensor:
+    return tf.cast(tf.range(size), tf.float64)
 
 
 def _terms(rate: tf.Tensor, tau_low: float | None) -> tf.Tensor | float:
-    """J + 1, a Python number when `tau_low` is given.
+    """J, a multiple of the block; a Python number when `tau_low` is given.
 
     The weights fall faster than those of a Poisson law of mean k: 8 standard deviations beyond it
     leave out less than 1e-14.
     """
     if tau_low is not None:
-        return float(math.ceil(2.0 / tau_low + 8.0 * math.sqrt(2.0 / tau_low) + 30.0))
+        largest = 2.0 / tau_low
+        return _BLOCK * float(math.ceil((largest + 8.0 * math.sqrt(largest) + 30.0) / _BLOCK))
     largest = tf.reduce_max(rate)
-    return tf.math.ceil(largest + 8.0 * tf.sqrt(largest) + 30.0)
+    return _BLOCK * tf.math.ceil((largest + 8.0 * tf.sqrt(largest) + 30.0) / _BLOCK)

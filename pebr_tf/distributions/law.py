@@ -9,6 +9,10 @@ import tensorflow as tf
 from pebr_tf.distributions import domain
 from pebr_tf.distributions.special import Z_MARGIN
 
+# The laws have no Python control flow on tensors. Left to itself AutoGraph would rewrite them, and
+# tfp below them, at every first call in a graph: twenty seconds for a training step.
+traced_as_is = tf.autograph.experimental.do_not_convert
+
 
 class CosineLaw(abc.ABC):
     """A probability law on cosines s in [-1, 1].
@@ -25,6 +29,7 @@ class CosineLaw(abc.ABC):
     def __init__(self, *parameters: Any):
         self._parameters = parameters
 
+    @traced_as_is
     def log_prob(self, s: Any) -> tf.Tensor:
         """Log density at the cosine `s`, with respect to s.
 
@@ -34,14 +39,17 @@ class CosineLaw(abc.ABC):
         z = tf.clip_by_value(self._unit(s), Z_MARGIN, 1.0 - Z_MARGIN)
         return self._cast(self._log_prob(z) - math.log(2.0), s)
 
+    @traced_as_is
     def cdf(self, s: Any) -> tf.Tensor:
         """P(x < s), the share of the relevant items below the cosine `s`."""
         return self._cast(self._cdf(self._unit(s)), s)
 
+    @traced_as_is
     def survival(self, s: Any) -> tf.Tensor:
         """P(x >= s), the share of the relevant items at or above the cosine `s`."""
         return self._cast(self._survival(self._unit(s)), s)
 
+    @traced_as_is
     def threshold(self, keep: Any) -> tf.Tensor:
         """The cosine t with P(x >= t) = keep: above it lies a share `keep` of the relevant items.
 
@@ -55,6 +63,7 @@ class CosineLaw(abc.ABC):
         z = tf.clip_by_value(self._quantile(1.0 - keep64), 0.0, 1.0)
         return self._cast(2.0 * z - 1.0, keep)
 
+    @traced_as_is
     def mean(self) -> tf.Tensor:
         """The mean cosine."""
         return self._cast(2.0 * self._mean() - 1.0)

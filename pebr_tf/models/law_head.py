@@ -7,6 +7,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 from pebr_tf.distributions import Beta
+from pebr_tf.distributions.law import traced_as_is
 from pebr_tf.models.query_head import QueryHead
 
 PARAMETER_LOW, PARAMETER_HIGH = 1e-2, 1e4
@@ -39,6 +40,7 @@ class LawHead(QueryHead):
         )
         return alpha, beta
 
+    @traced_as_is
     def negative_log_likelihood(
         self, query_vectors: tf.Tensor, positive_cosines: tf.Tensor
     ) -> tf.Tensor:

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from pebr_tf.distributions.law import traced_as_is
 from pebr_tf.distributions.logit import Family, require_family
 from pebr_tf.models.query_head import QueryHead
 
@@ -32,6 +33,7 @@ class LevelHead(QueryHead):
         """Levels [B] of query vectors [B, n] with temperatures tau [B]."""
         return self._scaled(query_vectors) / tf.stop_gradient(tau)
 
+    @traced_as_is
     def squared_error(
         self, query_vectors: tf.Tensor, tau: tf.Tensor, level: tf.Tensor
     ) -> tf.Tensor:

@@ -20,12 +20,12 @@ def with_random_weights(head, *inputs):
     return head
 
 
-def test_every_query_starts_at_tau_start():
-    np.testing.assert_allclose(TauHead(tau_start=0.05)(FEATURES), np.full(6, 0.05), rtol=1e-6)
+def test_every_query_starts_at_tau_initial():
+    np.testing.assert_allclose(TauHead(tau_initial=0.05)(FEATURES), np.full(6, 0.05), rtol=1e-6)
 
 
 def test_tau_by_hand():
-    head = TauHead(tau_start=0.05, hidden=())
+    head = TauHead(tau_initial=0.05, hidden=())
     head(FEATURES)
     kernel = np.linspace(-1, 1, 8)[:, None]
     head.set_weights([kernel, np.array([0.5])])
@@ -40,7 +40,7 @@ def test_tau_stays_between_its_ends_and_can_come_back(bias):
     head.set_weights([np.zeros((8, 1)), np.array([bias])])
     with tf.GradientTape() as tape:
         tau = head(FEATURES)
-    np.testing.assert_allclose(tau, np.full(6, 0.002 if bias < 0 else 1.0))
+    np.testing.assert_allclose(tau, np.full(6, 0.002 if bias < 0 else 1.0), rtol=1e-6)
     assert tau.numpy().min() >= np.float32(0.002)
     assert tau.numpy().max() <= np.float32(1.0)
     assert tape.gradient(tau, head.trainable_weights)[1].numpy()[0] > 0
@@ -169,11 +169,11 @@ def test_heads_work_in_float32_under_mixed_precision():
     [
         (
             lambda: TauHead(0.05, 0.1, 1.0),
-            "TauHead requires 0 < tau_low <= tau_start <= tau_high. Received: 0.1, 0.05 and 1.0.",
+            "TauHead requires 0 < tau_min <= tau_initial <= tau_max. Received: 0.1, 0.05 and 1.0.",
         ),
         (
-            lambda: TauHead(tau_low=0.0),
-            "TauHead requires 0 < tau_low <= tau_start <= tau_high. Received: 0.0, 0.05 and 1.0.",
+            lambda: TauHead(tau_min=0.0),
+            "TauHead requires 0 < tau_min <= tau_initial <= tau_max. Received: 0.0, 0.05 and 1.0.",
         ),
         (
             lambda: LawHead(hidden=(8, 0)),

@@ -1,0 +1,151 @@
+"""Thresholds a second: our laws against the procedure of the paper's appendix, in one run.
+
+    python benchmarks/distributions.py
+
+One thread. The appendix integrates the density up to 1,001 knots with SciPy's adaptive quadrature
+and interpolates; it is written anew here, without its cache, for every query has a law of its own.
+Its time does not depend on the batch, so it is measured on a few laws; ours are measured as the
+median of several calls of a compiled function, interleaved with the appendix.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from scipy import integrate
+
+import pebr_tf  # noqa: F401  (prepares the process before TensorFlow is imported)
+
+
+def appendix_threshold(keep: float, density: Callable[[float], float]) -> float:
+    """The paper's CosineInvCDF: quadrature at 1,001 knots, then linear interpolation."""
+    knots = np.linspace(-1, 1, 1001)
+    masses = np.array([integrate.quad(density, -1, knot)[0] for knot in knots])
+    return float(np.interp(1 - keep, masses / masses[-1], knots))
+
+
+def beta_density(alpha: float, beta: float) -> Callable[[float], float]:
+    """(1 + x)^(alpha - 1) * (1 - x)^(beta - 1), as the appendix has it."""
+    return lambda x: (1 + x) ** (alpha - 1) * (1 - x) ** (beta - 1)
+
+
+def tilted_density(shape: float, tau: float) -> Callable[[float], float]:
+    """(1 - x^2)^(shape - 1) * exp(x / tau), as the appendix has it."""
+    return lambda x: (1 + x) ** (shape - 1) * (1 - x) ** (shape - 1) * math.exp(x / tau)
+
+
+def draw(batch: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """Parameters of a batch of queries, as towers give them: tau from .01 to .5."""
+    generator = np.random.default_rng(seed)
+    tau = np.exp(generator.uniform(np.log(0.01), np.log(0.5), batch)).astype(np.float32)
+    return {
+        "tau": tau,
+        "alpha": (1 / tau).astype(np.float32),
+        "beta": generator.uniform(0.5, 20, batch).astype(np.float32),
+        "level": (-generator.uniform(0.01, 0.4, batch) / tau).astype(np.float32),
+        "keep": generator.uniform(0.01, 0.99, batch).astype(np.float32),
+    }
+
+
+def laws() -> dict[str, tuple[Callable, Callable | None]]:
+    """Name -> (our thresholds of a drawn batch, the appendix's threshold of one drawn query)."""
+    from pebr_tf.distributions import Beta, LevelLaw, TruncatedExponential
+
+    def beta_by_appendix(q: dict) -> float:
+        return appendix_threshold(q["keep"], beta_density(q["alpha"], q["beta"]))
+
+    def power_by_appendix(q: dict) -> float:
+        return appendix_threshold(q["keep"], beta_density(1 + 1 / q["tau"], 1))
+
+    def exponential_by_appendix(q: dict) -> float:
+        return appendix_threshold(q["keep"], tilted_density(1.0, q["tau"]))
+
+    def spherical_by_appendix(q: dict) -> float:
+        return appendix_threshold(q["keep"], tilted_density(63.5, q["tau"]))
+
+    return {
+        "Beta(alpha, beta)": (
+            lambda q: Beta(q["alpha"], q["beta"]).threshold(q["keep"]),
+            beta_by_appendix,
+        ),
+        "spherical exponential, n = 128": (
+            lambda q: TruncatedExponential(q["tau"]).on_sphere(128).threshold(q["keep"]),
+            spherical_by_appendix,
+        ),
+        "BetaNCE, closed form": (
+            lambda q: Beta.from_tau(q["tau"]).threshold(q["keep"]),
+            power_by_appendix,
+        ),
+        "ExpNCE, closed form": (
+            lambda q: TruncatedExponential(q["tau"]).threshold(q["keep"]),
+            exponential_by_appendix,
+        ),
+        "level, closed form": (
+            lambda q: LevelLaw(q["tau"], q["level"]).threshold(q["keep"]),
+            None,
+        ),
+    }
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Measures every law and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--batches", type=int, nargs="+", default=[1024, 65536])
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+
+    table = Table(title=f"Thresholds, one thread, median of {arguments.rounds} rounds")
+    for column in ("law", "batch", "a second", "us each", "appendix ms each", "times faster"):
+        table.add_column(column, justify="left" if column == "law" else "right")
+    table.add_column("appendix error", justify="right")
+
+    for name, (ours, appendix) in track(laws().items(), "measuring", transient=True):
+        drawn = draw(max(arguments.batches))
+        batches = {
+            size: {key: tf.constant(value[:size]) for key, value in drawn.items()}
+            for size in arguments.batches
+        }
+        compiled = tf.function(ours, autograph=False, reduce_retracing=True)
+        thresholds = {size: compiled(batch).numpy() for size, batch in batches.items()}
+        own_times: dict[int, list[float]] = {size: [] for size in batches}
+        appendix_times, errors = [], []
+        for index in range(arguments.rounds):
+            for size, batch in batches.items():
+                own_times[size].append(seconds(lambda b=batch: compiled(b).numpy()))
+            if appendix is not None:
+                query = {key: float(value[index]) for key, value in drawn.items()}
+                start = time.perf_counter()
+                theirs = appendix(query)
+                appendix_times.append(time.perf_counter() - start)
+                errors.append(abs(theirs - thresholds[arguments.batches[0]][index]))
+        for size, times in own_times.items():
+            each = float(np.median(times)) / size
+            row = [name, f"{size:,}", f"{1 / each:,.0f}", f"{each * 1e6:.2f}"]
+            if appendix is None:
+                row += ["-", "-", "-"]
+            else:
+                theirs = float(np.median(appendix_times))
+                row += [f"{theirs * 1e3:.0f}", f"{theirs / each:,.0f}", f"{max(errors):.0e}"]
+            table.add_row(*row)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""The one typed configuration: `Config`, its sections, and the error that refuses a bad one."""
+
+from pebr_tf.config.corpus import Data, Features, Split, Strata
+from pebr_tf.config.error import ConfigError
+from pebr_tf.config.model import Loss, Towers, Training
+from pebr_tf.config.retrieval import Cutoff, Evaluation, Gates, Index
+from pebr_tf.config.root import Config
+from pebr_tf.config.serving import Batching, Limits, Serving, TfServing, Tls
+
+__all__ = [
+    "Batching",
+    "Config",
+    "ConfigError",
+    "Cutoff",
+    "Data",
+    "Evaluation",
+    "Features",
+    "Gates",
+    "Index",
+    "Limits",
+    "Loss",
+    "Serving",
+    "Split",
+    "Strata",
+    "TfServing",
+    "Tls",
+    "Towers",
+    "Training",
+]

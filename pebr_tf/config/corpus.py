@@ -1,0 +1,119 @@
+"""Settings of what goes in: files, splits, strata, and the features made of the columns."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pebr_tf.config.section import Section
+from pebr_tf.config.setting import setting
+
+MAX_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Data(Section):
+    """Where the click log and the catalogue are, and what their columns are called."""
+
+    click_log: str = setting("data/clicks/*", "Path or glob; {SPAN} or {YYYY}-{MM}-{DD} for spans")
+    catalogue: str = setting("data/catalogue/*", "Path or glob; a row an item")
+    format: Literal["auto", "csv", "tsv", "jsonl", "parquet"] = setting(
+        "auto", "Of both; auto goes by the name, also .gz"
+    )
+    query_column: str = setting("query", "Click log column of the query")
+    item_column: str = setting("item_id", "Column of the item id, in click log and catalogue")
+    clicks_column: str | None = setting(
+        "clicks", "Optional column of clicks a row, else 1; null ignores it"
+    )
+    timestamp_column: str | None = setting(
+        "timestamp", "Optional column of the time of the click; null ignores it"
+    )
+    payload_columns: tuple[str, ...] = setting(
+        ("title",), "Catalogue columns that the release keeps and answers with", distinct=True
+    )
+    reject_limit: float = setting(
+        0.01, "Share of bad rows above which the run stops", minimum=0, maximum=1
+    )
+
+
+@dataclass(frozen=True)
+class Split(Section):
+    """Which clicks train, which tune the cut-off, which test; what is not held out trains."""
+
+    by: Literal["pair", "time", "query"] = setting(
+        "pair", "Hold out hashed pairs, the latest clicks or whole queries"
+    )
+    calibrate: float = setting(0.1, "Share that tunes the cut-off", above=0, below=1)
+    test: float = setting(0.1, "Share that tests the release", above=0, below=1)
+    seed: int = setting(0, "Another seed hashes into another split", minimum=0, maximum=MAX_SEED)
+
+    def check(self) -> None:
+        self.require(
+            self.calibrate + self.test < 1,
+            "calibrate plus test",
+            "be below 1, to leave a share for train",
+            f"{self.calibrate} + {self.test}",
+        )
+
+
+@dataclass(frozen=True)
+class Strata(Section):
+    """Head, torso and tail queries, by their share of the training clicks, most frequent first."""
+
+    head: float = setting(0.5, "Click share of the head queries", above=0, below=1)
+    torso: float = setting(0.3, "Click share of the torso queries", above=0, below=1)
+    tail: float = setting(0.2, "Click share of the tail queries", above=0, below=1)
+
+    def check(self) -> None:
+        # Shares written with a few decimals need not sum to 1 in binary.
+        self.require(
+            abs(self.head + self.torso + self.tail - 1) < 1e-6,
+            "head plus torso plus tail",
+            "be 1",
+            f"{self.head} + {self.torso} + {self.tail}",
+        )
+
+
+@dataclass(frozen=True)
+class Features(Section):
+    """What the towers see of a query and of an item."""
+
+    query_kind: Literal["text", "id"] = setting(
+        "text", "Queries are text to cut into tokens, or ids to look up whole"
+    )
+    item_text: tuple[str, ...] = setting(("title",), "Catalogue columns of text", distinct=True)
+    item_categories: tuple[str, ...] = setting(
+        (), "Catalogue columns of categories, looked up whole", distinct=True
+    )
+    item_numbers: tuple[str, ...] = setting((), "Catalogue columns of numbers", distinct=True)
+    # Off: an id says nothing about an item that the next catalogue adds, and the index is
+    # refreshed for such items without training anew.
+    item_id: bool = setting(False, "Also embed the item id; helps known items, not new ones")
+    lowercase: bool = setting(True, "Lower the case of all text")
+    word_ngrams: tuple[int, ...] = setting(
+        (1, 2), "Words in a token; [] for none", minimum=1, maximum=5, increasing=True
+    )
+    character_ngrams: tuple[int, ...] = setting(
+        (2, 3), "Characters in a token; [] for none", minimum=1, maximum=8, increasing=True
+    )
+    max_tokens: int = setting(64, "Tokens kept of a text", minimum=1, maximum=4096)
+    vocabulary_size: int = setting(
+        100_000, "Most frequent tokens with a vector of their own", minimum=1, maximum=100_000_000
+    )
+    min_token_count: int = setting(
+        2, "Rarer tokens go to the out-of-vocabulary buckets", minimum=1, maximum=1_000_000
+    )
+    oov_buckets: int = setting(
+        1_000, "Hash buckets for tokens out of the vocabulary", minimum=1, maximum=10_000_000
+    )
+
+    def check(self) -> None:
+        self.require(
+            bool(self.item_text or self.item_categories or self.item_numbers or self.item_id),
+            "item_text",
+            "name a column when the item has no other feature",
+        )
+        has_text = self.query_kind == "text" or self.item_text
+        self.require(
+            bool(self.word_ngrams or self.character_ngrams or not has_text),
+            "word_ngrams",
+            "hold a size when character_ngrams is empty",
+        )

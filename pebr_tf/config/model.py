@@ -1,0 +1,151 @@
+"""Settings of what is learnt and how: towers, loss, training."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pebr_tf.config.corpus import MAX_SEED
+from pebr_tf.config.section import Section
+from pebr_tf.config.setting import setting
+
+# The laws of the cosine are accurate for tau in this range.
+_TAU_RANGE = {"minimum": 0.002, "maximum": 1}
+_LAYER_RANGE = {"minimum": 1, "maximum": 65_536}
+_WEIGHT_RANGE = {"minimum": 0, "maximum": 100}
+_WITHOUT_SOFTMAX = ("pointwise", "mle")
+# These have one temperature for all queries, so no law of a query whose coverage could be trained.
+_WITHOUT_TAU = ("pointwise", "info_nce")
+# The paper trains with AdaGrad at 0.05; on short schedules Adam at 0.003 gets further.
+_LEARNING_RATES = {"adam": 0.003, "adagrad": 0.05}
+
+
+@dataclass(frozen=True)
+class Towers(Section):
+    """The two towers, and the head that gives each query its temperature tau."""
+
+    kind: Literal["dssm", "transformer"] = setting("dssm", "Encoder of both towers")
+    dimension: int = setting(128, "Length of query and item vectors", minimum=2, maximum=4096)
+    token_dimension: int = setting(128, "Length of a token's vector", minimum=1, maximum=4096)
+    shared_tokens: bool = setting(True, "Both towers use the same token vectors")
+    hidden_layers: tuple[int, ...] = setting(
+        (256,), "Units of each layer between tokens and vector", **_LAYER_RANGE
+    )
+    dropout: float = setting(0.0, "Share of units dropped in training", minimum=0, below=1)
+    transformer_layers: int = setting(2, "Layers of the transformer", minimum=1, maximum=48)
+    transformer_heads: int = setting(4, "Attention heads of the transformer", minimum=1, maximum=64)
+    tau_initial: float = setting(0.05, "Where tau starts", **_TAU_RANGE)
+    tau_min: float = setting(0.002, "Clamp of tau from below", **_TAU_RANGE)
+    tau_max: float = setting(1.0, "Clamp of tau from above", **_TAU_RANGE)
+    tau_hidden_layers: tuple[int, ...] = setting(
+        (64,), "Units of each layer of the tau head", **_LAYER_RANGE
+    )
+    tau_sees_frequency: bool = setting(
+        False, "Give the tau head the query's log frequency; precision up, recall down"
+    )
+
+    def check(self) -> None:
+        self.require(
+            self.tau_min < self.tau_initial < self.tau_max,
+            "tau_initial",
+            f"be above tau_min ({self.tau_min}) and below tau_max ({self.tau_max})",
+        )
+        self.require(
+            self.kind != "transformer" or self.token_dimension % self.transformer_heads == 0,
+            "token_dimension",
+            f"be a multiple of transformer_heads ({self.transformer_heads})",
+        )
+
+
+@dataclass(frozen=True)
+class Loss(Section):
+    """The objective, its negatives and its corrections."""
+
+    family: Literal["pointwise", "info_nce", "mle", "exp_nce", "beta_nce"] = setting(
+        "beta_nce", "Of the query -> item term"
+    )
+    convention: Literal["pdf", "paper"] = setting(
+        "pdf", "alpha of a query's Beta law: 1 + 1/tau, or 1/tau"
+    )
+    delta_beta: float = setting(
+        0.0, "beta of the relevant items less the background's", above=-1, maximum=100
+    )
+    temperature: float = setting(
+        0.05, "The one of info_nce and pointwise, which have no tau", **_TAU_RANGE
+    )
+    learn_temperature: bool = setting(False, "Train that temperature")
+    # A softmax over items leaves each query's level free, and the cut-off needs the level: the
+    # item -> query term pins it. Masking known positives helps beside that term; without it, the
+    # in-batch false negatives are what teaches tau how broad a query is.
+    symmetric_weight: float = setting(
+        1.0, "Weight of the item -> query term, which pins the level", **_WEIGHT_RANGE
+    )
+    gamma: float = setting(
+        0.0, "Query-prior correction of that term; more costs recall", minimum=0, maximum=1
+    )
+    mask_known_positives: bool = setting(
+        True, "A clicked pair is no negative; best with the item -> query term"
+    )
+    log_q: bool = setting(False, "Correct in-batch negatives for item frequency")
+    coverage_weight: float = setting(
+        0.0, "Weight of the coverage term, which trains the law; 0: none", **_WEIGHT_RANGE
+    )
+    coverage_keep: tuple[float, ...] = setting(
+        (0.9,), "Shares to measure and train at", above=0, below=1, filled=True, increasing=True
+    )
+
+    def check(self) -> None:
+        if self.family in _WITHOUT_SOFTMAX:
+            self._require_off("symmetric_weight", f"family is {self.family}")
+            self._require_off("log_q", f"family is {self.family}")
+        if self.family != "beta_nce":
+            self._require_off("delta_beta", f"family is {self.family}")
+        if self.family in _WITHOUT_TAU:
+            self._require_off("coverage_weight", f"family is {self.family}")
+        else:
+            self._require_off("learn_temperature", f"family is {self.family}")
+        if not self.symmetric_weight:
+            self._require_off("gamma", "symmetric_weight is 0")
+
+    def _require_off(self, name: str, reason: str) -> None:
+        """Refuses a term that this loss would silently leave out."""
+        value = getattr(self, name)
+        off = "false" if isinstance(value, bool) else "0"
+        self.require(not value, name, f"be {off} when {reason}")
+
+
+@dataclass(frozen=True)
+class Training(Section):
+    """How long, how fast and on what the towers are trained."""
+
+    optimizer: Literal["adam", "adagrad"] = setting("adam", "Optimizer; the paper's is adagrad")
+    learning_rate: float | None = setting(
+        None, "null: 0.003 for adam, 0.05 for adagrad", above=0, maximum=10
+    )
+    batch_size: int = setting(
+        1024, "Pairs in a step, each the negative of the others", minimum=2, maximum=1_048_576
+    )
+    steps: int = setting(3_000, "Steps at most", minimum=1, maximum=1_000_000_000)
+    validation_interval: int = setting(
+        250, "Steps between validations", minimum=1, maximum=1_000_000_000
+    )
+    early_stop_patience: int | None = setting(
+        4, "Validations without gain before training ends; null: never", minimum=1, maximum=1_000
+    )
+    checkpoint_interval: int = setting(
+        500, "Steps between checkpoints", minimum=1, maximum=1_000_000_000
+    )
+    warm_start: bool = setting(True, "Start from the last blessed model where there is one")
+    strategy: Literal["one_device", "mirrored", "multi_worker"] = setting(
+        "one_device", "Devices to train on"
+    )
+    mixed_precision: bool = setting(False, "Compute in 16 bits where that is safe")
+    shuffle_buffer: int = setting(
+        100_000, "Pairs held in memory to shuffle", minimum=1, maximum=100_000_000
+    )
+    seed: int = setting(0, "Seed of weights and order", minimum=0, maximum=MAX_SEED)
+
+    @property
+    def effective_learning_rate(self) -> float:
+        """The learning rate, with null resolved to the optimizer's own."""
+        if self.learning_rate is None:
+            return _LEARNING_RATES[self.optimizer]
+        return self.learning_rate

@@ -1,0 +1,144 @@
+"""Settings of what comes out: the cut-off, the index, and the gates before a release."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pebr_tf.config.section import Section
+from pebr_tf.config.setting import setting
+
+MAX_RESULTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Cutoff(Section):
+    """How far to look for each query, and the knob that says so."""
+
+    policy: Literal["level", "cdf", "top_k", "score", "gap", "nucleus"] = setting(
+        "level", "What ends a list"
+    )
+    temper: float | None = setting(
+        None, "Temper T of the level; null: tuned on held-out clicks", minimum=0, maximum=10
+    )
+    level_source: Literal["probe", "head"] = setting(
+        "probe", "Level from a small search, or (coarser) the query alone"
+    )
+    probe_size: int = setting(100, "Items of that small search", minimum=1, maximum=100_000)
+    background_sample: int = setting(
+        2_000, "Random items that stand for all the others", minimum=1, maximum=1_000_000
+    )
+    level_hidden_layers: tuple[int, ...] = setting(
+        (128,), "Units of each layer of the level head", minimum=1, maximum=65_536
+    )
+    default_knob: Literal["recall", "budget", "top_k", "score"] = setting(
+        "recall", "What a request without a knob gets"
+    )
+    default_value: float = setting(
+        0.9,
+        "Share kept, average items, items, or least cosine",
+        minimum=-1,
+        maximum=MAX_RESULTS,
+    )
+    floor: int = setting(1, "Items that a query always gets", minimum=0, maximum=MAX_RESULTS)
+    cap: int = setting(10_000, "Items that a query never exceeds", minimum=1, maximum=MAX_RESULTS)
+    min_calibration_queries: int = setting(
+        200, "Queries with held-out clicks that calibration needs", minimum=10, maximum=1_000_000
+    )
+
+    def check(self) -> None:
+        self.require(self.floor <= self.cap, "floor", f"be at most cap ({self.cap})")
+        value, least = self.default_value, max(self.floor, 1)
+        reachable = least <= value <= self.cap
+        valid, domain = {
+            "recall": (0 < value < 1, "above 0 and below 1"),
+            "budget": (reachable, f"from {least} to {self.cap}"),
+            "top_k": (
+                reachable and value.is_integer(),
+                f"a whole number from {least} to {self.cap}",
+            ),
+            "score": (-1 <= value <= 1, "from -1 to 1"),
+        }[self.default_knob]
+        self.require(
+            valid, "default_value", f"be {domain} when default_knob is {self.default_knob}"
+        )
+
+
+@dataclass(frozen=True)
+class Index(Section):
+    """The search index: how exact, how large, how it checks itself."""
+
+    recall_target: float = setting(
+        0.99, "Share of the exact answer that it is tuned to find", above=0, below=1
+    )
+    exact_below: int = setting(
+        20_000, "Smaller catalogues are searched exactly", minimum=0, maximum=100_000_000
+    )
+    leaves: int | None = setting(
+        None, "Partitions; null: chosen by the size", minimum=1, maximum=1_000_000
+    )
+    max_leaves_searched: int | None = setting(
+        None, "Partitions that a query may visit; null: all", minimum=1, maximum=1_000_000
+    )
+    dimensions_per_block: int = setting(
+        1, "Dimensions a quantisation block; 1 is best at high recall", minimum=1, maximum=16
+    )
+    check_queries: int = setting(
+        200, "Queries stored with their exact answers, tried on load", minimum=1, maximum=100_000
+    )
+    check_recall: float = setting(
+        0.97, "Share found below which a load is refused", minimum=0, below=1
+    )
+    shards: int = setting(1, "Parts that the index is cut into", minimum=1, maximum=1_024)
+    dead_shard: Literal["error", "partial"] = setting(
+        "error", "Without a shard: fail, or answer and mark it partial"
+    )
+    threads: int = setting(1, "Threads that search a batch", minimum=1, maximum=1_024)
+
+    def check(self) -> None:
+        self.require(
+            self.check_recall <= self.recall_target,
+            "check_recall",
+            f"be at most recall_target ({self.recall_target})",
+        )
+
+
+@dataclass(frozen=True)
+class Gates(Section):
+    """What a model must reach to be blessed; lifts compare with top_k at equal average k."""
+
+    min_precision_lift: float = setting(
+        0.0, "Relative gain in precision over top_k", minimum=-1, maximum=10
+    )
+    min_recall_lift: float = setting(
+        0.0, "Relative gain in recall over top_k", minimum=-1, maximum=10
+    )
+    max_calibration_error: float = setting(
+        0.03, "Error of the recall knob, overall", minimum=0, maximum=1
+    )
+    max_stratum_calibration_error: float = setting(
+        0.05, "Error of the recall knob, worst stratum", minimum=0, maximum=1
+    )
+    min_index_recall: float = setting(
+        0.98, "Share of the exact answer that the index finds", minimum=0, maximum=1
+    )
+    max_empty_rate: float = setting(0.01, "Share of queries without a result", minimum=0, maximum=1)
+    max_p99_milliseconds: float | None = setting(
+        None, "Time of a search; null: no gate", above=0, maximum=600_000
+    )
+
+
+@dataclass(frozen=True)
+class Evaluation(Section):
+    """What a trained model is measured at."""
+
+    average_k: tuple[int, ...] = setting(
+        (50, 150, 500),
+        "Average items to compare policies at",
+        minimum=1,
+        maximum=MAX_RESULTS,
+        filled=True,
+        increasing=True,
+    )
+    max_queries: int | None = setting(
+        None, "Test queries at most; null: all", minimum=1, maximum=100_000_000
+    )
+    gates: Gates = field(default_factory=Gates)

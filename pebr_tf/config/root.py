@@ -1,0 +1,135 @@
+"""The configuration as a whole: all sections, and the way from and to a YAML file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from pebr_tf.config.corpus import Data, Features, Split, Strata
+from pebr_tf.config.error import ConfigError, shown
+from pebr_tf.config.model import Loss, Towers, Training
+from pebr_tf.config.retrieval import Cutoff, Evaluation, Index
+from pebr_tf.config.section import Section, leaves
+from pebr_tf.config.serving import Serving
+from pebr_tf.config.yaml_reader import parse
+from pebr_tf.config.yaml_writer import render
+from pebr_tf.files import replacing_file
+
+
+@dataclass(frozen=True)
+class Config(Section):
+    """Every number that a user may tune; valid by construction, immutable, hashable."""
+
+    data: Data = field(default_factory=Data)
+    split: Split = field(default_factory=Split)
+    strata: Strata = field(default_factory=Strata)
+    features: Features = field(default_factory=Features)
+    towers: Towers = field(default_factory=Towers)
+    loss: Loss = field(default_factory=Loss)
+    training: Training = field(default_factory=Training)
+    cutoff: Cutoff = field(default_factory=Cutoff)
+    index: Index = field(default_factory=Index)
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    serving: Serving = field(default_factory=Serving)
+
+    def check(self) -> None:
+        self.require(
+            self.split.by != "time" or self.data.timestamp_column is not None,
+            "data.timestamp_column",
+            "name a column when split.by is time",
+        )
+        # With every list cut at the cap, no policy can reach a larger average.
+        self.require(
+            self.evaluation.average_k[-1] <= self.cutoff.cap,
+            "evaluation.average_k",
+            f"stay within cutoff.cap ({self.cutoff.cap})",
+        )
+        self.require(
+            self.evaluation.gates.min_index_recall <= self.index.recall_target,
+            "evaluation.gates.min_index_recall",
+            f"be at most index.recall_target ({self.index.recall_target})",
+        )
+
+    @classmethod
+    def from_yaml(cls, text: str) -> "Config":
+        """The configuration that `text` describes.
+
+        Raises:
+          ConfigError: Not YAML, or not a valid configuration.
+        """
+        return cls.from_mapping(parse(text))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Config":
+        """The configuration in a YAML file.
+
+        Raises:
+          ConfigError: Not a readable UTF-8 file, or as `from_yaml`; its text starts with the path.
+        """
+        try:
+            return cls.from_yaml(_read(Path(path)))
+        except ConfigError as error:
+            raise error.in_file(str(path)) from None
+
+    def to_yaml(self, comments: bool = True) -> str:
+        """YAML that `from_yaml` turns into an equal configuration.
+
+        Args:
+          comments: Whether each key is explained.
+        """
+        return render(self, comments)
+
+    def dump(self, path: str | PathLike[str], comments: bool = True) -> None:
+        """Writes `to_yaml` to a file, whole or not at all.
+
+        Raises:
+          ConfigError: The file cannot be written.
+        """
+        try:
+            with replacing_file(Path(path)) as temporary:
+                temporary.write_text(self.to_yaml(comments), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError("", "be a writable file", f"{error.strerror}", str(path)) from None
+
+    def replace(self, key: str, value: object) -> "Config":
+        """A copy with one setting changed: `config.replace("training.batch_size", 512)`."""
+        return self.replace_all({key: value})
+
+    def replace_all(self, changes: Mapping[str, object]) -> "Config":
+        """A copy with the settings at some dotted keys changed, all at once.
+
+        Raises:
+          ConfigError: An unknown key, a refused value, or a contradiction in the result.
+        """
+        mapping = self.to_mapping()
+        for path, value in changes.items():
+            *sections, name = path.split(".")
+            node: Any = mapping
+            for depth, section in enumerate(sections):
+                node = node.setdefault(section, {})
+                if not isinstance(node, dict):
+                    parent = ".".join(sections[: depth + 1])
+                    raise ConfigError(path, f"be a known key ({parent} has none)", shown(value))
+            node[name] = value
+        return type(self).from_mapping(mapping)
+
+    def changes(self) -> dict[str, Any]:
+        """The dotted keys whose values are not the defaults, with their values."""
+        default = type(self)()
+        values = {path: self.value_at(path) for path, _ in leaves(type(self))}
+        return {path: value for path, value in values.items() if value != default.value_at(path)}
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise ConfigError("", "be an existing file", "no such file") from None
+    except IsADirectoryError:
+        raise ConfigError("", "be a file", "a directory") from None
+    except OSError as error:
+        raise ConfigError("", "be a readable file", f"{error.strerror}") from None
+    except UnicodeDecodeError as error:
+        received = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
+        raise ConfigError("", "be UTF-8 text", received) from None

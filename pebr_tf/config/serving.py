@@ -1,0 +1,130 @@
+"""Settings of the retrieval service."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pebr_tf.config.section import Section
+from pebr_tf.config.setting import setting
+
+
+@dataclass(frozen=True)
+class TfServing(Section):
+    """The TF Serving that encodes queries, when it is the backend."""
+
+    address: str | None = setting(
+        None,
+        "host:port of its gRPC service",
+        pattern=r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):[0-9]{1,5}",
+        form="host:port",
+    )
+    model: str = setting("pebr_query", "Name of the model there")
+    deadline_milliseconds: int = setting(
+        200, "Time allowed for an encoding, all tries together", minimum=1, maximum=600_000
+    )
+    retries: int = setting(2, "Tries after a failed one", minimum=0, maximum=10)
+
+
+@dataclass(frozen=True)
+class Batching(Section):
+    """How concurrent requests share one encoding and one search."""
+
+    max_size: int = setting(64, "Queries in a batch", minimum=1, maximum=65_536)
+    max_delay_milliseconds: float = setting(
+        2.0, "Wait for a batch to fill", minimum=0, maximum=1_000
+    )
+    queue_limit: int = setting(
+        1_024, "Waiting queries beyond which requests are refused", minimum=1, maximum=1_000_000
+    )
+
+    def check(self) -> None:
+        self.require(
+            self.max_size <= self.queue_limit,
+            "max_size",
+            f"be at most queue_limit ({self.queue_limit})",
+        )
+
+
+@dataclass(frozen=True)
+class Limits(Section):
+    """What one request may ask for; `cutoff.cap` bounds the results of a query."""
+
+    request_bytes: int = setting(
+        1_048_576, "Bytes of a request", minimum=1_024, maximum=1_073_741_824
+    )
+    queries_per_call: int = setting(256, "Queries of a request", minimum=1, maximum=65_536)
+    query_characters: int = setting(512, "Characters of a query", minimum=1, maximum=1_048_576)
+
+
+@dataclass(frozen=True)
+class Tls(Section):
+    """Encryption of both ports; off without a certificate."""
+
+    certificate: str | None = setting(None, "PEM file of the server's certificate chain")
+    key: str | None = setting(None, "PEM file of the certificate's private key")
+    mutual: bool = setting(False, "Ask clients for a certificate as well")
+    client_authority: str | None = setting(None, "PEM file of the authority that signs clients")
+
+    def check(self) -> None:
+        has_certificate = self.certificate is not None
+        has_authority = self.client_authority is not None
+        self.require(
+            not has_certificate or self.key is not None, "key", "name a file when certificate does"
+        )
+        self.require(
+            has_certificate or self.key is None, "certificate", "name a file when key does"
+        )
+        self.require(
+            has_certificate or not self.mutual, "certificate", "name a file when mutual is true"
+        )
+        self.require(
+            has_authority or not self.mutual, "client_authority", "name a file when mutual is true"
+        )
+        # Otherwise an operator believes that clients are checked, and they are not.
+        self.require(
+            self.mutual or not has_authority, "mutual", "be true when client_authority is set"
+        )
+
+
+@dataclass(frozen=True)
+class Serving(Section):
+    """Where the service listens, what encodes, and how it protects itself."""
+
+    host: str = setting("127.0.0.1", "Address to listen on; 0.0.0.0 for all")
+    grpc_port: int = setting(8600, "0: any free port", minimum=0, maximum=65_535)
+    http_port: int = setting(8601, "0: any free port", minimum=0, maximum=65_535)
+    backend: Literal["embedded", "tf_serving"] = setting(
+        "embedded", "What encodes queries: this process, or TF Serving"
+    )
+    deadline_milliseconds: int = setting(
+        1_000, "Time allowed for a request that names none", minimum=1, maximum=600_000
+    )
+    poll_seconds: float = setting(5.0, "Between looks for a new release", above=0, maximum=3_600)
+    drain_seconds: float = setting(
+        30.0, "For requests under way when told to stop", minimum=0, maximum=3_600
+    )
+    token_file: str | None = setting(
+        None, "File of accepted bearer tokens, one a line; null: no tokens asked"
+    )
+    log_queries: bool = setting(False, "Write query text to the log")
+    tf_serving: TfServing = field(default_factory=TfServing)
+    batching: Batching = field(default_factory=Batching)
+    limits: Limits = field(default_factory=Limits)
+    tls: Tls = field(default_factory=Tls)
+
+    def check(self) -> None:
+        self.require(
+            self.http_port == 0 or self.http_port != self.grpc_port,
+            "http_port",
+            "differ from grpc_port",
+        )
+        self.require(
+            self.backend != "tf_serving" or self.tf_serving.address is not None,
+            "tf_serving.address",
+            "be host:port when backend is tf_serving",
+        )
+        # A larger call could not be admitted even to an empty queue.
+        self.require(
+            self.limits.queries_per_call <= self.batching.queue_limit,
+            "limits.queries_per_call",
+            f"be at most batching.queue_limit ({self.batching.queue_limit})",
+        )

@@ -1,0 +1,216 @@
+"""The configuration as a value: defaults, round trips, overrides."""
+
+import dataclasses
+import pickle
+import subprocess
+import sys
+import types
+from typing import Any, Literal, get_args, get_origin
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+from pebr_tf.config import Config, ConfigError, Gates, Training
+from pebr_tf.config.section import Key, leaves
+
+LEAVES = dict(leaves(Config))
+# Starting points that no single change reaches, because their settings need each other.
+PRESETS: list[dict[str, Any]] = [
+    {},
+    {"split.by": "time", "data.timestamp_column": "clicked_at"},
+    {"loss.family": "pointwise", "loss.symmetric_weight": 0, "loss.learn_temperature": True},
+    {"towers.kind": "transformer", "towers.token_dimension": 96, "towers.transformer_heads": 12},
+    {"strata.head": 0.6, "strata.torso": 0.3, "strata.tail": 0.1},
+    {"serving.backend": "tf_serving", "serving.tf_serving.address": "[::1]:8500"},
+    {
+        "serving.tls.certificate": "server.pem",
+        "serving.tls.key": "server.key",
+        "serving.tls.mutual": True,
+        "serving.tls.client_authority": "clients.pem",
+    },
+]
+
+
+def values(key: Key) -> st.SearchStrategy[Any]:
+    """Valid values of one setting."""
+    rule, hint = key.rule, key.hint
+    if isinstance(hint, types.UnionType):
+        (kind,) = (member for member in get_args(hint) if member is not types.NoneType)
+        return st.none() | values(dataclasses.replace(key, hint=kind))
+    if get_origin(hint) is Literal:
+        return st.sampled_from(get_args(hint))
+    if get_origin(hint) is tuple:
+        entry = values(dataclasses.replace(key, hint=get_args(hint)[0]))
+        lists = st.lists(entry, min_size=int(rule.filled), max_size=4, unique=True)
+        return lists.map(sorted) if rule.increasing else lists
+    if hint is bool:
+        return st.booleans()
+    if hint is str:
+        texts = st.from_regex(rule.pattern, fullmatch=True) if rule.pattern else st.text()
+        return texts.filter(str.strip)
+    low: Any = rule.minimum if rule.minimum is not None else rule.above
+    high: Any = rule.maximum if rule.maximum is not None else rule.below
+    if hint is int:
+        return st.integers(low, high)
+    return st.floats(low, high, exclude_min=rule.minimum is None, exclude_max=rule.maximum is None)
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> Config:
+    """Valid configurations with a few settings changed."""
+    paths = draw(st.lists(st.sampled_from(sorted(LEAVES)), max_size=6, unique=True))
+    changes = dict(draw(st.sampled_from(PRESETS)))
+    changes.update({path: draw(values(LEAVES[path])) for path in paths})
+    try:
+        return Config().replace_all(changes)
+    except ConfigError:
+        # Each value is valid by itself, so what is refused is a contradiction.
+        assume(False)
+        raise
+
+
+def test_defaults_are_the_ones_of_the_design() -> None:
+    config = Config()
+    assert config.towers.dimension == 128
+    assert (config.towers.tau_min, config.towers.tau_initial, config.towers.tau_max) == (
+        0.002,
+        0.05,
+        1.0,
+    )
+    assert (config.loss.family, config.loss.convention) == ("beta_nce", "pdf")
+    assert (config.loss.symmetric_weight, config.loss.gamma) == (1.0, 0.0)
+    assert (config.loss.mask_known_positives, config.loss.log_q) == (True, False)
+    assert (config.strata.head, config.strata.torso, config.strata.tail) == (0.5, 0.3, 0.2)
+    assert config.data.reject_limit == 0.01
+    assert (config.cutoff.policy, config.cutoff.temper) == ("level", None)
+    assert (config.cutoff.probe_size, config.cutoff.background_sample) == (100, 2000)
+    assert (config.cutoff.default_knob, config.cutoff.default_value) == ("recall", 0.9)
+    assert config.cutoff.floor == 1
+    assert (config.index.recall_target, config.index.leaves) == (0.99, None)
+    assert config.index.dimensions_per_block == 1
+    gates = config.evaluation.gates
+    assert (gates.max_calibration_error, gates.max_stratum_calibration_error) == (0.03, 0.05)
+    assert (config.serving.host, config.serving.backend) == ("127.0.0.1", "embedded")
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "learning_rate", "effective"),
+    [("adam", None, 0.003), ("adagrad", None, 0.05), ("adagrad", 0.1, 0.1)],
+)
+def test_each_optimizer_brings_its_learning_rate(
+    optimizer: Literal["adam", "adagrad"], learning_rate: float | None, effective: float
+) -> None:
+    training = Training(optimizer=optimizer, learning_rate=learning_rate)
+    assert training.effective_learning_rate == effective
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("comments", [True, False])
+def test_presets_survive_a_round_trip(preset: dict[str, Any], comments: bool) -> None:
+    config = Config().replace_all(preset)
+    assert Config.from_yaml(config.to_yaml(comments)) == config
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(configs(), st.booleans())
+def test_any_valid_config_survives_a_round_trip(config: Config, comments: bool) -> None:
+    again = Config.from_yaml(config.to_yaml(comments))
+    assert again == config
+    assert again.fingerprint() == config.fingerprint()
+    assert Config.from_mapping(config.to_mapping()) == config
+    assert Config().replace_all(config.changes()) == config
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(configs(), configs())
+def test_fingerprints_are_equal_exactly_for_equal_configs(a: Config, b: Config) -> None:
+    assert (a.fingerprint() == b.fingerprint()) == (a == b)
+
+
+def test_a_file_survives_a_round_trip(tmp_path: Any) -> None:
+    config = Config().replace_all({"training.batch_size": 512, "data.query_column": "查询 #1: 'q'"})
+    path = tmp_path / "new" / "pebr.yaml"
+    config.dump(path)
+    assert Config.load(path) == Config.load(str(path)) == config
+
+
+def test_the_commented_default_is_the_default() -> None:
+    assert Config.from_yaml(Config().to_yaml(comments=True)) == Config()
+    assert Config.from_mapping({}) == Config()
+    assert Config().changes() == {}
+
+
+def test_a_section_that_is_all_comments_has_its_defaults() -> None:
+    assert Config.from_yaml("training:\n  # batch_size: 2\nevaluation:\n  gates:\n") == Config()
+
+
+def test_to_mapping_is_plain() -> None:
+    mapping = Config().to_mapping()
+    assert list(mapping) == [
+        "data",
+        "split",
+        "strata",
+        "features",
+        "towers",
+        "loss",
+        "training",
+        "cutoff",
+        "index",
+        "evaluation",
+        "serving",
+    ]
+    assert mapping["evaluation"]["average_k"] == [50, 150, 500]
+    assert mapping["evaluation"]["gates"]["max_p99_milliseconds"] is None
+
+
+def test_integers_and_lists_become_numbers_and_tuples() -> None:
+    config = Config.from_mapping(
+        {"towers": {"tau_max": 1, "hidden_layers": [64, 64]}, "loss": {"gamma": -0.0}}
+    )
+    assert repr(config.towers.tau_max) == "1.0"
+    assert config.towers.hidden_layers == (64, 64)
+    # -0.0 == 0.0, so their fingerprints must be equal as well.
+    assert repr(config.loss.gamma) == "0.0"
+    assert Training(learning_rate=1) == Training(learning_rate=1.0)
+
+
+def test_configs_are_frozen_and_hashable() -> None:
+    config = Config()
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'training'"):
+        config.training = Training()  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'floor'"):
+        config.cutoff.floor = 3  # type: ignore[misc]
+    assert hash(config) == hash(Config())
+
+
+def test_replace_changes_one_setting_of_a_copy() -> None:
+    config = Config()
+    changed = config.replace("evaluation.gates.max_empty_rate", 0.5)
+    assert changed.evaluation.gates == Gates(max_empty_rate=0.5)
+    assert changed.changes() == {"evaluation.gates.max_empty_rate": 0.5}
+    assert config == Config()
+    assert config.replace("training", Training(seed=7)).training.seed == 7
+    assert config.replace("training", {"seed": 7}).training == Training(seed=7)
+
+
+def test_replace_all_passes_through_no_contradiction() -> None:
+    strata = Config().replace_all({"strata.head": 0.7, "strata.tail": 0.05, "strata.torso": 0.25})
+    assert strata.strata.tail == 0.05
+
+
+def test_errors_survive_pickling() -> None:
+    error = ConfigError("training.seed", "be an integer", "null", "pebr.yaml")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert str(error) == "pebr.yaml: training.seed must be an integer. Received: null."
+
+
+def test_importing_it_is_light() -> None:
+    program = (
+        "import sys, pebr_tf.config; heavy = ('tensorflow', 'numpy', 'tfx', 'apache_beam'); "
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    ).stdout
+    assert printed.strip() == "[]"

@@ -1,0 +1,160 @@
+"""Every setting at the edges of what it accepts."""
+
+import math
+import types
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+
+from pebr_tf.config import Config, ConfigError
+from pebr_tf.config.section import Key, leaves
+
+LEAVES = dict(leaves(Config))
+
+
+def kind_of(key: Key) -> Any:
+    """The type of a value, or of an entry of a list."""
+    hint = key.hint
+    if isinstance(hint, types.UnionType):
+        (hint,) = (member for member in get_args(hint) if member is not types.NoneType)
+    return get_args(hint)[0] if get_origin(hint) is tuple else hint
+
+
+NUMBERS = {path: key for path, key in LEAVES.items() if kind_of(key) in (int, float)}
+
+
+def wrapped(key: Key, value: Any) -> Any:
+    return [value] if get_origin(key.hint) is tuple else value
+
+
+@pytest.mark.parametrize("path", NUMBERS)
+def test_numbers_are_bounded_on_both_sides(path: str) -> None:
+    rule = NUMBERS[path].rule
+    assert (rule.minimum is None) != (rule.above is None)
+    assert (rule.maximum is None) != (rule.below is None)
+
+
+@pytest.mark.parametrize("path", NUMBERS)
+def test_numbers_are_accepted_up_to_their_bounds(path: str) -> None:
+    key = NUMBERS[path]
+    rule = key.rule
+
+    def step(bound: float, towards: float) -> float:
+        if kind_of(key) is int:
+            return bound + (1 if towards > bound else -1)
+        return math.nextafter(bound, towards)
+
+    low, high = rule.minimum, rule.maximum
+    if low is None:
+        assert rule.above is not None
+        low = step(rule.above, math.inf)
+    if high is None:
+        assert rule.below is not None
+        high = step(rule.below, -math.inf)
+    for inside in (low, high):
+        assert key.accept(wrapped(key, inside)) in (inside, (inside,))
+    for outside in (step(low, -math.inf), step(high, math.inf), math.nan, math.inf, -math.inf):
+        with pytest.raises(ConfigError, match=r" must be .*(integer|number).* Received: "):
+            key.accept(wrapped(key, outside))
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_other_types_are_refused(path: str) -> None:
+    key = LEAVES[path]
+    entries: list[Any] = {
+        bool: [0, 1, "true", "yes", 1.0],
+        int: [True, "3", 1.5, 3.0, b"3"],
+        float: [True, "0.5", b"1"],
+        str: [True, 3, 0.5, "", "  ", b"text"],
+    }.get(kind_of(key), [True, 3, "", "no such choice"])
+    wrong = [wrapped(key, entry) for entry in [*entries, {}, [], object()]]
+    if get_origin(key.hint) is tuple:
+        wrong += [{}, object(), "title", 3, [None]]
+    if not isinstance(key.hint, types.UnionType):
+        wrong.append(None)
+    for value in wrong:
+        with pytest.raises(ConfigError, match=r" must be .* Received: "):
+            key.accept(value)
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_choices_are_all_accepted(path: str) -> None:
+    key = LEAVES[path]
+    if get_origin(key.hint) is Literal:
+        for choice in get_args(key.hint):
+            assert key.accept(choice) == choice
+
+
+# Written by hand, so that a slip in the definitions cannot hide in a test derived from them.
+# path, accepted, refused, what else must be set for the accepted ones.
+BOUNDS: list[tuple[str, list[Any], list[Any], dict[str, Any]]] = [
+    ("data.reject_limit", [0, 0.01, 1], [-0.001, 1.001], {}),
+    ("split.calibrate", [0.001, 0.89], [0, 1, -0.1], {}),
+    ("split.test", [0.001, 0.89], [0, 1], {}),
+    ("split.seed", [0, 2147483647], [-1, 2147483648], {}),
+    ("strata.head", [0.5], [0, 1], {}),
+    ("features.word_ngrams", [[], [1], [1, 5]], [[0], [6], [2, 1], [1, 1]], {}),
+    ("features.character_ngrams", [[], [1, 8]], [[0], [9], [3, 2]], {}),
+    ("features.vocabulary_size", [1, 100_000_000], [0, 100_000_001], {}),
+    ("features.oov_buckets", [1, 10_000_000], [0, 10_000_001], {}),
+    ("features.item_text", [["a"], ["a", "b"]], [["a", "a"], [""]], {}),
+    ("towers.dimension", [2, 128, 4096], [1, 0, -128, 4097], {}),
+    ("towers.hidden_layers", [[], [1], [65536, 65536]], [[0], [65537]], {}),
+    ("towers.dropout", [0, 0.999], [-0.001, 1], {}),
+    ("towers.tau_initial", [0.0021, 0.999], [0.0019, 1.001], {}),
+    ("towers.tau_min", [0.002, 0.049], [0.0019], {}),
+    ("towers.tau_max", [0.051, 1], [1.001], {}),
+    ("loss.symmetric_weight", [0, 100], [-0.1, 100.1], {}),
+    ("loss.gamma", [0, 0.5, 1], [-0.1, 1.1], {}),
+    ("loss.delta_beta", [-0.999, 100], [-1, 100.1], {}),
+    ("loss.coverage_keep", [[0.001], [0.5, 0.999]], [[], [0], [1], [0.9, 0.5]], {}),
+    ("training.batch_size", [2, 1_048_576], [1, 0, 1_048_577], {}),
+    ("training.learning_rate", [None, 1e-9, 10], [0, -0.003, 10.1], {}),
+    ("training.steps", [1, 1_000_000_000], [0], {}),
+    ("training.early_stop_patience", [None, 1, 1000], [0, 1001], {}),
+    ("cutoff.temper", [None, 0, 0.6, 10], [-0.1, 10.1], {}),
+    ("cutoff.probe_size", [1, 100_000], [0, 100_001], {}),
+    ("cutoff.background_sample", [1, 1_000_000], [0, 1_000_001], {}),
+    ("cutoff.default_value", [0.001, 0.999], [0, 1, -2], {}),
+    ("cutoff.default_value", [1, 10_000], [0.5, 10_001], {"cutoff.default_knob": "budget"}),
+    ("cutoff.default_value", [1, 10_000], [0, 2.5, 10_001], {"cutoff.default_knob": "top_k"}),
+    ("cutoff.default_value", [-1, 1], [-1.001, 1.001], {"cutoff.default_knob": "score"}),
+    ("cutoff.floor", [0, 1, 10_000], [-1, 10_001], {}),
+    ("cutoff.cap", [500, 1_000_000], [0, 1_000_001], {}),
+    ("index.recall_target", [0.98, 0.9999], [0, 1], {}),
+    ("index.exact_below", [0, 100_000_000], [-1, 100_000_001], {}),
+    ("index.leaves", [None, 1, 1_000_000], [0, 1_000_001], {}),
+    ("index.dimensions_per_block", [1, 16], [0, 17], {}),
+    ("evaluation.average_k", [[1], [1, 10_000]], [[], [0], [5, 5], [9, 5]], {}),
+    ("evaluation.gates.min_precision_lift", [-1, 10], [-1.1, 10.1], {}),
+    ("evaluation.gates.min_recall_lift", [-1, 10], [-1.1, 10.1], {}),
+    ("evaluation.gates.max_calibration_error", [0, 1], [-0.1, 1.1], {}),
+    ("evaluation.gates.min_index_recall", [0, 0.99], [-0.1, 1.1], {}),
+    ("evaluation.gates.max_empty_rate", [0, 1], [-0.1, 1.1], {}),
+    ("evaluation.gates.max_p99_milliseconds", [None, 0.1, 600_000], [0, 600_001], {}),
+    ("serving.grpc_port", [0, 65_535], [-1, 65_536], {}),
+    ("serving.batching.max_size", [1, 1024], [0, 1025], {}),
+    ("serving.batching.queue_limit", [256, 1_000_000], [0, 63, 1_000_001], {}),
+    ("serving.limits.queries_per_call", [1, 1024], [0, 1025], {}),
+    ("serving.limits.request_bytes", [1024, 1_073_741_824], [1023, 1_073_741_825], {}),
+    ("serving.tf_serving.retries", [0, 10], [-1, 11], {}),
+    (
+        "serving.tf_serving.address",
+        [None, "localhost:8500", "10.0.0.1:1", "[::1]:8500"],
+        ["localhost", ":8500", "localhost:", "http://localhost:8500", "a b:1", "::1:8500"],
+        {},
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "accepted", "refused", "others"), BOUNDS)
+def test_bounds_written_by_hand(
+    path: str, accepted: list[Any], refused: list[Any], others: dict[str, Any]
+) -> None:
+    for value in accepted:
+        config = Config().replace_all({**others, path: value})
+        stored = config.value_at(path)
+        assert (list(stored) if isinstance(stored, tuple) else stored) == value
+    for value in refused:
+        with pytest.raises(ConfigError, match=r" must .* Received: "):
+            Config().replace_all({**others, path: value})

@@ -1,0 +1,93 @@
+"""The fingerprint: equal for equal configurations, different for any change."""
+
+import subprocess
+import sys
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+
+from pebr_tf.config import Config
+from pebr_tf.config.section import Key, leaves
+
+LEAVES = dict(leaves(Config))
+MUTUAL_TLS = {
+    "serving.tls.certificate": "server.pem",
+    "serving.tls.key": "server.key",
+    "serving.tls.mutual": True,
+    "serving.tls.client_authority": "clients.pem",
+}
+# Settings whose neighbouring value contradicts another: what to set first, what to change to.
+CHOSEN: dict[str, tuple[dict[str, Any], Any]] = {
+    "loss.family": ({}, "exp_nce"),
+    "loss.learn_temperature": ({"loss.family": "info_nce"}, True),
+    "towers.tau_min": ({}, 0.003),
+    "cutoff.default_knob": ({}, "score"),
+    "index.recall_target": ({}, 0.995),
+    "serving.grpc_port": ({}, 9000),
+    "serving.backend": ({"serving.tf_serving.address": "host:1"}, "tf_serving"),
+    "serving.tf_serving.address": ({}, "host:1"),
+    "serving.tls.certificate": (MUTUAL_TLS, "other.pem"),
+    "serving.tls.key": (MUTUAL_TLS, "other.pem"),
+    "serving.tls.client_authority": (MUTUAL_TLS, "other.pem"),
+}
+# Settings that cannot change alone.
+JOINT: dict[str, dict[str, Any]] = {
+    "strata.head": {"strata.head": 0.3, "strata.torso": 0.5},
+    "strata.torso": {"strata.torso": 0.2, "strata.tail": 0.3},
+    "strata.tail": {"strata.tail": 0.5, "strata.head": 0.2},
+    "serving.tls.mutual": MUTUAL_TLS,
+}
+
+
+def neighbour(key: Key, value: Any) -> Any:
+    """Another value that the setting accepts."""
+    if get_origin(key.hint) is Literal:
+        return next(choice for choice in get_args(key.hint) if choice != value)
+    if get_origin(key.hint) is tuple:
+        entry = {str: "brand", int: 1_000, float: 0.95}[get_args(key.hint)[0]]
+        return value[:-1] if len(value) > 1 else (*value, entry)
+    if value is None:
+        return "x" if key.hint == str | None else 1
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, str):
+        return value + "x"
+    return value + 1 if isinstance(value, int) else value / 2 or 0.5
+
+
+@pytest.mark.parametrize("path", sorted(set(LEAVES) - set(JOINT)))
+def test_each_setting_changes_it(path: str) -> None:
+    base, value = CHOSEN.get(path, ({}, None))
+    config = Config().replace_all(base)
+    if path not in CHOSEN:
+        value = neighbour(LEAVES[path], config.value_at(path))
+    assert config.replace(path, value).fingerprint() != config.fingerprint()
+
+
+@pytest.mark.parametrize("path", sorted(JOINT))
+def test_joint_settings_change_it(path: str) -> None:
+    assert Config().replace_all(JOINT[path]).fingerprint() != Config().fingerprint()
+
+
+def test_key_order_does_not_matter() -> None:
+    mapping = Config().to_mapping()
+    backwards = {
+        name: dict(reversed(section.items())) for name, section in reversed(mapping.items())
+    }
+    assert list(backwards) != list(mapping)
+    assert Config.from_mapping(backwards).fingerprint() == Config().fingerprint()
+
+
+def test_it_is_the_same_in_another_process() -> None:
+    program = "from pebr_tf.config import Config; print(Config().fingerprint())"
+    printed = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    ).stdout
+    assert printed.strip() == Config().fingerprint()
+    assert len(Config().fingerprint()) == 64
+
+
+def test_a_section_has_its_own() -> None:
+    changed = Config().replace("serving.http_port", 9000)
+    assert changed.training.fingerprint() == Config().training.fingerprint()
+    assert changed.serving.fingerprint() != Config().serving.fingerprint()
