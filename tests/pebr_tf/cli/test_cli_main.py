@@ -1,0 +1,59 @@
+"""The `pebr` command itself: help without imports, user errors in one sentence."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from pebr_tf import __version__
+from pebr_tf.cli import main as command
+from pebr_tf.errors import UserError
+
+
+def test_help_lists_every_command_and_imports_none():
+    code = (
+        "import sys; from pebr_tf.cli.main import cli; cli(['--help'], standalone_mode=False); "
+        "print(sorted(m for m in sys.modules if m.startswith('pebr_tf.cli.')))"
+    )
+    lines = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert lines[-1] == "['pebr_tf.cli.main']"
+    for name, (_, text) in command.COMMANDS.items():
+        assert f"  {name} " in "\n".join(lines)
+        assert text in "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", command.COMMANDS)
+def test_every_command_is_there_and_says_what_the_table_says(name):
+    found = command.cli.get_command(click.Context(command.cli), name)
+    assert found.help.splitlines()[0] == command.COMMANDS[name][1]
+
+
+def test_the_version(capsys):
+    with pytest.raises(SystemExit) as exit_:
+        command.main(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out == f"pebr, version {__version__}\n"
+
+
+def test_an_unknown_command_exits_with_2(capsys):
+    with pytest.raises(SystemExit) as exit_:
+        command.main(["serv"])
+    assert exit_.value.code == 2
+    assert "No such command 'serv'" in capsys.readouterr().err
+
+
+def test_a_user_error_is_one_sentence_and_exits_with_2(monkeypatch, capsys):
+    @click.command()
+    def broken():
+        raise UserError("--items must be at least 100. Received: 5.")
+
+    monkeypatch.setattr(command.cli, "get_command", lambda context, name: broken)
+    with pytest.raises(SystemExit) as exit_:
+        command.main(["generate"])
+    assert exit_.value.code == 2
+    output = capsys.readouterr()
+    assert output.err == "pebr: --items must be at least 100. Received: 5.\n"
+    assert output.out == ""
