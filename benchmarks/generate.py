@@ -1,0 +1,90 @@
+"""How fast `pebr generate` writes clicks, and how much memory it takes at most.
+
+  python benchmarks/generate.py
+  python benchmarks/generate.py --clicks 87000000
+
+Every size runs in a process of its own, so that the peak memory is that size's.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+_MEBIBYTE = 2**20
+
+
+def measure(items: int, queries: int, clicks: int, format: str) -> dict[str, float]:
+    """Writes a data set into a temporary directory.
+
+    Returns:
+      `seconds` from the first import to the last file, `bytes` on disk, and `peak`, the largest
+      resident set of this process in bytes.
+    """
+    start = time.perf_counter()
+    from pebr_tf.data.synthetic import SyntheticSpec, write
+
+    with tempfile.TemporaryDirectory() as directory:
+        out = Path(directory) / "out"
+        write(SyntheticSpec(items=items, queries=queries, clicks=clicks), out, format)
+        seconds = time.perf_counter() - start
+        size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    # Linux counts kibibytes, macOS bytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return {"seconds": seconds, "bytes": size, "peak": peak}
+
+
+@click.command()
+@click.option(
+    "--clicks",
+    "sizes",
+    type=int,
+    multiple=True,
+    default=[1_000_000, 10_000_000],
+    show_default=True,
+    help="Clicks to write; can be given more than once.",
+)
+@click.option("--items", default=20_000, show_default=True, help="Items of the catalogue.")
+@click.option("--queries", default=8_000, show_default=True, help="Different queries.")
+@click.option("--format", default="parquet", show_default=True, help="Format of the files.")
+@click.option("--here", is_flag=True, hidden=True, help="Measure one size in this process.")
+def main(sizes: tuple[int, ...], items: int, queries: int, format: str, here: bool) -> None:
+    """Print rows a second and peak memory of `pebr generate` for several sizes."""
+    if here:
+        click.echo(json.dumps(measure(items, queries, sizes[0], format)))
+        return
+    table = Table(title=f"pebr generate: {items:,} items, {queries:,} queries, {format}")
+    for column in ("clicks", "seconds", "rows a second", "peak MiB", "disk MiB"):
+        table.add_column(column, justify="right")
+    console = Console()
+    with console.status("measuring"):
+        for clicks in sizes:
+            result = _measure_apart(items, queries, clicks, format)
+            table.add_row(
+                f"{clicks:,}",
+                f"{result['seconds']:,.1f}",
+                f"{clicks / result['seconds']:,.0f}",
+                f"{result['peak'] / _MEBIBYTE:,.0f}",
+                f"{result['bytes'] / _MEBIBYTE:,.0f}",
+            )
+    console.print(table)
+
+
+def _measure_apart(items: int, queries: int, clicks: int, format: str) -> dict[str, float]:
+    command = [sys.executable, __file__, "--here", f"--clicks={clicks}", f"--items={items}"]
+    command += [f"--queries={queries}", f"--format={format}"]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    result: dict[str, float] = json.loads(output)
+    return result
+
+
+if __name__ == "__main__":
+    main()

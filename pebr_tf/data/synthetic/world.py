@@ -1,0 +1,56 @@
+"""The synthetic world: a catalogue, the queries about it, and what is relevant to each."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pebr_tf.data.synthetic.catalogue import Catalogue, make_catalogue
+from pebr_tf.data.synthetic.queries import Queries, make_queries
+from pebr_tf.data.synthetic.spec import SyntheticSpec
+
+CATALOGUE_STREAM, QUERY_STREAM, CLICK_STREAM = range(3)
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything that is known about the clicks before the first one is drawn.
+
+    Attributes:
+      catalogue: The items (N).
+      queries: The queries (Q) with their relevant items and popularity.
+    """
+
+    catalogue: Catalogue
+    queries: Queries
+
+    @property
+    def breadth_correlation(self) -> float:
+        """Spearman correlation of a query's popularity with its number of relevant items."""
+        ranks = [_ranks(self.queries.popularity), _ranks(self.queries.relevant_counts)]
+        if any(np.ptp(rank) == 0 for rank in ranks):
+            return 0.0
+        return float(np.corrcoef(ranks)[0, 1])
+
+
+def make_world(spec: SyntheticSpec) -> World:
+    """Makes the world of a spec; the number of clicks and the noise do not change it.
+
+    Raises:
+      UserError: The catalogue cannot answer that many different queries.
+    """
+    catalogue = make_catalogue(spec.items, random_stream(spec.seed, CATALOGUE_STREAM))
+    queries = make_queries(catalogue, spec.queries, random_stream(spec.seed, QUERY_STREAM))
+    return World(catalogue, queries)
+
+
+def random_stream(seed: int, *path: int) -> np.random.Generator:
+    """Returns a generator that depends on the seed and its own path, and on no other stream."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=path)))
+
+
+def _ranks(values: npt.NDArray) -> npt.NDArray[np.float64]:
+    """Ranks from 1, equal values share the middle of theirs, [n]."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2.0)[inverse]

@@ -1,0 +1,240 @@
+"""A synthetic data set on disk.
+
+The directory, with `*` for .parquet, .csv or .jsonl:
+
+  dataset.json              parameters, files, columns, row counts, statistics
+  clicks/clicks-00000-of-000NN.*          query, item_id, clicks, timestamp; a row a click
+  catalogue/catalogue-00000-of-000NN.*    item_id, title, department, category, brand, model,
+                                          attributes (`name=value`, a semicolon between two)
+  queries.*                 query, level, department, category, brand, model, attributes (what it
+                            asks for, empty for nothing), relevant (items), popularity (share)
+  truth/truth-00000-of-000NN.*            the relevant items of every query
+
+Truth in Parquet and JSON lines has a row a query: query, item_ids (a list of strings). CSV has no
+lists, so there it has a row a relevant pair: query, item_id. A query never spans two truth shards.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from pebr_tf import __version__
+from pebr_tf.data.synthetic.clicks import END_TIME, START_TIME, ClickSampler
+from pebr_tf.data.synthetic.formats import FORMATS, write_table
+from pebr_tf.data.synthetic.levels import LEVELS
+from pebr_tf.data.synthetic.spec import SyntheticSpec
+from pebr_tf.data.synthetic.text import catalogue_table, constraint_columns, item_ids
+from pebr_tf.data.synthetic.world import World, make_world
+from pebr_tf.errors import UserError
+from pebr_tf.files import new_directory
+
+CATALOGUE_SHARD_ITEMS = 250_000
+TRUTH_SHARD_PAIRS = 1_000_000
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was written.
+
+    Attributes:
+      items: Items of the catalogue.
+      queries: Different queries.
+      clicks: Rows of the click log.
+      relevant_pairs: Pairs of a query and an item relevant to it.
+      relevant_p10: 10th percentile of the relevant items a query.
+      relevant_p50: Median.
+      relevant_p90: 90th percentile.
+      relevant_max: The broadest query's.
+      breadth_correlation: Spearman correlation of popularity and relevant items.
+      noise_share: Share of the clicks that were drawn from the whole catalogue.
+    """
+
+    items: int
+    queries: int
+    clicks: int
+    relevant_pairs: int
+    relevant_p10: int
+    relevant_p50: int
+    relevant_p90: int
+    relevant_max: int
+    breadth_correlation: float
+    noise_share: float
+
+
+def write(
+    spec: SyntheticSpec,
+    out: Path,
+    format: str = "parquet",
+    progress: Progress = lambda stage, done, total: None,
+) -> Summary:
+    """Makes a data set and writes it; the directory appears whole or not at all.
+
+    Args:
+      spec: What to make.
+      out: A directory that is new or empty.
+      format: One of `FORMATS`.
+      progress: Called with the stage, the rows written and the rows of the stage.
+
+    Raises:
+      UserError: The format is unknown, the directory is in use or cannot be written, or the
+        catalogue cannot answer that many queries.
+    """
+    if format not in FORMATS:
+        raise UserError(f"--format must be one of {', '.join(FORMATS)}. Received: {format!r}.")
+    try:
+        with new_directory(Path(out).resolve()) as directory:
+            return _write(spec, directory, format, progress)
+    except FileExistsError:
+        raise UserError(f"--out must be a new or an empty directory. Received: {out}.") from None
+    except BrokenPipeError:
+        # Whoever read the progress has gone; the directory is not to blame.
+        raise
+    except OSError as error:
+        reason = error.strerror or error
+        raise UserError(
+            f"--out must be a directory that can be written. Received: {out} ({reason})."
+        ) from error
+
+
+def queries_table(world: World) -> pa.Table:
+    """Returns the rows of `queries.*`, broad queries first."""
+    queries = world.queries
+    levels = pa.array([level.name for level in LEVELS])
+    return pa.table(
+        {
+            "query": queries.texts,
+            "level": levels.take(pa.array(queries.constraints.level)),
+            **constraint_columns(world.catalogue, queries.constraints),
+            "relevant": queries.relevant_counts,
+            "popularity": queries.popularity,
+        }
+    )
+
+
+def truth_tables(world: World, format: str) -> Iterator[pa.Table]:
+    """Yields the shards of the truth, each whole queries with about `TRUTH_SHARD_PAIRS` pairs."""
+    queries = world.queries
+    shards = _truth_starts(world)
+    for start, stop in zip(shards, [*shards[1:], len(queries)], strict=True):
+        splits = queries.row_splits[start : stop + 1]
+        ids = item_ids(queries.item_indices[splits[0] : splits[-1]], len(world.catalogue))
+        texts = queries.texts.slice(start, stop - start)
+        if format == "csv":
+            owners = np.repeat(np.arange(stop - start, dtype=np.int32), np.diff(splits))
+            yield pa.table({"query": texts.take(pa.array(owners)), "item_id": ids})
+        else:
+            offsets = pa.array((splits - splits[0]).astype(np.int32))
+            yield pa.table({"query": texts, "item_ids": pa.ListArray.from_arrays(offsets, ids)})
+
+
+class _Files:
+    """Writes the parts of the data set and remembers what it wrote."""
+
+    def __init__(self, directory: Path, format: str, progress: Progress):
+        self._directory = directory
+        self._format = format
+        self._progress = progress
+        self.description: dict[str, dict[str, object]] = {}
+
+    def write(self, part: str, rows: int, tables: Iterator[pa.Table], shards: int) -> None:
+        """Writes `part/part-00000-of-000NN.*`, a file a table."""
+        (self._directory / part).mkdir()
+        done = 0
+        for number, table in enumerate(tables):
+            name = f"{part}/{part}-{number:05d}-of-{shards:05d}.{self._format}"
+            write_table(table, self._directory / name)
+            done += len(table)
+            self._progress(part, done, rows)
+        pattern = f"{part}/{part}-*-of-{shards:05d}.{self._format}"
+        self._describe(part, pattern, shards, rows, table)
+
+    def write_one(self, part: str, table: pa.Table) -> None:
+        """Writes `part.*`."""
+        name = f"{part}.{self._format}"
+        write_table(table, self._directory / name)
+        self._describe(part, name, 1, len(table), table)
+
+    def _describe(self, part: str, path: str, shards: int, rows: int, table: pa.Table) -> None:
+        self.description[part] = {
+            "path": path,
+            "shards": shards,
+            "rows": rows,
+            "columns": table.column_names,
+        }
+
+
+def _write(spec: SyntheticSpec, directory: Path, format: str, progress: Progress) -> Summary:
+    progress("world", 0, spec.items)
+    world = make_world(spec)
+    progress("world", spec.items, spec.items)
+    files = _Files(directory, format, progress)
+    catalogue_starts = range(0, spec.items, CATALOGUE_SHARD_ITEMS)
+    files.write(
+        "catalogue",
+        spec.items,
+        (
+            catalogue_table(world.catalogue, start, min(start + CATALOGUE_SHARD_ITEMS, spec.items))
+            for start in catalogue_starts
+        ),
+        len(catalogue_starts),
+    )
+    files.write_one("queries", queries_table(world))
+    files.write(
+        "truth",
+        len(world.queries.item_indices) if format == "csv" else spec.queries,
+        truth_tables(world, format),
+        len(_truth_starts(world)),
+    )
+    sampler = ClickSampler(world, spec)
+    noise = 0
+
+    def click_tables() -> Iterator[pa.Table]:
+        nonlocal noise
+        for number in range(len(sampler)):
+            columns = sampler.chunk(number)
+            noise += int(np.count_nonzero(columns.is_noise))
+            yield sampler.table(columns)
+
+    files.write("clicks", spec.clicks, click_tables(), len(sampler))
+    summary = _summary(world, spec, noise)
+    description = {
+        "name": "synthetic",
+        "version": __version__,
+        "format": format,
+        "parameters": asdict(spec),
+        "time": {"start": START_TIME, "end": END_TIME},
+        "files": files.description,
+        "statistics": asdict(summary),
+    }
+    text = json.dumps(description, indent=2) + "\n"
+    (directory / "dataset.json").write_text(text, encoding="utf-8")
+    return summary
+
+
+def _truth_starts(world: World) -> list[int]:
+    """First query of every truth shard: where the pairs before it pass a multiple of the size."""
+    shard = world.queries.row_splits[:-1] // TRUTH_SHARD_PAIRS
+    return [0, *(np.flatnonzero(np.diff(shard)) + 1).tolist()]
+
+
+def _summary(world: World, spec: SyntheticSpec, noise: int) -> Summary:
+    counts = world.queries.relevant_counts
+    p10, p50, p90 = np.percentile(counts, [10, 50, 90], method="inverted_cdf")
+    return Summary(
+        items=spec.items,
+        queries=spec.queries,
+        clicks=spec.clicks,
+        relevant_pairs=int(counts.sum()),
+        relevant_p10=int(p10),
+        relevant_p50=int(p50),
+        relevant_p90=int(p90),
+        relevant_max=int(counts.max()),
+        breadth_correlation=world.breadth_correlation,
+        noise_share=noise / spec.clicks,
+    )

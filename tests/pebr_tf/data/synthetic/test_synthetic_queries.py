@@ -1,0 +1,164 @@
+"""Relevance against two independent oracles; breadth, popularity and number of the queries."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from pebr_tf.data.synthetic import SyntheticSpec, World, make_world
+from pebr_tf.data.synthetic.levels import LEVELS, PAIRS_AN_ITEM
+from pebr_tf.data.synthetic.queries import _quotas
+from pebr_tf.data.synthetic.text import catalogue_table
+from pebr_tf.data.synthetic.writer import queries_table
+from pebr_tf.errors import UserError
+
+
+def relevance(world: World) -> list[list[int]]:
+    return [world.queries.relevant(query).tolist() for query in range(len(world.queries))]
+
+
+def relevance_by_columns(world: World) -> list[list[int]]:
+    """Compares every query's constraints with every item's columns."""
+    items = catalogue_table(world.catalogue, 0, len(world.catalogue)).to_pylist()
+    attributes = [set(item["attributes"].split(";")) for item in items]
+    found = []
+    for query in queries_table(world).to_pylist():
+        wanted = {name: query[name] for name in ("department", "category", "brand", "model")}
+        values = set(filter(None, query["attributes"].split(";")))
+        found.append(
+            [
+                number
+                for number, item in enumerate(items)
+                if all(not text or item[name] == text for name, text in wanted.items())
+                and values <= attributes[number]
+            ]
+        )
+    return found
+
+
+def relevance_by_text(world: World) -> list[list[int]]:
+    """Reads the query's text alone: an item fits if its own phrases make up all of the words."""
+    phrases = []
+    for item in catalogue_table(world.catalogue, 0, len(world.catalogue)).to_pylist():
+        stem, suffix = re.fullmatch(r"([a-z]+\d+)([a-z]*)", item["model"]).groups()
+        values = [attribute.split("=")[1] for attribute in item["attributes"].split(";")]
+        names = [item["department"], item["category"], item["brand"], item["model"]]
+        phrases.append([*names, f"{stem} {suffix}".strip(), *values])
+    found = []
+    for text in world.queries.texts.to_pylist():
+        words = set(text.split())
+        matches = []
+        for number, own in enumerate(phrases):
+            said = [phrase for phrase in own if f" {phrase} " in f" {text} "]
+            if {word for phrase in said for word in phrase.split()} == words:
+                matches.append(number)
+        found.append(matches)
+    return found
+
+
+def test_relevance_is_what_the_columns_say(small_world: World) -> None:
+    assert relevance(small_world) == relevance_by_columns(small_world)
+
+
+def test_relevance_is_what_the_text_says(small_world: World) -> None:
+    assert relevance(small_world) == relevance_by_text(small_world)
+
+
+def test_relevance_when_every_possible_query_is_asked() -> None:
+    possible = possible_queries(items=100, seed=8)
+    world = make_world(SyntheticSpec(items=100, queries=possible, seed=8))
+    assert relevance(world) == relevance_by_columns(world)
+    assert set(world.queries.constraints.level) == set(range(len(LEVELS)))
+    assert len(world.queries.item_indices) <= PAIRS_AN_ITEM * 100
+
+
+def possible_queries(items: int, seed: int) -> int:
+    with pytest.raises(UserError, match="--queries must be at most") as error:
+        make_world(SyntheticSpec(items=items, queries=10_000_000, seed=seed))
+    return int(re.search(r"at most (\d+)", str(error.value)).group(1))
+
+
+def test_too_many_queries_name_the_possible_number() -> None:
+    possible = possible_queries(items=100, seed=0)
+    text = (
+        f"--queries must be at most {possible}, which is all that this catalogue of 100 items can "
+        f"answer. Received: {possible + 1}."
+    )
+    with pytest.raises(UserError, match=re.escape(text)):
+        make_world(SyntheticSpec(items=100, queries=possible + 1))
+    assert len(make_world(SyntheticSpec(items=100, queries=possible)).queries) == possible
+
+
+def test_texts_are_unique_in_a_large_world() -> None:
+    world = make_world(SyntheticSpec(queries=60_000))
+    texts = world.queries.texts.to_pylist()
+    assert len(texts) == len(set(texts)) == 60_000
+    assert all(re.fullmatch(r"[a-z0-9.]+( [a-z0-9.]+)*", text) for text in texts)
+
+
+def test_every_query_has_relevant_items_in_ascending_order(default_world: World) -> None:
+    assert default_world.queries.relevant_counts.min() >= 1
+    for query in range(len(default_world.queries)):
+        relevant = default_world.queries.relevant(query)
+        assert (np.diff(relevant) > 0).all()
+    assert default_world.queries.item_indices.dtype == np.int32
+
+
+def test_breadth_is_heavy_tailed(default_world: World) -> None:
+    counts = default_world.queries.relevant_counts
+    assert 14 <= np.median(counts) <= 26
+    assert 3_000 <= counts.max() <= 8_000
+    assert (counts <= 4).mean() > 0.08
+    assert (counts >= 400).mean() > 0.008
+
+
+def test_all_levels_are_asked(default_world: World) -> None:
+    asked = np.bincount(default_world.queries.constraints.level, minlength=len(LEVELS))
+    assert (asked > 0).all()
+    assert {"phone", "electronics", "huawei", "black", "samsung phone"} <= set(
+        default_world.queries.texts.to_pylist()
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_popular_queries_are_broad(seed: int) -> None:
+    world = make_world(SyntheticSpec(seed=seed))
+    oracle = scipy.stats.spearmanr(
+        world.queries.popularity, world.queries.relevant_counts
+    ).statistic
+    assert world.breadth_correlation == pytest.approx(oracle, abs=1e-12)
+    assert 0.5 < world.breadth_correlation < 0.9
+
+
+def test_the_correlation_of_a_single_query_is_zero() -> None:
+    assert make_world(SyntheticSpec(items=100, queries=1)).breadth_correlation == 0.0
+
+
+def test_popularity_is_zipf_like(default_world: World) -> None:
+    popularity = np.sort(default_world.queries.popularity)[::-1]
+    assert popularity.sum() == pytest.approx(1.0)
+    ranks = np.arange(1, len(popularity) + 1)
+    slope = np.polyfit(np.log(ranks[100:]), np.log(popularity[100:]), 1)[0]
+    assert -1.1 < slope < -0.9
+    assert 0.005 < popularity[0] < 0.05
+
+
+def test_the_world_depends_on_the_seed_and_not_on_the_clicks() -> None:
+    size = {"items": 500, "queries": 300}
+    world = make_world(SyntheticSpec(**size, seed=1))
+    same = make_world(SyntheticSpec(**size, seed=1, clicks=7, noise=0.9))
+    other = make_world(SyntheticSpec(**size, seed=2))
+    assert world.queries.texts.equals(same.queries.texts)
+    assert world.queries.item_indices.tolist() == same.queries.item_indices.tolist()
+    assert not world.queries.texts.equals(other.queries.texts)
+
+
+@pytest.mark.parametrize("queries", [1, 2, 13, 999, 12_000, 12_077, 12_078])
+def test_quotas_use_what_there_is(queries: int) -> None:
+    available = np.array([14, 300, 100, 600, 0, 1, 1_600, 1, 2_000, 7_000, 60, 400, 2])
+    assert available.sum() == 12_078
+    quotas = _quotas(available, queries)
+    assert quotas.sum() == queries
+    assert (quotas <= available).all()
+    assert (quotas >= 0).all()
