@@ -92,11 +92,12 @@ def laws() -> dict[str, tuple[Callable, Callable | None]]:
     }
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """Wall time of one call."""
+def seconds_a_call(function: Callable, batch: dict, calls: int) -> float:
+    """Mean wall time of some calls in a row."""
     start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+    for _ in range(calls):
+        function(batch).numpy()
+    return (time.perf_counter() - start) / calls
 
 
 def main() -> None:
@@ -128,7 +129,8 @@ def main() -> None:
         appendix_times, errors = [], []
         for index in range(arguments.rounds):
             for size, batch in batches.items():
-                own_times[size].append(seconds(lambda b=batch: compiled(b).numpy()))
+                calls = max(1, 20_000 // size)
+                own_times[size].append(seconds_a_call(compiled, batch, calls))
             if appendix is not None:
                 query = {key: float(value[index]) for key, value in drawn.items()}
                 start = time.perf_counter()

@@ -3,7 +3,7 @@
 Every package of the project imports `pebr_tf` first, so `configure` runs before TensorFlow does,
 however the code is entered. Two things are arranged:
 
-* `TF_USE_LEGACY_KERAS=1`: TFX 1.16, tensorflow-recommenders and tensorflow-probability speak Keras 2.
+* `TF_USE_LEGACY_KERAS=1`: TFX, tensorflow-recommenders and tensorflow-probability speak Keras 2.
 * Quiet: C++ start-up lines, Python-version warnings of cloud libraries and INFO logs are off unless
   `PEBR_VERBOSE=1` or `pebr --verbose` brings them back. A value that the user has set always wins.
 """

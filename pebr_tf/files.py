@@ -26,7 +26,7 @@ def replacing_file(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def new_directory(path: Path) -> Iterator[Path]:
-    """Yields an empty temporary directory beside `path`; on success it becomes `path`, else it goes.
+    """Yields an empty temporary directory that on success becomes `path`, and else is removed.
 
     Raises:
       FileExistsError: `path` exists and is not an empty directory.

@@ -8,10 +8,13 @@ import click
 from pebr_tf import __version__, environment
 from pebr_tf.errors import UserError
 
-# Name -> (module:attribute, one line of help). The help stands here so that `pebr --help` imports none.
+# Name -> (module:attribute, one line of help, which stands here so that `--help` imports nothing).
 COMMANDS = {
     "config": ("pebr_tf.cli.config:config", "Write or check a configuration file."),
-    "generate": ("pebr_tf.cli.generate:generate", "Make synthetic click logs with known relevance."),
+    "generate": (
+        "pebr_tf.cli.generate:generate",
+        "Make synthetic click logs with known relevance.",
+    ),
 }
 
 
