@@ -1,34 +1,59 @@
 """The logit of a query and an item: the one function that the losses and the cut-offs share."""
 
+import math
 from typing import Any, Literal
 
 import tensorflow as tf
 
 Family = Literal["beta", "exponential"]
 
-# The smallest z that a logit tells apart from 0: below it the loss would have an unbounded gradient
-# for an item that is antipodal to the query.
-Z_LOW = 1e-6
+# Below this z the logarithm goes on as its tangent. A z so small is a cosine under -.9998, which
+# random vectors reach only in two or three dimensions; float32 still resolves z to .03% there.
+UNIT_EPSILON = 1e-4
+
+
+def log_unit(cosines: tf.Tensor) -> tf.Tensor:
+    """The logarithm of z = (1 + s) / 2, continued as its tangent below UNIT_EPSILON.
+
+        log z                                                   if z >= UNIT_EPSILON
+        log UNIT_EPSILON + (z - UNIT_EPSILON) / UNIT_EPSILON    otherwise
+
+    Value and slope are continuous, the slope is at most 1 / UNIT_EPSILON, and it never vanishes, as
+    it would under a plain clip: a positive that has strayed to the opposite pole is still called
+    back. Cosines that rounding has put a little outside [-1, 1] are welcome.
+
+    Args:
+      cosines: Cosines s of any shape.
+
+    Returns:
+      Values of the same shape; those of -s are log(1 - z).
+    """
+    z = (1.0 + cosines) / 2.0
+    logarithm = tf.math.log(tf.maximum(z, UNIT_EPSILON))
+    tangent = math.log(UNIT_EPSILON) + (z - UNIT_EPSILON) / UNIT_EPSILON
+    return tf.where(z >= UNIT_EPSILON, logarithm, tangent)
 
 
 def relevance_logit(s: tf.Tensor, tau: Any, family: Family = "beta") -> tf.Tensor:
     """The log of r(d, q) up to a constant of the query: log(z) / tau (BetaNCE) or s / tau (ExpNCE).
 
     Args:
-      s: Cosines in [-1, 1], of any shape.
+      s: Cosines of any shape.
       tau: Temperatures, broadcastable with `s`.
       family: "beta" (paper, section 3.2.2) or "exponential" (section 3.2.1).
 
     Returns:
-      Logits of the broadcast shape, in the dtype of `s`; the Beta family's z is held above `Z_LOW`.
+      Logits of the broadcast shape, in the dtype of `s`; the logarithm is `log_unit`.
     """
-    if require_family(family) == "exponential":
-        return s / tau
-    return tf.math.log(tf.maximum((1.0 + s) / 2.0, Z_LOW)) / tau
+    scores = log_unit(s) if require_family(family) == "beta" else s
+    return scores / tau
 
 
 def cosine_of_logit(logit: tf.Tensor, tau: Any, family: Family = "beta") -> tf.Tensor:
-    """The cosine that has this logit, the inverse of `relevance_logit`; above 1 when none has."""
+    """The cosine that has this logit, the inverse of `relevance_logit` for cosines above -.9998.
+
+    A value above 1 means that no cosine has it.
+    """
     if require_family(family) == "exponential":
         return logit * tau
     return 2.0 * tf.exp(logit * tau) - 1.0

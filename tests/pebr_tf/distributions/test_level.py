@@ -10,7 +10,6 @@ from scipy import special
 
 from pebr_tf.distributions import Beta, LevelLaw, exact_level, probe_level
 from pebr_tf.distributions.level import level_threshold, upper_support
-from pebr_tf.distributions.logit import cosine_of_logit, relevance_logit
 
 TEMPERS = [0.0, 0.3, 0.6, 1.0, 1.5, math.inf]
 
@@ -77,20 +76,6 @@ def test_retrieval_at_a_cut_off_is_the_same_in_logits_and_in_cosines(corpus_logi
     np.testing.assert_array_equal(by_logit, by_cosine)
 
 
-@pytest.mark.parametrize("family", ["beta", "exponential"])
-def test_the_cosine_of_a_logit_inverts_the_logit(family):
-    s = np.linspace(-0.99, 1, 50)
-    tau = np.geomspace(0.002, 1, 50)
-    logit = relevance_logit(tf.constant(s), tau, family)
-    np.testing.assert_allclose(cosine_of_logit(logit, tau, family), s, atol=1e-12)
-
-
-def test_logits_by_hand():
-    s = tf.constant([1.0, 0.0, -1.0], tf.float64)
-    np.testing.assert_allclose(relevance_logit(s, 0.5), [0, 2 * np.log(0.5), 2 * np.log(1e-6)])
-    np.testing.assert_allclose(relevance_logit(s, 0.5, "exponential"), [2, 0, -2])
-
-
 def test_the_law_ends_at_the_level_and_agrees_with_the_cut_off():
     """Convention "paper": keeping a share of the law is the cut-off log(1 - share)."""
     tau, level = np.array([0.3, 0.05, 0.01]), np.array([-0.1, -2.0, -30.0])
@@ -125,10 +110,6 @@ def test_a_level_of_zero_is_the_plain_beta_law():
         (
             lambda: probe_level(tf.zeros([1, 3]), tf.zeros([1, 3]), corpus_size=2),
             "corpus_size must be at least the probe's size. Received: 2 and a probe of 3.",
-        ),
-        (
-            lambda: relevance_logit(tf.zeros([1]), 1.0, "gamma"),
-            "family must be 'beta' or 'exponential'. Received: 'gamma'.",
         ),
     ],
 )

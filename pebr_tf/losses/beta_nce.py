@@ -1,0 +1,69 @@
+"""BetaNCE: the Beta law as the contrastive score."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from pebr_tf.distributions.logit import log_unit, relevance_logit
+from pebr_tf.losses import similarity
+from pebr_tf.losses.negatives import Negatives
+from pebr_tf.losses.softmax import contrastive
+
+
+def beta_logits(cosines: tf.Tensor, tau: Any, delta_beta: Any = 0.0) -> tf.Tensor:
+    """The score of Beta laws of the relevant items and the background (paper, section 3.2.2).
+
+        log r(d, q) = log z / tau_q + delta_beta_q * log(1 - z)      z = (1 + s) / 2
+
+    where 1 / tau = alpha_g - alpha_k and delta_beta = beta_g - beta_k. Both logarithms are bounded
+    at the poles; see `log_unit`.
+
+    Args:
+      cosines: [B, C] cosines s.
+      tau: Scalar or [B] temperatures.
+      delta_beta: Scalar or [B] differences of the second parameters.
+
+    Returns:
+      [B, C] logits.
+    """
+    logits = relevance_logit(cosines, similarity.per_query(tau, cosines), "beta")
+    if isinstance(delta_beta, float | int) and delta_beta == 0:
+        return logits
+    return logits + similarity.per_query(delta_beta, cosines) * log_unit(-cosines)
+
+
+def beta_nce(
+    query_vectors: Any,
+    item_vectors: Any,
+    tau: Any,
+    *,
+    negatives: Negatives | None = None,
+    symmetric_weight: float = 0.0,
+    gamma: float = 0.0,
+    delta_beta: Any = 0.0,
+) -> tf.Tensor:
+    """BetaNCE, the contrastive loss of log z / tau_q (paper, section 3.2.2).
+
+        loss[i] = -log(z(q_i, d_i)^(1 / tau_i) / sum_j z(q_i, d_j)^(1 / tau_i))
+
+    Args:
+      query_vectors: [B, n] vectors.
+      item_vectors: [B, n] vectors; row i is the positive of query i.
+      tau: [B] temperatures (or a scalar), above 0.
+      negatives: Masks, extra items and corrections.
+      symmetric_weight: Weight of the item -> query term; see `softmax.contrastive`.
+      gamma: Query prior correction of that term.
+      delta_beta: Scalar or [B] beta_g - beta_k, for the general form; 0 is the paper's final loss.
+
+    Returns:
+      [B] losses.
+    """
+    return contrastive(
+        query_vectors,
+        item_vectors,
+        beta_logits,
+        parameters={"tau": tau, "delta_beta": delta_beta},
+        negatives=negatives,
+        symmetric_weight=symmetric_weight,
+        gamma=gamma,
+    )

@@ -1,0 +1,101 @@
+"""Coverage: whether a query's own threshold keeps the share of relevant items that it promises."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from pebr_tf.distributions import CosineLaw
+from pebr_tf.losses.shapes import Shapes
+
+
+def coverage_loss(
+    law: CosineLaw, cosines: Any, keep: Sequence[float] = (0.9,), *, into_towers: bool = False
+) -> tf.Tensor:
+    """Pinball loss of the query's thresholds, which calibrates its law.
+
+        t       = law.threshold(keep)
+        loss[i] = mean over keep of (s_i - t_i) * ((1 - keep) - [s_i < t_i])
+
+    The pinball loss is the proper score of a quantile: for every query alone, its expectation is
+    least where P(s >= t) = keep. Its slope in t averages to keep - coverage, so that descent raises
+    a threshold that keeps too much and lowers one that keeps too little, and rests when coverage is
+    nominal. A squared difference of the batch's coverage and `keep` would be content with broad
+    queries that make up for narrow ones, and a penalty on the tail probability itself can be met by
+    making the law flat. Over all levels at once it would be the continuous ranked probability
+    score; a few levels spend the law's few parameters where the cut-off is going to be.
+
+    Args:
+      law: The queries' laws, with scalar or [B] parameters.
+      cosines: [B] cosines s of the positives, in [-1, 1].
+      keep: Nominal shares of relevant items at or above the threshold, in (0, 1).
+      into_towers: Whether the gradient reaches the cosines. It would teach the towers to please the
+        law, where the law is to describe the towers.
+
+    Returns:
+      [B] losses in units of the cosine, 0 or more.
+    """
+    levels = tf.constant(require_keep(keep), tf.float32)[:, tf.newaxis]
+    cosines = tf.convert_to_tensor(cosines)
+    Shapes().require("cosines", cosines, "B")
+    if not into_towers:
+        cosines = tf.stop_gradient(cosines)
+    above = cosines - tf.cast(law.threshold(levels), cosines.dtype)
+    below_share = tf.cast(1.0 - levels, cosines.dtype)
+    return tf.reduce_mean(tf.maximum(below_share * above, (below_share - 1.0) * above), axis=0)
+
+
+@tf.keras.utils.register_keras_serializable("pebr_tf")
+class Coverage(tf.keras.metrics.Metric):
+    """The share of positives at or above their query's own threshold; nominally `keep`.
+
+    A positive is kept when the upper tail of its query's law beyond it holds at most `keep`, which
+    says the same as s >= threshold without a quantile. Above `keep` the law is too modest and
+    retrieves too much, below it the law promises what it does not hold.
+    """
+
+    def __init__(self, keep: float = 0.9, name: str | None = None, **kwargs: Any) -> None:
+        """Makes the metric.
+
+        Args:
+          keep: The nominal share, in (0, 1).
+          name: Its name in the logs; by default "coverage_0.9".
+          **kwargs: The base class's.
+        """
+        (self.keep,) = require_keep([keep])
+        super().__init__(name=name or f"coverage_{self.keep:g}", **kwargs)
+        self._kept = self.add_weight(name="kept", initializer="zeros")
+        self._total = self.add_weight(name="total", initializer="zeros")
+
+    def update_state(self, survival: Any, sample_weight: Any = None) -> None:
+        """Counts a batch.
+
+        Args:
+          survival: [B] values `law.survival(s)` of the positives' cosines s.
+          sample_weight: [B] weights.
+        """
+        kept = tf.cast(tf.convert_to_tensor(survival) <= self.keep, self._kept.dtype)
+        weights = tf.ones_like(kept) if sample_weight is None else sample_weight
+        weights = tf.cast(weights, kept.dtype)
+        self._kept.assign_add(tf.reduce_sum(weights * kept))
+        self._total.assign_add(tf.reduce_sum(weights))
+
+    def result(self) -> tf.Tensor:
+        """The share so far; 0 before any positive."""
+        return tf.math.divide_no_nan(self._kept, self._total)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {**super().get_config(), "keep": self.keep}
+
+
+def require_keep(keep: Sequence[float]) -> tuple[float, ...]:
+    """The shares as a tuple, each in (0, 1).
+
+    Raises:
+      ValueError: There is none, or one is outside.
+    """
+    values = tuple(float(value) for value in keep)
+    if not values or not all(0.0 < value < 1.0 for value in values):
+        raise ValueError(f"keep must hold shares in (0, 1). Received: {values}.")
+    return values

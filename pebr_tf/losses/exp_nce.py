@@ -1,0 +1,60 @@
+"""ExpNCE: the truncated exponential law as the contrastive score."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from pebr_tf.distributions.logit import relevance_logit
+from pebr_tf.losses import similarity
+from pebr_tf.losses.negatives import Negatives
+from pebr_tf.losses.softmax import contrastive
+
+
+def exp_logits(cosines: tf.Tensor, tau: Any) -> tf.Tensor:
+    """The score of the truncated exponential law (paper, section 3.2.1).
+
+        log r(d, q) = s / tau_q
+
+    Args:
+      cosines: [B, C] cosines s.
+      tau: Scalar or [B] temperatures.
+
+    Returns:
+      [B, C] logits.
+    """
+    return relevance_logit(cosines, similarity.per_query(tau, cosines), "exponential")
+
+
+def exp_nce(
+    query_vectors: Any,
+    item_vectors: Any,
+    tau: Any,
+    *,
+    negatives: Negatives | None = None,
+    symmetric_weight: float = 0.0,
+    gamma: float = 0.0,
+) -> tf.Tensor:
+    """ExpNCE, the contrastive loss with a temperature for each query (paper, section 3.2.1).
+
+        loss[i] = log(1 + sum_j exp(s(q_i, d_j) / tau_i) / exp(s(q_i, d_i) / tau_i))
+
+    Args:
+      query_vectors: [B, n] vectors.
+      item_vectors: [B, n] vectors; row i is the positive of query i.
+      tau: [B] temperatures (or a scalar), above 0.
+      negatives: Masks, extra items and corrections.
+      symmetric_weight: Weight of the item -> query term; see `softmax.contrastive`.
+      gamma: Query prior correction of that term.
+
+    Returns:
+      [B] losses.
+    """
+    return contrastive(
+        query_vectors,
+        item_vectors,
+        exp_logits,
+        parameters={"tau": tau},
+        negatives=negatives,
+        symmetric_weight=symmetric_weight,
+        gamma=gamma,
+    )

@@ -1,0 +1,184 @@
+"""The losses as Keras layers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from pebr_tf.distributions import Beta, CosineLaw, TruncatedExponential
+from pebr_tf.losses.beta_nce import beta_nce
+from pebr_tf.losses.exp_nce import exp_nce
+from pebr_tf.losses.info_nce import info_nce
+from pebr_tf.losses.layer_base import GlobalTemperature, QueryTemperature
+from pebr_tf.losses.mle import Guard, mle, require_guard
+from pebr_tf.losses.negatives import Negatives
+from pebr_tf.losses.pointwise import pointwise
+from pebr_tf.losses.softmax import require_symmetric, require_weight
+
+_register = tf.keras.utils.register_keras_serializable("pebr_tf")
+
+
+@_register
+class Pointwise(GlobalTemperature):
+    """`pointwise` as a layer."""
+
+    def __init__(
+        self,
+        *,
+        temperature: float = 1.0,
+        learn_temperature: bool = False,
+        negative_weight: float = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        """Makes the layer.
+
+        Args:
+          temperature: The temperature, or its first value.
+          learn_temperature: Whether it is trained.
+          negative_weight: Weight of one negative.
+          **kwargs: The base class's.
+        """
+        require_weight("negative_weight", negative_weight)
+        options = {"negative_weight": negative_weight}
+        super().__init__(pointwise, options, temperature, learn_temperature, **kwargs)
+
+
+@_register
+class InfoNCE(GlobalTemperature):
+    """`info_nce` as a layer."""
+
+    def __init__(
+        self,
+        *,
+        temperature: float = 0.05,
+        learn_temperature: bool = False,
+        symmetric_weight: float = 0.0,
+        gamma: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        """Makes the layer.
+
+        Args:
+          temperature: The temperature, or its first value.
+          learn_temperature: Whether it is trained.
+          symmetric_weight: Weight of the item -> query term.
+          gamma: Query prior correction of that term.
+          **kwargs: The base class's.
+        """
+        options = require_symmetric(symmetric_weight, gamma)
+        super().__init__(info_nce, options, temperature, learn_temperature, **kwargs)
+
+
+@_register
+class ExpNCE(QueryTemperature):
+    """`exp_nce` as a layer, with the coverage of its truncated exponential law."""
+
+    def __init__(
+        self,
+        *,
+        symmetric_weight: float = 0.0,
+        gamma: float = 0.0,
+        coverage_weight: float = 0.0,
+        keep: Sequence[float] = (0.9,),
+        **kwargs: Any,
+    ) -> None:
+        """Makes the layer.
+
+        Args:
+          symmetric_weight: Weight of the item -> query term.
+          gamma: Query prior correction of that term.
+          coverage_weight: Weight of `coverage_loss`.
+          keep: Nominal shares that coverage is measured and trained at.
+          **kwargs: The base class's.
+        """
+        options = require_symmetric(symmetric_weight, gamma)
+        super().__init__(exp_nce, options, coverage_weight, keep, **kwargs)
+
+    def law(self, tau: Any) -> CosineLaw:
+        """The truncated exponential law of each query."""
+        return TruncatedExponential(tau)
+
+
+@_register
+class BetaNCE(QueryTemperature):
+    """`beta_nce` as a layer, with the coverage of its Beta law."""
+
+    def __init__(
+        self,
+        *,
+        symmetric_weight: float = 0.0,
+        gamma: float = 0.0,
+        delta_beta: float = 0.0,
+        coverage_weight: float = 0.0,
+        keep: Sequence[float] = (0.9,),
+        **kwargs: Any,
+    ) -> None:
+        """Makes the layer.
+
+        Args:
+          symmetric_weight: Weight of the item -> query term.
+          gamma: Query prior correction of that term.
+          delta_beta: beta_g - beta_k, above -1; 0 for the paper's final loss.
+          coverage_weight: Weight of `coverage_loss`.
+          keep: Nominal shares that coverage is measured and trained at.
+          **kwargs: The base class's.
+        """
+        if not delta_beta > -1.0:
+            raise ValueError(
+                "delta_beta must be above -1, or the law over a uniform background has no density. "
+                f"Received: {delta_beta}."
+            )
+        options = {**require_symmetric(symmetric_weight, gamma), "delta_beta": delta_beta}
+        super().__init__(beta_nce, options, coverage_weight, keep, **kwargs)
+
+    def law(self, tau: Any) -> CosineLaw:
+        """The Beta law of each query, over a uniform background."""
+        delta_beta = self._options["delta_beta"]
+        if delta_beta == 0.0:
+            return Beta.from_tau(tau)
+        return Beta(1.0, 1.0 + delta_beta).tilted(tau)
+
+
+@_register
+class MLE(QueryTemperature):
+    """`mle` as a layer, with the coverage of its law of relevant items."""
+
+    def __init__(
+        self,
+        *,
+        guard: Guard = "fixed_background",
+        negative_weight: float = 1.0,
+        coverage_weight: float = 0.0,
+        keep: Sequence[float] = (0.9,),
+        **kwargs: Any,
+    ) -> None:
+        """Makes the layer.
+
+        Args:
+          guard: What keeps the objective from collapse.
+          negative_weight: Weight of one negative.
+          coverage_weight: Weight of `coverage_loss`.
+          keep: Nominal shares that coverage is measured and trained at.
+          **kwargs: The base class's.
+        """
+        require_weight("negative_weight", negative_weight)
+        options = {"guard": require_guard(guard), "negative_weight": negative_weight}
+        super().__init__(mle, options, coverage_weight, keep, **kwargs)
+
+    def call(
+        self,
+        query_vectors: Any,
+        item_vectors: Any,
+        tau: Any = None,
+        negatives: Negatives | None = None,
+        sample_weight: Any = None,
+        relevant: CosineLaw | None = None,
+        irrelevant: CosineLaw | None = None,
+    ) -> tf.Tensor:
+        """The mean loss, as in the base class, under the laws that `mle` describes."""
+        laws = {"relevant": relevant, "irrelevant": irrelevant}
+        return self._mean(query_vectors, item_vectors, tau, negatives, sample_weight, **laws)
+
+    def law(self, tau: Any) -> CosineLaw:
+        """The Beta law of each query, over a uniform background."""
+        return Beta.from_tau(tau)

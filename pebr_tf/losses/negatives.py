@@ -1,0 +1,134 @@
+"""What a loss may be told of its negatives: ids to mask by, extra items, corrections."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from pebr_tf.losses.shapes import Shapes
+
+
+class Negatives(NamedTuple):
+    """Facts about a batch's negatives; every field is optional.
+
+    The other items of the batch are always negatives. A mask is on when the ids that it needs are
+    given: it takes candidates that are no negatives out of the comparison, in both directions, and
+    never touches the positive itself.
+
+    B is the batch, n the dimension, M the number of extra items, P the longest list of known
+    positives. Ids are integers or strings, all of one kind (integers only under XLA).
+
+    Attributes:
+      item_ids: [B] ids of the batch's items. Takes out copies of the query's own item.
+      query_ids: [B] ids of the batch's queries. Takes out items that came with the same query.
+      known_positive_ids: [B, P] ids of items known to be relevant to each query, padded with
+        anything that is no item's id, such as -1 or "". Takes those items out. Needs `item_ids`.
+      extra_item_vectors: [M, n] sampled items that all queries share, or [B, M, n] items of each
+        query, such as mined hard negatives.
+      extra_cosines: [B, M] cosines of extra items, in place of their vectors.
+      extra_item_ids: [M] or [B, M] ids of the extra items: copies of the query's own item and known
+        positives are taken out of them, too. Needs `item_ids`.
+      log_q: [B] log probability with which each item is sampled into a batch; it is subtracted from
+        the item's logits (logQ correction).
+      extra_log_q: [M] or [B, M] the same for the extra items; both or neither. The two meet in one
+        softmax, so they must be on one scale: log of the expected number of the item's copies among
+        the candidates, up to a common constant.
+      log_query_prior: [B] log probability of each query, for the item -> query direction.
+    """
+
+    item_ids: Any = None
+    query_ids: Any = None
+    known_positive_ids: Any = None
+    extra_item_vectors: Any = None
+    extra_cosines: Any = None
+    extra_item_ids: Any = None
+    log_q: Any = None
+    extra_log_q: Any = None
+    log_query_prior: Any = None
+
+    def validated(self, shapes: Shapes) -> Negatives:
+        """These facts as tensors, ids as int64, after a check that they fit together.
+
+        Args:
+          shapes: The checker that has already seen the batch's vectors, [B, n].
+
+        Raises:
+          ValueError: Shapes disagree, or a field lacks another that it needs.
+        """
+        self._require_companions()
+        values = {name: _tensor(name, value) for name, value in self._asdict().items()}
+        for name, layouts in _LAYOUTS.items():
+            if values[name] is not None:
+                shapes.require(name, values[name], *layouts)
+        return Negatives(**_comparable(values))
+
+    def _require_companions(self) -> None:
+        has_extra = self.extra_item_vectors is not None or self.extra_cosines is not None
+        if self.extra_item_vectors is not None and self.extra_cosines is not None:
+            raise ValueError(
+                "At most one of extra_item_vectors and extra_cosines may be given. Received: both."
+            )
+        for name in ("extra_item_ids", "extra_log_q"):
+            if getattr(self, name) is not None and not has_extra:
+                raise ValueError(
+                    f"{name} requires extra_item_vectors or extra_cosines. Received: neither."
+                )
+        for name in ("known_positive_ids", "extra_item_ids"):
+            if getattr(self, name) is not None and self.item_ids is None:
+                raise ValueError(f"{name} requires item_ids. Received: item_ids=None.")
+        if has_extra and (self.log_q is None) != (self.extra_log_q is None):
+            missing = "log_q" if self.log_q is None else "extra_log_q"
+            raise ValueError(
+                "With extra items, log_q and extra_log_q must be given together: half a correction "
+                f"favours one kind of negative. Received: {missing}=None."
+            )
+
+
+_LAYOUTS = {
+    "item_ids": ("B",),
+    "query_ids": ("B",),
+    "known_positive_ids": ("B P",),
+    "extra_item_vectors": ("M n", "B M n"),
+    "extra_cosines": ("B M",),
+    "extra_item_ids": ("M", "B M"),
+    "log_q": ("B",),
+    "extra_log_q": ("M", "B M"),
+    "log_query_prior": ("B",),
+}
+
+
+def _tensor(name: str, value: Any) -> tf.Tensor | None:
+    if value is None:
+        return None
+    tensor = tf.convert_to_tensor(value)
+    is_id = name.endswith("_ids")
+    if is_id and not (tensor.dtype.is_integer or tensor.dtype == tf.string):
+        raise ValueError(f"{name} must be integers or strings. Received: {tensor.dtype.name}.")
+    if not is_id and not tensor.dtype.is_floating:
+        raise ValueError(f"{name} must be floating point. Received: {tensor.dtype.name}.")
+    return tensor
+
+
+def _comparable(values: dict[str, Any]) -> dict[str, Any]:
+    """Ids as int64, strings by a hash of 63 bits: a collision is rarer than a flipped bit."""
+    dtypes = {
+        name: values[name].dtype
+        for name in ("item_ids", "known_positive_ids", "extra_item_ids")
+        if values[name] is not None
+    }
+    if len({dtype == tf.string for dtype in dtypes.values()}) > 1:
+        received = ", ".join(f"{name} {dtype.name}" for name, dtype in dtypes.items())
+        raise ValueError(
+            f"Ids of items must all be integers or all be strings. Received: {received}."
+        )
+    return {
+        name: _integer(value) if name.endswith("_ids") and value is not None else value
+        for name, value in values.items()
+    }
+
+
+def _integer(ids: tf.Tensor) -> tf.Tensor:
+    if ids.dtype == tf.string:
+        return tf.strings.to_hash_bucket_fast(ids, 2**63 - 1)
+    return tf.cast(ids, tf.int64)

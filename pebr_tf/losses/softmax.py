@@ -1,0 +1,136 @@
+"""The contrastive seam: candidates -> logits -> softmax cross-entropy, one way or both."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from pebr_tf.losses.candidates import Candidates, collect
+from pebr_tf.losses.negatives import Negatives
+
+
+def contrastive(
+    query_vectors: Any,
+    item_vectors: Any,
+    logits: Callable[..., tf.Tensor],
+    *,
+    parameters: dict[str, Any],
+    negatives: Negatives | None,
+    symmetric_weight: float,
+    gamma: float,
+) -> tf.Tensor:
+    """Noise-contrastive loss of the score log r(d, q) = logits (paper, section 3.2, equation 1).
+
+    With l[i, j] the logit of query i and item j, and the positives on the diagonal:
+
+        query_to_item[i] = -log softmax_j(l[i, j] - log_q[j])[i]
+        item_to_query[i] = -log softmax_j(l[j, i] - gamma * log_query_prior[j])[i]
+        loss[i]          = query_to_item[i] + symmetric_weight * item_to_query[i]
+
+    The first term does not change when a query's logits all move by one amount, so that it leaves
+    the query's level free. The second runs down a column, over logits that each query has scaled by
+    its own temperature: there, levels compete. Without log_q the two together are least at
+    l = log(p(d|q) / p(d)) + gamma * log p(q), up to one constant for all queries.
+
+    Args:
+      query_vectors: [B, n] vectors.
+      item_vectors: [B, n] vectors; row i is the positive of query i.
+      logits: The loss's own equation: cosines [B, C] and the parameters to logits [B, C].
+      parameters: Its scalar or [B] parameters by name, such as tau.
+      negatives: Masks, extra items and corrections. Extra items have no positive query, so they
+        take part in the first term only.
+      symmetric_weight: Weight of the item -> query term, 0 or more.
+      gamma: Share of the query prior that is taken off in the item -> query term, 0 or more.
+
+    Returns:
+      [B] losses, 0 or more.
+    """
+    require_symmetric(symmetric_weight, gamma)
+    candidates = collect(query_vectors, item_vectors, negatives, **parameters)
+    scores = logits(candidates.cosines, **parameters)
+    corrected = scores if candidates.log_q is None else scores - candidates.log_q
+    loss = cross_entropy(corrected, candidates.removed)
+    if symmetric_weight:
+        loss += symmetric_weight * _item_to_query(scores, candidates, gamma)
+    return loss
+
+
+def cross_entropy(logits: tf.Tensor, removed: tf.Tensor) -> tf.Tensor:
+    """-log softmax of the diagonal, over the candidates that are not removed.
+
+        log(1 + sum_j exp(l[i, j] - l[i, i]))      j != i, not removed
+
+    The positive is subtracted before anything is summed: its term is exactly 1, so that a row with
+    all else removed gives 0 and never log 0, and large logits lose no digits to each other. A
+    removed logit is minus infinity, which has no weight and no gradient in any dtype.
+
+    Args:
+      logits: [B, C] logits, C >= B.
+      removed: [B, C] booleans, false on the diagonal.
+
+    Returns:
+      [B] losses.
+    """
+    relative = logits - tf.linalg.diag_part(logits)[:, tf.newaxis]
+    minus_infinity = tf.constant(float("-inf"), logits.dtype)
+    return tf.reduce_logsumexp(tf.where(removed, minus_infinity, relative), axis=1)
+
+
+def _item_to_query(scores: tf.Tensor, candidates: Candidates, gamma: float) -> tf.Tensor:
+    batch_size = tf.shape(scores)[0]
+    if gamma:
+        if candidates.log_query_prior is None:
+            raise ValueError(
+                f"gamma > 0 requires log_query_prior. Received: gamma={gamma}, "
+                "log_query_prior=None."
+            )
+        scores -= gamma * candidates.log_query_prior[:, tf.newaxis]
+    return cross_entropy(
+        tf.transpose(scores[:, :batch_size]), tf.transpose(candidates.removed[:, :batch_size])
+    )
+
+
+def require_weight(name: str, value: float) -> float:
+    """The weight itself, finite and 0 or more.
+
+    Raises:
+      ValueError: It is not.
+    """
+    if not 0.0 <= value < float("inf"):
+        raise ValueError(f"{name} must be a finite number, 0 or more. Received: {value}.")
+    return value
+
+
+def require_symmetric(symmetric_weight: float, gamma: float) -> dict[str, float]:
+    """The options of the symmetric term, by name.
+
+    Raises:
+      ValueError: One is negative or infinite, or gamma has no term to correct.
+    """
+    require_weight("symmetric_weight", symmetric_weight)
+    require_weight("gamma", gamma)
+    if gamma and not symmetric_weight:
+        raise ValueError(
+            "gamma corrects the symmetric term and requires symmetric_weight > 0. "
+            f"Received: gamma={gamma}, symmetric_weight={symmetric_weight}."
+        )
+    return {"symmetric_weight": symmetric_weight, "gamma": gamma}
+
+
+def require_no_softmax_terms(
+    loss: str, negatives: Negatives | None, symmetric_weight: float, gamma: float
+) -> None:
+    """Refuses what only a softmax has, on behalf of a loss without one.
+
+    Raises:
+      ValueError: A symmetric term or a sampling correction is asked for.
+    """
+    log_q = None if negatives is None else negatives.log_q
+    for name, value in (("symmetric_weight", symmetric_weight), ("gamma", gamma)):
+        if value:
+            raise ValueError(f"{loss} has no softmax: {name} must be 0. Received: {value}.")
+    if log_q is not None:
+        raise ValueError(
+            f"{loss} has no softmax: log_q must be None. Received: a log_q of shape "
+            f"{tuple(tf.convert_to_tensor(log_q).shape)}."
+        )

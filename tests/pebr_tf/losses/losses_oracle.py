@@ -1,0 +1,112 @@
+"""Slow, loop-by-loop NumPy versions of the losses, written from the paper and not from the code."""
+
+import re
+
+import numpy as np
+
+
+def cosine(left, right):
+    return float(np.dot(left, right) / np.sqrt(np.dot(left, left) * np.dot(right, right)))
+
+
+def exp_score(s, tau, delta_beta=0.0):
+    del delta_beta
+    return s / tau
+
+
+def beta_score(s, tau, delta_beta=0.0):
+    z = (1 + s) / 2
+    return np.log(z) / tau + delta_beta * np.log(1 - z)
+
+
+def is_removed(i, item_id, query_id, facts):
+    """Whether an item may not serve as a negative of query i."""
+    if "item_ids" in facts and item_id is not None:
+        if item_id == facts["item_ids"][i]:
+            return True
+        if item_id in list(facts.get("known_positive_ids", [[]] * (i + 1))[i]):
+            return True
+    return "query_ids" in facts and query_id is not None and query_id == facts["query_ids"][i]
+
+
+def candidates_of(i, queries, items, facts):
+    """(cosine, log_q, removed) of every candidate of query i but the positive."""
+    found = []
+    for j in range(len(items)):
+        if j == i:
+            continue
+        item_id = facts["item_ids"][j] if "item_ids" in facts else None
+        query_id = facts["query_ids"][j] if "query_ids" in facts else None
+        log_q = facts["log_q"][j] if "log_q" in facts else 0.0
+        removed = is_removed(i, item_id, query_id, facts)
+        found.append((cosine(queries[i], items[j]), log_q, removed))
+    extra = facts.get("extra_item_vectors")
+    if extra is None:
+        return found
+    extra = extra if extra.ndim == 2 else extra[i]
+    for m in range(len(extra)):
+        item_id = pick(facts.get("extra_item_ids"), i, m)
+        log_q = pick(facts.get("extra_log_q"), i, m) or 0.0
+        removed = is_removed(i, item_id, None, facts)
+        found.append((cosine(queries[i], extra[m]), log_q, removed))
+    return found
+
+
+def pick(values, i, m):
+    if values is None:
+        return None
+    values = np.asarray(values)
+    return values[m] if values.ndim == 1 else values[i, m]
+
+
+def contrastive(
+    queries, items, tau, score, facts=None, symmetric_weight=0.0, gamma=0.0, delta_beta=0.0
+):
+    """[B] losses; tau and delta_beta are scalars or [B]."""
+    facts = facts or {}
+    batch = len(queries)
+    tau = np.broadcast_to(tau, batch)
+    delta_beta = np.broadcast_to(delta_beta, batch)
+    own_log_q = facts.get("log_q", np.zeros(batch))
+    prior = facts.get("log_query_prior", np.zeros(batch))
+    losses = []
+    for i in range(batch):
+        positive = score(cosine(queries[i], items[i]), tau[i], delta_beta[i])
+        total = np.exp(positive - own_log_q[i])
+        for s, log_q, removed in candidates_of(i, queries, items, facts):
+            if not removed:
+                total += np.exp(score(s, tau[i], delta_beta[i]) - log_q)
+        loss = np.log(total) - (positive - own_log_q[i])
+        if symmetric_weight:
+            column = np.exp(positive - gamma * prior[i])
+            for j in range(batch):
+                item_id = facts["item_ids"][i] if "item_ids" in facts else None
+                query_id = facts["query_ids"][i] if "query_ids" in facts else None
+                if j == i or is_removed(j, item_id, query_id, facts):
+                    continue
+                other = score(cosine(queries[j], items[i]), tau[j], delta_beta[j])
+                column += np.exp(other - gamma * prior[j])
+            loss += symmetric_weight * (np.log(column) - (positive - gamma * prior[i]))
+        losses.append(loss)
+    return np.array(losses)
+
+
+def finite_difference(function, argument, step=1e-6):
+    """Central differences of a scalar function of one float64 array."""
+    gradient = np.zeros_like(argument)
+    for place in np.ndindex(*argument.shape):
+        up, down = argument.copy(), argument.copy()
+        up[place] += step
+        down[place] -= step
+        gradient[place] = (function(up) - function(down)) / (2 * step)
+    return gradient
+
+
+def unit_rows(generator, *shape):
+    vectors = generator.normal(size=shape)
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def exactly(message):
+    """A pattern for `pytest.raises(match=)` that the whole message must meet."""
+    return f"^{re.escape(message)}$"

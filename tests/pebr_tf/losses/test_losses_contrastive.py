@@ -1,0 +1,444 @@
+"""InfoNCE, ExpNCE and BetaNCE: values, gradients, symmetry, equivalences and extremes."""
+
+import losses_oracle as oracle
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_recommenders as tfrs
+
+from pebr_tf.losses import Negatives, beta_logits, beta_nce, exp_nce, info_nce
+from pebr_tf.losses.softmax import cross_entropy
+
+BATCH, DIMENSION = 5, 4
+LOSSES = [info_nce, exp_nce, beta_nce]
+# Cosines by hand: [[1, .6], [0, .8]]; z: [[1, .8], [.5, .9]].
+HAND_QUERIES = np.array([[1.0, 0.0], [0.0, 1.0]])
+HAND_ITEMS = np.array([[1.0, 0.0], [0.6, 0.8]])
+
+
+def random_batch(seed=0, batch=BATCH):
+    generator = np.random.default_rng(seed)
+    return (
+        oracle.unit_rows(generator, batch, DIMENSION),
+        oracle.unit_rows(generator, batch, DIMENSION),
+        generator.uniform(0.1, 0.5, batch),
+    )
+
+
+def tau_for(loss, tau):
+    return tau[0] if loss is info_nce else tau
+
+
+def score_of(loss):
+    return oracle.beta_score if loss is beta_nce else oracle.exp_score
+
+
+class TestByHand:
+    def test_info_nce(self):
+        expected = [np.log1p(np.exp(-0.4 / 0.5)), np.log1p(np.exp(-0.8 / 0.5))]
+        np.testing.assert_allclose(info_nce(HAND_QUERIES, HAND_ITEMS, 0.5), expected, rtol=1e-12)
+
+    def test_exp_nce(self):
+        expected = [np.log1p(np.exp(-0.4 / 0.5)), np.log1p(np.exp(-0.8 / 0.25))]
+        tau = np.array([0.5, 0.25])
+        np.testing.assert_allclose(exp_nce(HAND_QUERIES, HAND_ITEMS, tau), expected, rtol=1e-12)
+
+    def test_beta_nce(self):
+        expected = [np.log(1 + 0.8**2), np.log(1 + (0.5 / 0.9) ** 4)]
+        tau = np.array([0.5, 0.25])
+        np.testing.assert_allclose(beta_nce(HAND_QUERIES, HAND_ITEMS, tau), expected, rtol=1e-12)
+
+    def test_general_beta_nce(self):
+        # The second query alone: its positive is not at the pole, where log(1 - z) is bounded.
+        ratio = (0.5 / 0.9) ** 4 * (0.5 / 0.1) ** 0.5
+        tau = np.array([0.5, 0.25])
+        actual = beta_nce(HAND_QUERIES, HAND_ITEMS, tau, delta_beta=np.array([0.0, 0.5]))
+        np.testing.assert_allclose(actual[1], np.log1p(ratio), rtol=1e-12)
+
+    def test_symmetric_beta_nce_runs_down_the_columns_with_each_query_s_own_tau(self):
+        tau = np.array([0.5, 0.25])
+        rows = np.array([np.log(1 + 0.8**2), np.log(1 + (0.5 / 0.9) ** 4)])
+        columns = np.array([np.log(1 + 0.5**4 / 1.0), np.log(1 + 0.8**2 / 0.9**4)])
+        actual = beta_nce(HAND_QUERIES, HAND_ITEMS, tau, symmetric_weight=1.0)
+        np.testing.assert_allclose(actual, rows + columns, rtol=1e-12)
+
+    def test_gamma_takes_the_query_prior_off(self):
+        tau = np.array([0.5, 0.25])
+        prior = np.array([0.75, 0.25])
+        rows = beta_nce(HAND_QUERIES, HAND_ITEMS, tau).numpy()
+        raised = prior**-0.5
+        columns = [
+            np.log(1 + 0.5**4 * raised[1] / raised[0]),
+            np.log(1 + 0.8**2 * raised[0] / (0.9**4 * raised[1])),
+        ]
+        actual = beta_nce(
+            HAND_QUERIES,
+            HAND_ITEMS,
+            tau,
+            negatives=Negatives(log_query_prior=np.log(prior)),
+            symmetric_weight=2.0,
+            gamma=0.5,
+        )
+        np.testing.assert_allclose(actual, rows + 2.0 * np.array(columns), rtol=1e-12)
+
+    def test_gradients_in_tau(self):
+        tau = tf.Variable([0.5, 0.25], dtype=tf.float64)
+        with tf.GradientTape(persistent=True) as tape:
+            exponential = exp_nce(HAND_QUERIES, HAND_ITEMS, tau)
+            beta = beta_nce(HAND_QUERIES, HAND_ITEMS, tau)
+        gap = np.array([-0.4, -0.8])
+        expected = -gap / tau**2 / (1 + np.exp(-gap / tau))
+        np.testing.assert_allclose(tape.gradient(exponential, tau), expected, rtol=1e-12)
+        gap = np.log([0.8, 0.5 / 0.9])
+        expected = -gap / tau**2 / (1 + np.exp(-gap / tau))
+        np.testing.assert_allclose(tape.gradient(beta, tau), expected, rtol=1e-12)
+
+    def test_gradient_in_the_cosine_of_an_extra_item(self):
+        extra = tf.Variable([[0.2], [0.4]], dtype=tf.float64)
+        with tf.GradientTape() as tape:
+            loss = beta_nce(HAND_QUERIES, HAND_ITEMS, 0.5, negatives=Negatives(extra_cosines=extra))
+        # d loss / d s = softmax weight * (1 / tau) / (1 + s).
+        z = np.array([[1.0, 0.8, 0.6], [0.5, 0.9, 0.7]])
+        weight = z[:, 2] ** 2 / (z**2).sum(axis=1)
+        expected = weight * 2.0 / np.array([1.2, 1.4])
+        np.testing.assert_allclose(tape.gradient(loss, extra)[:, 0], expected, rtol=1e-12)
+
+
+class TestGradients:
+    @pytest.mark.parametrize("symmetric_weight", [0.0, 1.0])
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_equal_finite_differences(self, loss, symmetric_weight):
+        queries, items, tau = random_batch(1)
+        ids = np.array([1, 1, 2, 3, 4])
+        extra = oracle.unit_rows(np.random.default_rng(2), 3, DIMENSION)
+
+        @tf.function(autograph=False)
+        def value(queries, items, tau, extra):
+            negatives = Negatives(item_ids=ids, extra_item_vectors=extra)
+            return tf.reduce_sum(
+                loss(queries, items, tau, negatives=negatives, symmetric_weight=symmetric_weight)
+            )
+
+        arguments = [queries, items, np.array(tau_for(loss, tau)), extra]
+        variables = [tf.Variable(argument) for argument in arguments]
+        with tf.GradientTape() as tape:
+            total = value(*variables)
+        gradients = tape.gradient(total, variables)
+        for place, gradient in enumerate(gradients):
+
+            def alone(argument, place=place):
+                replaced = [*arguments[:place], argument, *arguments[place + 1 :]]
+                return float(value(*map(tf.constant, replaced)))
+
+            expected = oracle.finite_difference(alone, arguments[place])
+            np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-8)
+
+    def test_of_the_general_form_equal_finite_differences_in_delta_beta(self):
+        queries, items, tau = random_batch(3)
+        delta = tf.Variable(np.linspace(-0.5, 1.0, BATCH))
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(beta_nce(queries, items, tau, delta_beta=delta))
+
+        def alone(argument):
+            return float(tf.reduce_sum(beta_nce(queries, items, tau, delta_beta=argument)))
+
+        expected = oracle.finite_difference(alone, delta.numpy())
+        np.testing.assert_allclose(tape.gradient(total, delta), expected, rtol=1e-6)
+
+
+class TestOracle:
+    @pytest.mark.parametrize("loss", LOSSES)
+    @pytest.mark.parametrize("seed", range(3))
+    def test_values(self, loss, seed):
+        queries, items, tau = random_batch(seed)
+        tau = tau_for(loss, tau)
+        prior = np.log(np.random.default_rng(seed).uniform(0.1, 1.0, BATCH))
+        actual = loss(
+            queries,
+            items,
+            tau,
+            negatives=Negatives(log_query_prior=prior),
+            symmetric_weight=0.5,
+            gamma=1.0,
+        )
+        expected = oracle.contrastive(
+            queries,
+            items,
+            tau,
+            score_of(loss),
+            {"log_query_prior": prior},
+            symmetric_weight=0.5,
+            gamma=1.0,
+        )
+        np.testing.assert_allclose(actual, expected, rtol=1e-10)
+
+    def test_values_of_the_general_form(self):
+        queries, items, tau = random_batch(5)
+        delta = np.linspace(-0.5, 1.0, BATCH)
+        actual = beta_nce(queries, items, tau, delta_beta=delta, symmetric_weight=1.0)
+        expected = oracle.contrastive(
+            queries, items, tau, oracle.beta_score, symmetric_weight=1.0, delta_beta=delta
+        )
+        np.testing.assert_allclose(actual, expected, rtol=1e-10)
+
+
+class TestEquivalences:
+    def test_exp_nce_with_a_constant_tau_is_info_nce_is_tfrs(self):
+        queries, items, _ = random_batch(6)
+        queries, items = queries.astype(np.float32), items.astype(np.float32)
+        exponential = exp_nce(queries, items, np.full(BATCH, 0.07, np.float32))
+        np.testing.assert_allclose(exponential, info_nce(queries, items, 0.07), atol=1e-6)
+        task = tfrs.tasks.Retrieval(temperature=0.07)
+        reference = task(tf.constant(queries), tf.constant(items))
+        assert float(tf.reduce_sum(exponential)) == pytest.approx(float(reference), abs=1e-5)
+
+    def test_beta_nce_with_a_global_tau_is_softmax_of_the_log_transformed_cosines(self):
+        queries, items, _ = random_batch(7)
+        logits = np.log((1 + queries @ items.T) / 2) / 0.07
+        expected = tf.nn.sparse_softmax_cross_entropy_with_logits(range(BATCH), logits)
+        np.testing.assert_allclose(beta_nce(queries, items, 0.07), expected, rtol=1e-10)
+
+    def test_general_beta_nce_with_delta_beta_zero_is_beta_nce(self):
+        queries, items, tau = random_batch(8)
+        plain = beta_nce(queries, items, tau)
+        np.testing.assert_allclose(
+            beta_nce(queries, items, tau, delta_beta=np.zeros(BATCH)), plain, rtol=1e-12
+        )
+        np.testing.assert_array_equal(beta_nce(queries, items, tau, delta_beta=0), plain)
+
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_symmetric_is_the_sum_of_both_directions(self, loss):
+        queries, items, tau = random_batch(9)
+        tau = tau_for(loss, tau)
+        # With one tau, the item -> query direction is the same loss with the towers exchanged.
+        one_tau = np.mean(tau)
+        both = loss(queries, items, one_tau, symmetric_weight=1.0)
+        expected = loss(queries, items, one_tau) + loss(items, queries, one_tau)
+        np.testing.assert_allclose(both, expected, rtol=1e-12)
+
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_vectors_need_not_have_length_one(self, loss):
+        queries, items, tau = random_batch(10)
+        tau = tau_for(loss, tau)
+        np.testing.assert_allclose(
+            loss(3.0 * queries, 0.1 * items, tau), loss(queries, items, tau), rtol=1e-12
+        )
+
+    def test_one_direction_does_not_see_a_query_s_level_and_the_other_does(self):
+        queries, items, tau = random_batch(11)
+        logits = beta_logits(tf.constant(queries @ items.T), tau)
+        shifted = logits + tf.constant(np.linspace(-3, 3, BATCH)[:, np.newaxis])
+        removed = tf.zeros_like(logits, tf.bool)
+        np.testing.assert_allclose(
+            cross_entropy(shifted, removed), cross_entropy(logits, removed), rtol=1e-10
+        )
+        columns = cross_entropy(tf.transpose(logits), removed)
+        assert np.abs(cross_entropy(tf.transpose(shifted), removed) - columns).max() > 1.0
+
+    def test_item_log_q_does_not_touch_the_item_to_query_term(self):
+        queries, items, tau = random_batch(12)
+        negatives = Negatives(log_q=np.linspace(-5.0, -1.0, BATCH))
+
+        def item_to_query(negatives):
+            both = beta_nce(queries, items, tau, negatives=negatives, symmetric_weight=1.0)
+            return both - beta_nce(queries, items, tau, negatives=negatives)
+
+        np.testing.assert_allclose(item_to_query(negatives), item_to_query(None), rtol=1e-10)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_eager_graph_and_xla_agree(loss):
+    queries, items, tau = (value.astype(np.float32) for value in random_batch(13))
+    tau = tau_for(loss, tau)
+    ids = np.array([1, 2, 1, 3, 4])
+    known = np.array([[3], [-1], [-1], [4], [1]])
+
+    def value_and_gradients(queries, items, tau):
+        with tf.GradientTape() as tape:
+            tape.watch([queries, items, tau])
+            value = loss(
+                queries,
+                items,
+                tau,
+                negatives=Negatives(item_ids=ids, known_positive_ids=known),
+                symmetric_weight=1.0,
+            )
+        return value, *tape.gradient(value, [queries, items, tau])
+
+    arguments = [tf.constant(value) for value in (queries, items, tau)]
+    eager = value_and_gradients(*arguments)
+    for jit_compile in (False, True):
+        compiled = tf.function(value_and_gradients, jit_compile=jit_compile)(*arguments)
+        for actual, expected in zip(compiled, eager, strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-5)
+
+
+class TestExtremes:
+    """Values and gradients stay finite at the ends of every range."""
+
+    @staticmethod
+    def assert_finite(loss, queries, items, tau, **options):
+        variables = [tf.Variable(value) for value in (queries, items, tau)]
+        with tf.GradientTape() as tape:
+            values = loss(*variables, **options)
+        gradients = tape.gradient(values, variables)
+        assert np.isfinite(values).all()
+        for gradient in gradients:
+            assert np.isfinite(tf.cast(gradient, tf.float32)).all()
+        return values.numpy(), gradients
+
+    @pytest.mark.parametrize("symmetric_weight", [0.0, 1.0])
+    @pytest.mark.parametrize("tau", [0.002, 1.0])
+    @pytest.mark.parametrize("positive", [1.0, -1.0])
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_at_the_poles(self, loss, positive, tau, symmetric_weight):
+        queries = np.array([[1.0, 0.0], [-1.0, 0.0]], np.float32)
+        items = (positive * queries).astype(np.float32)
+        temperature = np.float32(tau) if loss is info_nce else np.full(2, tau, np.float32)
+        self.assert_finite(loss, queries, items, temperature, symmetric_weight=symmetric_weight)
+
+    @pytest.mark.parametrize("tau", [0.002, 1.0])
+    @pytest.mark.parametrize("delta_beta", [-0.9, 2.0])
+    def test_of_the_general_form_at_the_poles(self, delta_beta, tau):
+        queries = np.array([[1.0, 0.0], [-1.0, 0.0]], np.float32)
+        for items in (queries, -queries):
+            self.assert_finite(
+                beta_nce, queries, items, np.full(2, tau, np.float32), delta_beta=delta_beta
+            )
+
+    def test_a_positive_near_the_opposite_pole_is_called_back(self):
+        angle = np.pi - 1e-3
+        queries = np.array([[1.0, 0.0], [0.0, 1.0]], np.float32)
+        items = np.array([[np.cos(angle), np.sin(angle)], [0.0, 1.0]], np.float32)
+        tau = np.full(2, 0.05, np.float32)
+        _, (_, gradient, _) = self.assert_finite(beta_nce, queries, items, tau)
+        # Descent must raise the item's first coordinate's cosine: move it along +sin.
+        assert gradient[0, 1] < -0.1
+
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_a_batch_of_one_has_no_loss(self, loss):
+        queries, items, tau = random_batch(14, batch=1)
+        values, gradients = self.assert_finite(
+            loss, queries, items, tau_for(loss, tau), symmetric_weight=1.0
+        )
+        np.testing.assert_array_equal(values, [0.0])
+        for gradient in gradients:
+            np.testing.assert_allclose(gradient, np.zeros_like(gradient), atol=1e-15)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_with_all_negatives_masked_there_is_no_loss(self, loss, dtype):
+        queries, items, tau = (value.astype(dtype) for value in random_batch(15))
+        negatives = Negatives(
+            item_ids=[7] * BATCH, extra_cosines=np.ones((BATCH, 2)), extra_item_ids=[7, 7]
+        )
+        values, gradients = self.assert_finite(
+            loss, queries, items, tau_for(loss, tau), negatives=negatives, symmetric_weight=1.0
+        )
+        np.testing.assert_array_equal(values, np.zeros(BATCH))
+        for gradient in gradients:
+            np.testing.assert_allclose(gradient, np.zeros_like(gradient), atol=1e-6)
+
+    @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_half_precision_vectors_give_float32_losses(self, loss, dtype):
+        queries, items, _ = random_batch(16)
+        queries, items = tf.cast(queries, dtype), tf.cast(items, dtype)
+        tau = tau_for(loss, np.full(BATCH, 0.002, np.float32))
+        values, gradients = self.assert_finite(loss, queries, items, tau)
+        assert values.dtype == np.float32
+        assert gradients[0].dtype == dtype
+        # The rounding of the input is all that half precision may cost.
+        exact = loss(*(tf.cast(value, tf.float64) for value in (queries, items, tau)))
+        np.testing.assert_allclose(values, exact, rtol=1e-5, atol=1e-3)
+
+    def test_tiny_losses_keep_their_digits_at_the_smallest_tau(self):
+        # Cosines .9 and .88: exp(-.02 / .002) is far below float32's step at a logit of 450.
+        angles = np.arccos([0.9, 0.88])
+        queries = np.array([[1.0, 0.0]] * 2, np.float32)
+        items = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+        actual = exp_nce(queries, items, np.full(2, 0.002, np.float32))
+        assert float(actual[0]) == pytest.approx(np.log1p(np.exp(-10.0)), rel=1e-3)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (
+                {"symmetric_weight": -1.0},
+                "symmetric_weight must be a finite number, 0 or more. Received: -1.0.",
+            ),
+            (
+                {"symmetric_weight": 1.0, "gamma": -0.5},
+                "gamma must be a finite number, 0 or more. Received: -0.5.",
+            ),
+            (
+                {"symmetric_weight": float("nan")},
+                "symmetric_weight must be a finite number, 0 or more. Received: nan.",
+            ),
+            (
+                {"gamma": 0.5},
+                "gamma corrects the symmetric term and requires symmetric_weight > 0. "
+                "Received: gamma=0.5, symmetric_weight=0.0.",
+            ),
+            (
+                {"symmetric_weight": 1.0, "gamma": 0.5},
+                "gamma > 0 requires log_query_prior. Received: gamma=0.5, log_query_prior=None.",
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_bad_weights(self, loss, options, message):
+        queries, items, tau = random_batch()
+        with pytest.raises(ValueError, match=oracle.exactly(message)):
+            loss(queries, items, tau_for(loss, tau), **options)
+
+    @pytest.mark.parametrize(
+        ("queries", "items", "message"),
+        [
+            (
+                np.zeros(4),
+                np.zeros(4),
+                "query_vectors must have the shape [B, n]. Received: shape (4,).",
+            ),
+            (
+                np.zeros((3, 4)),
+                np.zeros((2, 4)),
+                "item_vectors must have the shape [B, n] with B = 3, n = 4. "
+                "Received: shape (2, 4).",
+            ),
+            (
+                np.zeros((3, 4)),
+                np.zeros((3, 5)),
+                "item_vectors must have the shape [B, n] with B = 3, n = 4. "
+                "Received: shape (3, 5).",
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_bad_vectors(self, loss, queries, items, message):
+        with pytest.raises(ValueError, match=oracle.exactly(message)):
+            loss(queries, items, 0.1)
+
+    @pytest.mark.parametrize("loss", [exp_nce, beta_nce])
+    def test_bad_tau(self, loss):
+        queries, items, _ = random_batch()
+        message = "tau must have the shape [] or [B] with B = 5. Received: shape (5, 1)."
+        with pytest.raises(ValueError, match=oracle.exactly(message)):
+            loss(queries, items, np.ones((BATCH, 1)))
+
+    def test_bad_delta_beta(self):
+        queries, items, tau = random_batch()
+        message = "delta_beta must have the shape [] or [B] with B = 5. Received: shape (3,)."
+        with pytest.raises(ValueError, match=oracle.exactly(message)):
+            beta_nce(queries, items, tau, delta_beta=np.ones(3))
+
+    def test_a_tau_for_each_query_is_not_info_nce(self):
+        queries, items, tau = random_batch()
+        message = (
+            "info_nce requires one scalar tau; a temperature for each query makes it exp_nce. "
+            "Received: tau of shape (5,)."
+        )
+        with pytest.raises(ValueError, match=oracle.exactly(message)):
+            info_nce(queries, items, tau)

@@ -1,0 +1,190 @@
+"""The coverage term and metric."""
+
+import losses_oracle as oracle
+import numpy as np
+import pytest
+import scipy.stats
+import tensorflow as tf
+
+from pebr_tf.distributions import Beta, TruncatedExponential
+from pebr_tf.losses import Coverage, coverage_loss
+
+TAU = np.array([0.05, 0.1, 0.4])
+COSINES = np.array([0.95, 0.2, 0.9])
+KEEP = (0.5, 0.9)
+
+
+def power_threshold(keep, tau):
+    """Beta(1 + 1 / tau, 1) has P(z < x) = x^(1 + 1 / tau)."""
+    return 2 * (1 - keep) ** (tau / (1 + tau)) - 1
+
+
+def pinball(cosine, threshold, keep):
+    if cosine >= threshold:
+        return (1 - keep) * (cosine - threshold)
+    return keep * (threshold - cosine)
+
+
+class TestLoss:
+    def test_is_the_mean_pinball_loss_of_the_thresholds(self):
+        expected = [
+            np.mean([pinball(s, power_threshold(keep, tau), keep) for keep in KEEP])
+            for s, tau in zip(COSINES, TAU, strict=True)
+        ]
+        actual = coverage_loss(Beta.from_tau(TAU), COSINES, KEEP)
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+    def test_takes_general_and_exponential_laws(self):
+        alpha, beta = np.array([9.0, 3.0, 2.0]), np.array([2.0, 3.0, 0.8])
+        threshold = 2 * scipy.stats.beta.ppf(0.1, alpha, beta) - 1
+        expected = [pinball(s, t, 0.9) for s, t in zip(COSINES, threshold, strict=True)]
+        actual = coverage_loss(Beta(alpha, beta), COSINES, [0.9])
+        np.testing.assert_allclose(actual, expected, rtol=1e-5)
+        law = TruncatedExponential(TAU)
+        threshold = law.threshold(np.array(0.9))
+        expected = [pinball(s, t, 0.9) for s, t in zip(COSINES, threshold, strict=True)]
+        np.testing.assert_allclose(coverage_loss(law, COSINES, [0.9]), expected, rtol=1e-5)
+
+    def test_gradient_in_tau_equals_finite_differences(self):
+        tau = tf.Variable(TAU)
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(coverage_loss(Beta.from_tau(tau), COSINES, KEEP))
+
+        def alone(argument):
+            return float(tf.reduce_sum(coverage_loss(Beta.from_tau(argument), COSINES, KEEP)))
+
+        expected = oracle.finite_difference(alone, TAU)
+        np.testing.assert_allclose(tape.gradient(total, tau), expected, rtol=1e-6)
+
+    def test_gradient_in_alpha_and_beta_equals_finite_differences(self):
+        parameters = np.array([[9.0, 3.0, 2.0], [2.0, 3.0, 0.8]])
+        variable = tf.Variable(parameters)
+        with tf.GradientTape() as tape:
+            law = Beta(variable[0], variable[1])
+            total = tf.reduce_sum(coverage_loss(law, COSINES, KEEP))
+
+        def alone(argument):
+            law = Beta(argument[0], argument[1])
+            return float(tf.reduce_sum(coverage_loss(law, COSINES, KEEP)))
+
+        expected = oracle.finite_difference(alone, parameters, step=1e-4)
+        # The quantile is a root found to 1e-9, which the step divides.
+        np.testing.assert_allclose(tape.gradient(total, variable), expected, rtol=1e-3)
+
+    def test_slope_in_the_threshold_is_nominal_minus_actual_coverage(self):
+        generator = np.random.default_rng(0)
+        cosines = generator.uniform(-1, 1, 1000)
+        tau = tf.Variable(np.float64(0.3))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(coverage_loss(Beta.from_tau(tau), cosines, [0.9]))
+        threshold = power_threshold(0.9, 0.3)
+        slope_of_threshold = (
+            power_threshold(0.9, 0.3 + 1e-6) - power_threshold(0.9, 0.3 - 1e-6)
+        ) / 2e-6
+        expected = (0.9 - np.mean(cosines >= threshold)) * slope_of_threshold
+        assert float(tape.gradient(loss, tau)) == pytest.approx(expected, rel=1e-5)
+
+    @pytest.mark.parametrize("into_towers", [False, True])
+    def test_gradient_into_the_towers_is_a_switch(self, into_towers):
+        cosines = tf.Variable(COSINES)
+        with tf.GradientTape() as tape:
+            loss = coverage_loss(Beta.from_tau(TAU), cosines, [0.9], into_towers=into_towers)
+        gradient = tape.gradient(loss, cosines, unconnected_gradients="zero")
+        expected = np.where(power_threshold(0.9, TAU) <= COSINES, 0.1, -0.9)
+        np.testing.assert_allclose(gradient, expected * into_towers, rtol=1e-6)
+
+    def test_calibrates_every_query_and_not_only_their_average(self):
+        """Two kinds of queries with laws of their own; the loss alone must find both."""
+        generator = np.random.default_rng(0)
+        true_tau = np.repeat([0.02, 0.5], 2000)
+        cosines = 2 * generator.beta(1 + 1 / true_tau, 1.0) - 1
+        log_tau = tf.Variable(np.log([0.1, 0.1]))
+        optimizer = tf.keras.optimizers.Adam(0.05)
+
+        @tf.function
+        def step():
+            with tf.GradientTape() as tape:
+                law = Beta.from_tau(tf.repeat(tf.exp(log_tau), 2000))
+                loss = tf.reduce_mean(coverage_loss(law, cosines, KEEP))
+            optimizer.apply_gradients([(tape.gradient(loss, log_tau), log_tau)])
+
+        for _ in range(150):
+            step()
+        np.testing.assert_allclose(np.exp(log_tau), [0.02, 0.5], rtol=0.15)
+        survival = Beta.from_tau(tf.repeat(tf.exp(log_tau), 2000)).survival(cosines).numpy()
+        for keep in KEEP:
+            kept = (survival <= keep).reshape(2, -1).mean(axis=1)
+            np.testing.assert_allclose(kept, keep, atol=0.02)
+
+    @pytest.mark.parametrize("tau", [0.002, 1.0])
+    @pytest.mark.parametrize("cosine", [-1.0, 1.0])
+    @pytest.mark.parametrize("keep", [0.01, 0.99])
+    def test_extremes_are_finite(self, keep, cosine, tau):
+        for make in (Beta.from_tau, TruncatedExponential):
+            variable = tf.Variable([tau])
+            with tf.GradientTape() as tape:
+                loss = coverage_loss(make(variable), tf.constant([cosine]), [keep])
+            assert np.isfinite(loss).all()
+            assert np.isfinite(tape.gradient(loss, variable)).all()
+
+    @pytest.mark.parametrize("jit_compile", [False, True])
+    def test_graphs_agree_with_eager(self, jit_compile):
+        def loss(tau, cosines):
+            return coverage_loss(Beta.from_tau(tau), cosines, KEEP)
+
+        arguments = tf.constant(TAU, tf.float32), tf.constant(COSINES, tf.float32)
+        compiled = tf.function(loss, jit_compile=jit_compile)(*arguments)
+        np.testing.assert_allclose(compiled, loss(*arguments), rtol=1e-5)
+
+    @pytest.mark.parametrize("keep", [(), (0.0,), (1.0,), (0.5, 1.5)])
+    def test_bad_levels_are_refused(self, keep):
+        message = f"keep must hold shares in (0, 1). Received: {keep}."
+        with pytest.raises(ValueError, match=oracle.exactly(message)):
+            coverage_loss(Beta.from_tau(TAU), COSINES, keep)
+
+    def test_bad_cosines_are_refused(self):
+        message = "cosines must have the shape [B]. Received: shape (3, 1)."
+        with pytest.raises(ValueError, match=oracle.exactly(message)):
+            coverage_loss(Beta.from_tau(TAU), COSINES[:, np.newaxis])
+
+
+class TestMetric:
+    def test_counts_positives_at_or_above_the_threshold(self):
+        law = Beta.from_tau(np.full(4, 0.25))
+        threshold = power_threshold(0.8, 0.25)
+        metric = Coverage(0.8)
+        metric.update_state(law.survival(threshold + np.array([-0.1, 1e-6, 0.1, 0.2])))
+        assert float(metric.result()) == 0.75
+        metric.update_state(law.survival(threshold + np.full(4, -0.01)))
+        assert float(metric.result()) == 0.375
+
+    def test_weights(self):
+        metric = Coverage(0.5)
+        metric.update_state([0.4, 0.6], sample_weight=[3.0, 1.0])
+        assert float(metric.result()) == 0.75
+
+    def test_is_nominal_when_the_law_is_right(self):
+        generator = np.random.default_rng(0)
+        tau = generator.uniform(0.02, 0.8, 20000)
+        cosines = 2 * generator.beta(1 + 1 / tau, 1.0) - 1
+        survival = Beta.from_tau(tau).survival(cosines)
+        for keep in (0.1, 0.5, 0.9, 0.99):
+            metric = Coverage(keep)
+            metric.update_state(survival)
+            assert float(metric.result()) == pytest.approx(keep, abs=0.01)
+
+    def test_empty_reset_name_and_config(self):
+        metric = Coverage(0.9)
+        assert metric.name == "coverage_0.9"
+        assert float(metric.result()) == 0.0
+        metric.update_state([0.1])
+        metric.reset_state()
+        assert float(metric.result()) == 0.0
+        config = Coverage(0.95, name="mine").get_config()
+        twin = Coverage.from_config(config)
+        assert (twin.keep, twin.name) == (0.95, "mine")
+
+    def test_bad_level_is_refused(self):
+        message = "keep must hold shares in (0, 1). Received: (1.0,)."
+        with pytest.raises(ValueError, match=oracle.exactly(message)):
+            Coverage(1.0)

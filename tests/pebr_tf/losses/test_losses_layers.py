@@ -1,0 +1,351 @@
+"""The Keras layers and the registry."""
+
+import inspect
+import math
+
+import losses_oracle as oracle
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from pebr_tf import losses
+from pebr_tf.distributions import Beta, TruncatedExponential
+from pebr_tf.losses import MLE, BetaNCE, ExpNCE, InfoNCE, Negatives, Pointwise
+
+BATCH, DIMENSION = 6, 4
+# Each with no option at its default.
+CONFIGURED = [
+    Pointwise(temperature=0.5, learn_temperature=True, negative_weight=0.1),
+    InfoNCE(temperature=0.1, learn_temperature=True, symmetric_weight=1.0, gamma=0.5),
+    ExpNCE(symmetric_weight=1.0, gamma=0.5, coverage_weight=0.3, keep=(0.5, 0.8)),
+    BetaNCE(symmetric_weight=1.0, gamma=0.5, delta_beta=0.5, coverage_weight=0.3, keep=(0.5, 0.8)),
+    MLE(guard="stopped_towers", negative_weight=0.1, coverage_weight=0.3, keep=(0.5, 0.8)),
+]
+
+
+def names(layers):
+    return [type(layer).__name__ for layer in layers]
+
+
+def random_batch(seed=0, dtype=np.float32):
+    generator = np.random.default_rng(seed)
+    queries, items = generator.normal(size=(2, BATCH, DIMENSION)).astype(dtype)
+    return queries, items, generator.uniform(0.1, 0.5, BATCH).astype(np.float32)
+
+
+def call(layer, batch, **options):
+    queries, items, tau = batch
+    prior = Negatives(log_query_prior=np.log(np.arange(1.0, BATCH + 1)))
+    return layer(queries, items, tau=tau if layer.needs_tau else None, negatives=prior, **options)
+
+
+class TestReduction:
+    @pytest.mark.parametrize("name", losses.NAMES)
+    def test_is_the_mean_of_the_function(self, name):
+        queries, items, tau = random_batch()
+        layer = losses.get_layer(name)()
+        temperature = tau if layer.needs_tau else layer.temperature
+        expected = np.mean(losses.get(name)(queries, items, temperature))
+        assert float(call(layer, (queries, items, tau))) == pytest.approx(expected, rel=1e-5)
+
+    @pytest.mark.parametrize("name", losses.NAMES)
+    def test_weighs_the_examples(self, name):
+        queries, items, tau = random_batch()
+        layer = losses.get_layer(name)()
+        temperature = tau if layer.needs_tau else layer.temperature
+        weights = np.array([0.0, 1.0, 2.0, 0.0, 0.5, 3.0])
+        expected = np.mean(weights * losses.get(name)(queries, items, temperature))
+        actual = call(layer, (queries, items, tau), sample_weight=weights)
+        assert float(actual) == pytest.approx(expected, rel=1e-5)
+
+    def test_of_replicas_adds_up_to_the_mean(self):
+        strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+        queries, items, _ = random_batch()
+        with strategy.scope():
+            layer = InfoNCE()
+        result = strategy.run(layer, args=(tf.constant(queries), tf.constant(items)))
+        assert float(result) == pytest.approx(float(layer(queries, items)), rel=1e-6)
+
+    def test_refuses_weights_that_are_not_one_an_example(self):
+        queries, items, _ = random_batch()
+        message = r"sample_weight must have the shape \[B\] with B = 6. Received: shape \(6, 1\)."
+        with pytest.raises(ValueError, match=message):
+            InfoNCE()(queries, items, sample_weight=np.ones((BATCH, 1)))
+
+
+class TestOptions:
+    @pytest.mark.parametrize("layer", CONFIGURED, ids=names(CONFIGURED))
+    def test_survive_a_round_trip(self, layer):
+        twin = type(layer).from_config(layer.get_config())
+        assert twin.get_config() == layer.get_config()
+        defaults = type(layer)(name=layer.name).get_config()
+        for name in inspect.signature(type(layer)).parameters:
+            if name != "kwargs":
+                assert layer.get_config()[name] != defaults[name], f"{name} tests nothing"
+        assert float(call(twin, random_batch())) == float(call(layer, random_batch()))
+
+    @pytest.mark.parametrize("layer", CONFIGURED, ids=names(CONFIGURED))
+    def test_survive_keras_serialisation(self, layer):
+        config = tf.keras.layers.serialize(layer)
+        twin = tf.keras.layers.deserialize(config)
+        assert twin.get_config() == layer.get_config()
+
+    @pytest.mark.parametrize("layer", CONFIGURED, ids=names(CONFIGURED))
+    def test_reach_the_function(self, layer):
+        plain = call(type(layer)(), random_batch())
+        assert abs(float(call(layer, random_batch())) - float(plain)) > 1e-4
+
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (
+                lambda: InfoNCE(temperature=0.001),
+                "temperature must be in [0.002, 1.0]. Received: 0.001.",
+            ),
+            (
+                lambda: BetaNCE(gamma=1.0),
+                "gamma corrects the symmetric term and requires symmetric_weight > 0. "
+                "Received: gamma=1.0, symmetric_weight=0.0.",
+            ),
+            (
+                lambda: BetaNCE(coverage_weight=-1.0),
+                "coverage_weight must be a finite number, 0 or more. Received: -1.0.",
+            ),
+            (
+                lambda: BetaNCE(delta_beta=-1.0),
+                "delta_beta must be above -1, or the law over a uniform background has no "
+                "density. Received: -1.0.",
+            ),
+            (
+                lambda: ExpNCE(keep=[0.9, 1.0]),
+                "keep must hold shares in (0, 1). Received: (0.9, 1.0).",
+            ),
+            (
+                lambda: MLE(guard="hope"),
+                "guard must be one of fixed_background, stopped_towers, none. Received: 'hope'.",
+            ),
+            (
+                lambda: Pointwise(negative_weight=-1.0),
+                "negative_weight must be a finite number, 0 or more. Received: -1.0.",
+            ),
+        ],
+    )
+    def test_that_are_bad_are_refused(self, make, message):
+        with pytest.raises(ValueError, match=oracle.exactly(message)):
+            make()
+
+
+class TestTemperature:
+    @pytest.mark.parametrize("layer", [Pointwise(), InfoNCE()], ids=["Pointwise", "InfoNCE"])
+    def test_of_its_own_excludes_tau(self, layer):
+        queries, items, tau = random_batch()
+        message = (
+            r"has a temperature of its own and requires tau=None. Received: tau of shape \(6,\)"
+        )
+        with pytest.raises(ValueError, match=message):
+            layer(queries, items, tau=tau)
+
+    @pytest.mark.parametrize("layer", [ExpNCE(), BetaNCE(), MLE()], ids=["Exp", "Beta", "MLE"])
+    def test_of_the_query_is_required(self, layer):
+        queries, items, _ = random_batch()
+        with pytest.raises(ValueError, match=r"requires tau of shape \[B\]. Received: None."):
+            layer(queries, items)
+
+    def test_is_fixed_by_default(self):
+        layer = InfoNCE(temperature=0.07)
+        assert layer.trainable_variables == []
+        assert float(layer.temperature) == pytest.approx(0.07, rel=1e-6)
+
+    def test_learns_in_logarithms(self):
+        queries, items, _ = random_batch()
+        layer = InfoNCE(temperature=0.2, learn_temperature=True)
+        with tf.GradientTape() as tape:
+            loss = layer(queries, queries + 0.1 * items)
+        (gradient,) = tape.gradient(loss, layer.trainable_variables)
+        tau = tf.Variable(0.2)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(losses.info_nce(queries, queries + 0.1 * items, tau))
+        assert float(gradient) == pytest.approx(0.2 * float(tape.gradient(loss, tau)), rel=1e-4)
+
+    @pytest.mark.parametrize(("push", "bound"), [(1.0, 0.002), (-1.0, 1.0)])
+    def test_stays_in_its_range_and_can_come_back(self, push, bound):
+        queries, items, _ = random_batch()
+        layer = InfoNCE(temperature=0.05, learn_temperature=True)
+        optimizer = tf.keras.optimizers.SGD(1.0)
+        optimizer.apply_gradients([(tf.constant(100.0 * push), layer.log_temperature)])
+        assert float(layer.temperature) == pytest.approx(bound, rel=1e-5)
+        with tf.GradientTape() as tape:
+            loss = layer(queries, items)
+        assert float(tape.gradient(loss, layer.log_temperature)) != 0.0
+        optimizer.apply_gradients([(tf.constant(-0.5 * push), layer.log_temperature)])
+        assert float(layer.temperature) == pytest.approx(bound * math.exp(0.5 * push), rel=1e-5)
+
+
+class TestCoverage:
+    @pytest.mark.parametrize(
+        ("layer", "law"),
+        [
+            (ExpNCE(), TruncatedExponential),
+            (BetaNCE(), Beta.from_tau),
+            (BetaNCE(delta_beta=0.5), lambda tau: Beta(1.0 + 1.0 / tau, 1.5)),
+            (MLE(), Beta.from_tau),
+        ],
+        ids=["ExpNCE", "BetaNCE", "general BetaNCE", "MLE"],
+    )
+    def test_law_is_the_loss_s_own(self, layer, law):
+        tau = np.array([0.1, 0.5])
+        s = np.array([0.3, 0.8])
+        np.testing.assert_allclose(layer.law(tau).cdf(s), law(tau).cdf(s), rtol=1e-6)
+
+    def test_term_is_added_with_its_weight(self):
+        queries, items, tau = random_batch()
+        plain = BetaNCE()(queries, items, tau=tau)
+        with_term = BetaNCE(coverage_weight=2.0, keep=(0.8,))(queries, items, tau=tau)
+        cosines = losses.positive_cosines(queries, items)
+        term = tf.reduce_mean(losses.coverage_loss(Beta.from_tau(tau), cosines, (0.8,)))
+        assert float(with_term - plain) == pytest.approx(2.0 * float(term), rel=1e-4)
+
+    def test_metrics_follow_the_batches_and_reset(self):
+        queries, items, tau = random_batch()
+        layer = BetaNCE(keep=(0.2, 0.9))
+        layer(queries, items, tau=tau, sample_weight=np.arange(BATCH))
+        survival = Beta.from_tau(tau).survival(losses.positive_cosines(queries, items)).numpy()
+        for metric, keep in zip(layer.metrics, (0.2, 0.9), strict=True):
+            expected = np.average(survival <= keep, weights=np.arange(BATCH))
+            assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
+            metric.reset_state()
+
+    def test_mle_takes_the_coverage_of_the_law_that_it_is_given(self):
+        queries, items, tau = random_batch()
+        narrow = Beta(np.full(BATCH, 1e4), 1.0)
+        layer = MLE(keep=(0.9,))
+        layer(queries, items, tau=tau, relevant=narrow)
+        assert float(layer.metrics[0].result()) == 0.0
+
+
+class TwoTowers(tf.keras.Model):
+    """Embeddings for towers, a tau for each query, and the loss under test."""
+
+    def __init__(self, loss_layer, dtype=None):
+        super().__init__(dtype=dtype)
+        self.queries = tf.keras.layers.Embedding(8, DIMENSION)
+        self.items = tf.keras.layers.Embedding(8, DIMENSION)
+        self.log_tau = tf.keras.layers.Embedding(
+            8, 1, embeddings_initializer=tf.keras.initializers.Constant(-2.0), dtype="float32"
+        )
+        self.loss_layer = loss_layer
+
+    def call(self, ids):
+        tau = None
+        if self.loss_layer.needs_tau:
+            tau = tf.clip_by_value(tf.exp(self.log_tau(ids)[:, 0]), 0.002, 1.0)
+        negatives = Negatives(item_ids=ids, query_ids=ids)
+        loss = self.loss_layer(self.queries(ids), self.items(ids), tau=tau, negatives=negatives)
+        self.add_loss(loss)
+        return loss
+
+
+class TestTraining:
+    @staticmethod
+    def train(layer, steps=48):
+        tf.keras.utils.set_random_seed(0)
+        model = TwoTowers(layer)
+        optimizer = tf.keras.optimizers.Adam(0.05)
+        ids = tf.range(8)
+
+        @tf.function(autograph=False)
+        def step():
+            with tf.GradientTape() as tape:
+                loss = model(ids)
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            return loss
+
+        return model, [float(step()) for _ in range(steps)]
+
+    @pytest.mark.parametrize("name", losses.NAMES)
+    def test_lowers_the_loss_and_finds_the_pairs(self, name):
+        # At the paper's temperature of 1 it takes more steps than a test has time for.
+        options = {"temperature": 0.1} if name == "pointwise" else {}
+        model, history = self.train(losses.get_layer(name)(**options))
+        assert history[-1] < history[0]
+        cosines = tf.math.l2_normalize(model.queries.embeddings, 1) @ tf.transpose(
+            tf.math.l2_normalize(model.items.embeddings, 1)
+        )
+        assert np.mean(np.argmax(cosines, axis=1) == np.arange(8)) >= 0.75
+
+    def test_moves_a_learned_temperature(self):
+        layer = InfoNCE(temperature=0.2, learn_temperature=True)
+        model, _ = self.train(layer)
+        assert any(variable is layer.log_temperature for variable in model.trainable_variables)
+        assert float(layer.temperature) < 0.19
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        "layer", [InfoNCE(learn_temperature=True), BetaNCE(keep=(0.5, 0.9), coverage_weight=1.0)]
+    )
+    def test_by_fit_logs_the_coverage(self, layer):
+        model = TwoTowers(layer)
+        model.compile(tf.keras.optimizers.Adam(0.05))
+        ids = np.tile(np.arange(8), 4)
+        history = model.fit(ids, batch_size=8, epochs=3, shuffle=False, verbose=0).history
+        assert history["loss"][-1] < history["loss"][0]
+        expected = {"coverage_0.5", "coverage_0.9"} if layer.needs_tau else set()
+        assert set(history) - {"loss"} == expected
+
+    @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+    @pytest.mark.parametrize("name", losses.NAMES)
+    def test_mixed_precision_computes_in_float32(self, name, policy):
+        tf.keras.mixed_precision.set_global_policy(policy)
+        try:
+            layer = losses.get_layer(name)()
+            model = TwoTowers(layer)
+            ids = tf.range(8)
+            assert model.queries(ids).dtype == tf.as_dtype(policy.removeprefix("mixed_"))
+            with tf.GradientTape() as tape:
+                loss = model(ids)
+            gradients = tape.gradient(loss, model.trainable_variables)
+        finally:
+            tf.keras.mixed_precision.set_global_policy("float32")
+        assert loss.dtype == tf.float32
+        for gradient in gradients:
+            assert np.isfinite(tf.convert_to_tensor(gradient)).all()
+
+
+@pytest.mark.parametrize("name", losses.NAMES)
+def test_a_half_precision_policy_rounds_neither_vectors_nor_temperature(name):
+    queries, items, tau = random_batch()
+    expected = float(call(losses.get_layer(name)(), (queries, items, tau)))
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        layer = losses.get_layer(name)()
+        actual = call(layer, tuple(map(tf.constant, (queries, items, tau))))
+    finally:
+        tf.keras.mixed_precision.set_global_policy("float32")
+    assert float(actual) == pytest.approx(expected, rel=1e-6)
+
+
+class TestRegistry:
+    def test_names(self):
+        assert losses.NAMES == ("pointwise", "info_nce", "exp_nce", "beta_nce", "mle")
+
+    @pytest.mark.parametrize("name", losses.NAMES)
+    def test_functions_share_their_first_arguments(self, name):
+        parameters = inspect.signature(losses.get(name)).parameters
+        assert list(parameters)[:6] == [
+            "query_vectors",
+            "item_vectors",
+            "tau",
+            "negatives",
+            "symmetric_weight",
+            "gamma",
+        ]
+
+    @pytest.mark.parametrize("find", [losses.get, losses.get_layer])
+    def test_an_unknown_name_is_refused(self, find):
+        message = (
+            "The loss must be one of pointwise, info_nce, exp_nce, beta_nce, mle. "
+            "Received: 'triplet'."
+        )
+        with pytest.raises(ValueError, match=oracle.exactly(message)):
+            find("triplet")

@@ -1,0 +1,258 @@
+"""Maximum likelihood, and the guards that keep it from collapse."""
+
+import losses_oracle as oracle
+import numpy as np
+import pytest
+import scipy.stats
+import tensorflow as tf
+
+from pebr_tf.distributions import Beta, TruncatedExponential
+from pebr_tf.losses import Negatives, mle, positive_cosines
+
+BATCH, DIMENSION = 5, 4
+
+
+def log_beta(s, alpha, beta):
+    """Log density of Beta(alpha, beta) stretched over cosines."""
+    return scipy.stats.beta.logpdf(s, alpha, beta, loc=-1, scale=2)
+
+
+def random_batch(seed=0):
+    generator = np.random.default_rng(seed)
+    return (
+        oracle.unit_rows(generator, BATCH, DIMENSION),
+        oracle.unit_rows(generator, BATCH, DIMENSION),
+        generator.uniform(0.1, 0.5, BATCH),
+    )
+
+
+def loops(queries, items, relevant, irrelevant, facts=None, negative_weight=1.0):
+    """The laws are (alpha, beta) for each query."""
+    losses = []
+    for i in range(len(queries)):
+        loss = -log_beta(oracle.cosine(queries[i], items[i]), *relevant[i])
+        for s, _, removed in oracle.candidates_of(i, queries, items, facts or {}):
+            if not removed:
+                loss -= negative_weight * log_beta(s, *irrelevant[i])
+        losses.append(loss)
+    return losses
+
+
+def test_the_default_laws_are_the_beta_of_tau_and_the_uniform_sphere():
+    queries, items, tau = random_batch()
+    relevant = [(1 + 1 / value, 1.0) for value in tau]
+    irrelevant = [((DIMENSION - 1) / 2,) * 2] * BATCH
+    expected = loops(queries, items, relevant, irrelevant)
+    np.testing.assert_allclose(mle(queries, items, tau), expected, rtol=1e-9)
+
+
+def test_laws_of_each_query_masks_and_extras_equal_the_loops():
+    queries, items, tau = random_batch(1)
+    generator = np.random.default_rng(2)
+    relevant, irrelevant = generator.uniform(0.5, 9.0, (2, BATCH, 2))
+    facts = {
+        "item_ids": np.array([1, 2, 1, 3, 4]),
+        "known_positive_ids": np.array([[3], [1], [-1], [9], [2]]),
+        "extra_item_vectors": oracle.unit_rows(generator, BATCH, 3, DIMENSION),
+        "extra_item_ids": np.array([9, 1, 20]),
+    }
+    actual = mle(
+        queries,
+        items,
+        tau,
+        negatives=Negatives(**facts),
+        relevant=Beta(relevant[:, 0], relevant[:, 1]),
+        irrelevant=Beta(irrelevant[:, 0], irrelevant[:, 1]),
+        negative_weight=0.3,
+    )
+    expected = loops(queries, items, relevant, irrelevant, facts, negative_weight=0.3)
+    np.testing.assert_allclose(actual, expected, rtol=1e-9)
+
+
+def test_any_law_may_describe_the_relevant_items():
+    queries, items, tau = random_batch(3)
+    law = TruncatedExponential(tau)
+    positive = np.sum(queries * items, axis=1)
+    difference = mle(queries, items, tau, relevant=law) - mle(queries, items, tau)
+    expected = Beta.from_tau(tau).log_prob(positive) - law.log_prob(positive)
+    np.testing.assert_allclose(difference, expected, rtol=1e-6)
+
+
+def laws_of(parameters):
+    return {
+        "relevant": Beta(parameters[0], parameters[1]),
+        "irrelevant": Beta(parameters[2], parameters[3]),
+    }
+
+
+def gradients_of(guard, queries, items, parameters):
+    variables = [tf.Variable(value) for value in (queries, items, parameters)]
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(mle(*variables[:2], 1.0, guard=guard, **laws_of(variables[2])))
+    return tape.gradient(total, variables, unconnected_gradients="zero")
+
+
+def test_unguarded_gradients_equal_finite_differences():
+    queries, items, _ = random_batch(4)
+    parameters = np.random.default_rng(5).uniform(1.5, 6.0, (4, BATCH))
+    arguments = [queries, items, parameters]
+    gradients = gradients_of("none", *arguments)
+
+    @tf.function(autograph=False)
+    def value(queries, items, parameters):
+        return tf.reduce_sum(mle(queries, items, 1.0, guard="none", **laws_of(parameters)))
+
+    for place, gradient in enumerate(gradients):
+
+        def alone(argument, place=place):
+            replaced = [*arguments[:place], argument, *arguments[place + 1 :]]
+            return float(value(*map(tf.constant, replaced)))
+
+        expected = oracle.finite_difference(alone, arguments[place])
+        np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_guard_stops_its_gradient_and_no_other():
+    queries, items, _ = random_batch(6)
+    arguments = queries, items, np.random.default_rng(7).uniform(1.5, 6.0, (4, BATCH))
+    free = [np.asarray(gradient) for gradient in gradients_of("none", *arguments)]
+    fixed = [np.asarray(gradient) for gradient in gradients_of("fixed_background", *arguments)]
+    stopped = [np.asarray(gradient) for gradient in gradients_of("stopped_towers", *arguments)]
+    assert (free[2][2:] != 0).all()
+
+    np.testing.assert_allclose(fixed[0], free[0], rtol=1e-12)
+    np.testing.assert_allclose(fixed[1], free[1], rtol=1e-12)
+    np.testing.assert_allclose(fixed[2][:2], free[2][:2], rtol=1e-12)
+    np.testing.assert_array_equal(fixed[2][2:], np.zeros((2, BATCH)))
+
+    np.testing.assert_array_equal(stopped[0], np.zeros_like(queries))
+    np.testing.assert_array_equal(stopped[1], np.zeros_like(items))
+    np.testing.assert_allclose(stopped[2], free[2], rtol=1e-12)
+
+
+def train_toy(guard, steps=400, size=48, dimension=8, width=6, attraction=False):
+    """Trains free vectors and laws on a ring of queries, each with `width` relevant items.
+
+    Neighbours share items, so that clicks connect everything with everything. With `attraction`,
+    the towers follow log f besides what the guard leaves them.
+
+    Returns:
+      Mean cosines of relevant and irrelevant pairs and the mean |cosine|, before and after.
+    """
+    generator = np.random.default_rng(0)
+    queries, items = (
+        tf.Variable(generator.normal(size=(size, dimension)), dtype=tf.float32) for _ in range(2)
+    )
+    log_relevant = tf.Variable(tf.ones([size]))
+    log_irrelevant = tf.Variable(tf.ones([2, size]))
+    variables = [queries, items, log_relevant, log_irrelevant]
+    optimizer = tf.keras.optimizers.Adam(0.03)
+    offsets = (np.arange(size)[:, np.newaxis] + np.arange(width)) % size
+
+    @tf.function
+    def step(clicked):
+        with tf.GradientTape() as tape:
+            clicked_items = tf.gather(items, clicked)
+            alpha = 1.0 + tf.exp(tf.clip_by_value(log_relevant, -3.0, 6.0))
+            background = tf.exp(tf.clip_by_value(log_irrelevant, -3.0, 6.0))
+            loss = mle(
+                queries,
+                clicked_items,
+                1.0,
+                negatives=Negatives(item_ids=clicked, known_positive_ids=offsets),
+                relevant=Beta(alpha, 1.0),
+                irrelevant=Beta(background[0], background[1]),
+                guard=guard,
+                negative_weight=1.0 / size,
+            )
+            if attraction:
+                cosines = positive_cosines(queries, clicked_items)
+                loss -= Beta(tf.stop_gradient(alpha), 1.0).log_prob(cosines)
+        gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+    def mean_cosines():
+        units = [tf.math.l2_normalize(value, axis=1).numpy() for value in (queries, items)]
+        cosines = units[0] @ units[1].T
+        relevant = np.zeros((size, size), bool)
+        np.put_along_axis(relevant, offsets, True, axis=1)
+        return cosines[relevant].mean(), cosines[~relevant].mean(), np.abs(cosines).mean()
+
+    before = mean_cosines()
+    for _ in range(steps):
+        step(tf.constant(offsets[np.arange(size), generator.integers(0, width, size)]))
+    return before, mean_cosines()
+
+
+def test_without_a_guard_training_collapses():
+    _, (relevant, irrelevant, magnitude) = train_toy("none")
+    assert magnitude > 0.9, "all vectors lie on one line"
+    assert relevant - irrelevant < 0.05, "and nothing tells relevant from irrelevant"
+
+
+def test_a_fixed_background_keeps_training_from_collapse():
+    _, (relevant, irrelevant, _) = train_toy("fixed_background", steps=800)
+    assert relevant > 0.9
+    assert irrelevant < 0.5
+
+
+def test_stopping_the_gradient_of_the_background_alone_is_no_guard():
+    _, (_, irrelevant, _) = train_toy("stopped_towers", steps=800, attraction=True)
+    assert irrelevant > 0.9, "what is left of the objective only attracts"
+
+
+def test_stopped_towers_stay_where_they_are():
+    before, after = train_toy("stopped_towers", steps=20)
+    assert before == after
+
+
+@pytest.mark.parametrize("tau", [0.002, 1.0])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("dtype", [tf.float16, tf.float32])
+def test_extremes_are_finite(dtype, sign, tau):
+    queries = tf.Variable(tf.cast([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], dtype))
+    temperature = tf.Variable([tau, tau])
+    with tf.GradientTape() as tape:
+        values = mle(queries, sign * queries, temperature)
+    assert values.dtype == tf.float32
+    assert np.isfinite(values).all()
+    for gradient in tape.gradient(values, [queries, temperature]):
+        assert np.isfinite(tf.cast(gradient, tf.float32)).all()
+
+
+def test_a_masked_negative_at_the_pole_costs_nothing():
+    vectors = np.eye(2, 3)[[0, 0]]
+    values = mle(vectors, vectors, 0.5, negatives=Negatives(item_ids=[1, 1]))
+    np.testing.assert_allclose(values, -Beta.from_tau(0.5).log_prob([1.0, 1.0]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_graphs_agree_with_eager(jit_compile):
+    arguments = [tf.constant(value, tf.float32) for value in random_batch(8)]
+    compiled = tf.function(mle, jit_compile=jit_compile)
+    np.testing.assert_allclose(compiled(*arguments), mle(*arguments), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"guard": "fixed"},
+            "guard must be one of fixed_background, stopped_towers, none. Received: 'fixed'.",
+        ),
+        (
+            {"irrelevant": TruncatedExponential(0.5)},
+            "The guard 'fixed_background' requires irrelevant to be a Beta law. "
+            "Received: TruncatedExponential.",
+        ),
+        ({"gamma": 0.5}, "mle has no softmax: gamma must be 0. Received: 0.5."),
+        (
+            {"negative_weight": float("inf")},
+            "negative_weight must be a finite number, 0 or more. Received: inf.",
+        ),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    queries, items, tau = random_batch()
+    with pytest.raises(ValueError, match=oracle.exactly(message)):
+        mle(queries, items, tau, **options)

@@ -1,0 +1,120 @@
+"""The pointwise loss."""
+
+import losses_oracle as oracle
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from pebr_tf.losses import Negatives, pointwise
+
+QUERIES = np.array([[1.0, 0.0], [0.0, 1.0]])
+ITEMS = np.array([[1.0, 0.0], [0.6, 0.8]])
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def loops(queries, items, tau, facts, negative_weight=1.0):
+    losses = []
+    for i in range(len(queries)):
+        loss = -np.log(sigmoid(oracle.cosine(queries[i], items[i]) / tau))
+        for s, _, removed in oracle.candidates_of(i, queries, items, facts):
+            if not removed:
+                loss -= negative_weight * np.log(sigmoid(-s / tau))
+        losses.append(loss)
+    return losses
+
+
+def test_by_hand_with_the_sign_corrected():
+    # Cosines [[1, .6], [0, .8]].
+    expected = [-np.log(sigmoid(1.0)) - np.log(sigmoid(-0.6)), -np.log(sigmoid(0.8)) + np.log(2.0)]
+    np.testing.assert_allclose(pointwise(QUERIES, ITEMS), expected, rtol=1e-12)
+
+
+def test_a_closer_negative_costs_more():
+    near = pointwise(QUERIES, ITEMS, negatives=Negatives(extra_cosines=np.array([[0.9], [0.9]])))
+    far = pointwise(QUERIES, ITEMS, negatives=Negatives(extra_cosines=np.array([[-0.9], [-0.9]])))
+    assert (near > far).numpy().all()
+
+
+@pytest.mark.parametrize("negative_weight", [1.0, 0.25, 0.0])
+def test_masks_and_extras_equal_the_loops(negative_weight):
+    generator = np.random.default_rng(0)
+    queries, items = oracle.unit_rows(generator, 6, 4), oracle.unit_rows(generator, 6, 4)
+    facts = {
+        "item_ids": np.array([1, 2, 1, 3, 4, 5]),
+        "known_positive_ids": np.array([[3], [1], [-1], [-1], [9], [2]]),
+        "query_ids": np.array([1, 2, 3, 4, 5, 5]),
+        "extra_item_vectors": oracle.unit_rows(generator, 3, 4),
+        "extra_item_ids": np.array([9, 1, 20]),
+    }
+    actual = pointwise(
+        queries, items, 0.5, negatives=Negatives(**facts), negative_weight=negative_weight
+    )
+    expected = loops(queries, items, 0.5, facts, negative_weight)
+    np.testing.assert_allclose(actual, expected, rtol=1e-10)
+
+
+def test_gradients_equal_finite_differences():
+    generator = np.random.default_rng(1)
+    arguments = [
+        oracle.unit_rows(generator, 4, 3),
+        oracle.unit_rows(generator, 4, 3),
+        np.array(0.3),
+    ]
+    variables = [tf.Variable(argument) for argument in arguments]
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(pointwise(*variables))
+    for place, gradient in enumerate(tape.gradient(total, variables)):
+
+        def alone(argument, place=place):
+            replaced = [*arguments[:place], argument, *arguments[place + 1 :]]
+            return float(tf.reduce_sum(pointwise(*replaced)))
+
+        expected = oracle.finite_difference(alone, arguments[place])
+        np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_graphs_agree_with_eager(jit_compile):
+    compiled = tf.function(pointwise, jit_compile=jit_compile)
+    arguments = [tf.constant(value, tf.float32) for value in (QUERIES, ITEMS, 0.1)]
+    np.testing.assert_allclose(compiled(*arguments), pointwise(*arguments), rtol=1e-5)
+
+
+@pytest.mark.parametrize("tau", [0.002, 1.0])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float32])
+def test_extremes_are_finite(dtype, sign, tau):
+    queries = tf.Variable(tf.cast([[1.0, 0.0], [-1.0, 0.0]], dtype))
+    temperature = tf.Variable(tau)
+    with tf.GradientTape() as tape:
+        values = pointwise(queries, sign * queries, temperature)
+    assert values.dtype == tf.float32
+    assert np.isfinite(values).all()
+    for gradient in tape.gradient(values, [queries, temperature]):
+        assert np.isfinite(tf.cast(gradient, tf.float32)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"symmetric_weight": 1.0},
+            "pointwise has no softmax: symmetric_weight must be 0. Received: 1.0.",
+        ),
+        ({"gamma": 0.5}, "pointwise has no softmax: gamma must be 0. Received: 0.5."),
+        (
+            {"negatives": Negatives(log_q=[0.1, 0.2])},
+            "pointwise has no softmax: log_q must be None. Received: a log_q of shape (2,).",
+        ),
+        (
+            {"negative_weight": -1.0},
+            "negative_weight must be a finite number, 0 or more. Received: -1.0.",
+        ),
+    ],
+)
+def test_what_only_a_softmax_has_is_refused(options, message):
+    with pytest.raises(ValueError, match=oracle.exactly(message)):
+        pointwise(QUERIES, ITEMS, **options)
