@@ -17,11 +17,11 @@ demo: setup  ## Run the main job on synthetic click logs.
 	@$(BIN)/pebr generate --out demo/logs
 
 test: lint  ## Lint, types, unit tests, then the slower ones.
-	@$(BIN)/pytest -m 'not slow'
-	@$(BIN)/pytest -m slow
+	@$(BIN)/pytest -n auto -m 'not slow'
+	@$(BIN)/pytest -n auto -m slow
 
 test-fast: setup  ## The inner loop: unit tests only, under two minutes.
-	@$(BIN)/pytest -m 'not slow' -x
+	@$(BIN)/pytest -n auto -m 'not slow' -x
 
 lint: setup  ## Lint, format and type checks.
 	@$(BIN)/ruff check .

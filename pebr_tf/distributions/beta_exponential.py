@@ -164,7 +164,8 @@ class _Mixture(NamedTuple):
         followers = tf.linalg.matvec(self.table, tf.exp(_range(_BLOCK) * log_z))
         steps = tf.reduce_sum(firsts * followers, axis=1)
         terms = tf.cast(tf.shape(self.weights)[1], tf.float64)
-        return betainc(self.alpha + terms, self.beta, z) + tf.where(interior, steps, 0.0)
+        total = betainc(self.alpha + terms, self.beta, z) + tf.where(interior, steps, 0.0)
+        return tf.minimum(total, 1.0)
 
     def quantile(self, p: tf.Tensor) -> tf.Tensor:
         return quantile(self.cdf, self.log_prob, p)
