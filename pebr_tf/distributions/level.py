@@ -54,9 +54,13 @@ def probe_level(
       [B] levels, in the dtype of `probe_logits`.
 
     Raises:
-      ValueError: The probe is larger than the corpus.
+      ValueError: The probe is larger than the corpus, or its size is not static.
     """
     probe_size = probe_logits.shape[-1]
+    if probe_size is None:
+        raise ValueError(
+            f"probe_logits must have a static last dimension. Received: {probe_logits.shape}."
+        )
     if probe_size > corpus_size:
         raise ValueError(
             f"corpus_size must be at least the probe's size. Received: {corpus_size} and a probe "

@@ -1,5 +1,6 @@
 """The `pebr` command itself: help without imports, user errors in one sentence."""
 
+import os
 import subprocess
 import sys
 
@@ -36,6 +37,20 @@ def test_the_version(capsys):
         command.main(["--version"])
     assert exit_.value.code == 0
     assert capsys.readouterr().out == f"pebr, version {__version__}\n"
+
+
+@pytest.mark.parametrize(("flags", "level"), [([], "3"), (["--verbose"], "None")])
+def test_verbose_reaches_the_frameworks(flags, level, tmp_path):
+    """Through the real entry point, before any framework is imported."""
+    code = (
+        "import os, sys; from pebr_tf.cli.main import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: print(os.environ.get('TF_CPP_MIN_LOG_LEVEL'))"
+    )
+    command = [sys.executable, "-c", code, *flags, "config", "init", str(tmp_path / "a.yaml")]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "PEBR_"))}
+    result = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert result.stdout.splitlines()[-1] == level
 
 
 def test_an_unknown_command_exits_with_2(capsys):

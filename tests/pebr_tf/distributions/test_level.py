@@ -116,3 +116,12 @@ def test_a_level_of_zero_is_the_plain_beta_law():
 def test_bad_input_is_refused(call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         call()
+
+
+def test_a_probe_of_unknown_size_is_refused():
+    @tf.function(input_signature=[tf.TensorSpec([None, None])])
+    def graph(probe):
+        return probe_level(probe, tf.zeros([1, 3]), corpus_size=10)
+
+    with pytest.raises(ValueError, match="probe_logits must have a static last dimension"):
+        graph(tf.zeros([1, 3]))

@@ -4,6 +4,8 @@ import re
 
 import numpy as np
 
+BATCH, DIMENSION = 5, 4
+
 
 def cosine(left, right):
     return float(np.dot(left, right) / np.sqrt(np.dot(left, left) * np.dot(right, right)))
@@ -110,3 +112,18 @@ def unit_rows(generator, *shape):
 def exactly(message):
     """A pattern for `pytest.raises(match=)` that the whole message must meet."""
     return f"^{re.escape(message)}$"
+
+
+def random_batch(seed=0, batch=BATCH):
+    """Unit queries and items [batch, DIMENSION] and temperatures [batch]."""
+    generator = np.random.default_rng(seed)
+    return (
+        unit_rows(generator, batch, DIMENSION),
+        unit_rows(generator, batch, DIMENSION),
+        generator.uniform(0.1, 0.5, batch),
+    )
+
+
+def tau_for(loss, tau):
+    """The temperatures [B] as `loss` takes them: InfoNCE has one for all."""
+    return tau[0] if loss.__name__ == "info_nce" else tau
