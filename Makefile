@@ -10,11 +10,10 @@ help:  ## Show this list.
 setup:  ## Make .venv ready (every other target does).
 	@requirements/setup.sh
 
-demo: setup  ## Run the main job on synthetic click logs.
-	@rm -rf demo
-	@$(BIN)/pebr config init demo/pebr.yaml
-	@$(BIN)/pebr config check demo/pebr.yaml
-	@$(BIN)/pebr generate --out demo/logs
+demo: setup  ## Run the main job on synthetic click logs, in demo/.
+	@rm -rf demo && mkdir demo
+	@cd demo && ../$(BIN)/pebr generate --out data
+	@cd demo && ../$(BIN)/pebr config init && ../$(BIN)/pebr config check pebr.yaml
 
 test: lint  ## Lint, types, unit tests, then the slower ones.
 	@$(BIN)/pytest -n auto -m 'not slow'

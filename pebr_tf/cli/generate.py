@@ -52,7 +52,7 @@ def generate(
     with _progress(console) as progress:
         summary = synthetic.write(spec, out, format, progress)
     _print_summary(console, summary)
-    console.print(str(out), soft_wrap=True, markup=False)
+    console.print(f"Wrote {out}.", soft_wrap=True, markup=False)
 
 
 @contextlib.contextmanager

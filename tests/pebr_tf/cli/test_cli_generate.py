@@ -52,7 +52,7 @@ def test_it_writes_and_sums_up(tmp_path: Path, capsys: pytest.CaptureFixture[str
         f"relevant items a query  {relevant}",
         f"popularity and breadth  Spearman {statistics['breadth_correlation']:.2f}",
         "noise                   0.0% of the clicks",
-        str(out),
+        f"Wrote {out}.",
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from pebr_tf.models import LawHead, LevelHead, TauHead
+from pebr_tf.models import LawHead, LevelHead, TauHead, ThresholdLayer
 
 FEATURES = np.random.default_rng(0).normal(size=(6, 8)).astype(np.float32)
 
@@ -146,13 +146,23 @@ def test_a_model_with_heads_survives_saving(tmp_path, suffix):
     inputs = tf.keras.Input([8])
     tau = with_random_weights(TauHead(hidden=(5,)), FEATURES)
     law = with_random_weights(LawHead(hidden=(5,)), FEATURES)
+    level = with_random_weights(LevelHead(hidden=(5,)), FEATURES, tf.ones([6]))
     alpha, beta = law(inputs)
-    model = tf.keras.Model(inputs, {"tau": tau(inputs), "alpha": alpha, "beta": beta})
+    outputs = {
+        "tau": tau(inputs),
+        "alpha": alpha,
+        "beta": beta,
+        "level": level(inputs, tau(inputs)),
+    }
+    outputs["threshold"] = ThresholdLayer("level")(
+        {"tau": outputs["tau"], "level": outputs["level"]}, 0.9
+    )
+    model = tf.keras.Model(inputs, outputs)
     model.save(tmp_path / f"model{suffix}")
     loaded = tf.keras.models.load_model(tmp_path / f"model{suffix}")
     for name, value in model(FEATURES).items():
         np.testing.assert_array_equal(loaded(FEATURES)[name], value)
-    assert len(set(model(FEATURES)["alpha"].numpy())) == 6
+        assert len(set(value.numpy())) == 6
 
 
 def test_heads_work_in_float32_under_mixed_precision():
