@@ -34,7 +34,7 @@ TAU_LOW, TAU_HIGH = 1e-3, 1e3
 # Rows worked on at once: bounds the memory of the [rows, terms] tables, 10 MB at tau = .002.
 _ROWS = 1024
 
-# Terms of a block. D(a + 1) / D(a) is at most 1e9 / z in the domain, so a block cannot overflow.
+# Terms of a block. D(a + 1) / D(a) is at most 1e6 * z in the domain, so a block cannot overflow.
 _BLOCK = 32
 
 
@@ -188,5 +188,6 @@ def _terms(rate: tf.Tensor, tau_low: float | None) -> tf.Tensor | float:
     if tau_low is not None:
         largest = 2.0 / tau_low
         return _BLOCK * float(math.ceil((largest + 8.0 * math.sqrt(largest) + 30.0) / _BLOCK))
-    largest = tf.reduce_max(rate)
+    # A row outside the domain is NaN in a graph; it must not decide for its neighbours.
+    largest = tf.reduce_max(tf.where(tf.math.is_nan(rate), tf.ones_like(rate), rate))
     return _BLOCK * tf.math.ceil((largest + 8.0 * tf.sqrt(largest) + 30.0) / _BLOCK)

@@ -139,7 +139,8 @@ class LevelLaw(CosineLaw):
     def _log_prob(self, z: tf.Tensor) -> tf.Tensor:
         inside = (self.alpha - 1.0) * tf.math.log(z) + tf.math.log(self.alpha)
         log_prob = inside - self.alpha * self._log_top
-        return tf.where(tf.math.log(z) <= self._log_top, log_prob, -math.inf)
+        above = tf.math.log(z) > self._log_top
+        return tf.where(above, tf.constant(-math.inf, tf.float64), log_prob)
 
     def _log_cdf(self, z: tf.Tensor) -> tf.Tensor:
         # Held above the smallest float so that the gradient at z = 0 is finite.

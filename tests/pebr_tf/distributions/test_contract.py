@@ -241,13 +241,28 @@ def test_bad_parameters_are_refused(make, message):
         make()
 
 
-def test_a_bad_parameter_is_nan_in_graphs_and_leaves_its_neighbours_alone():
-    graph = tf.function(lambda a: (Beta(a, 2.0).threshold(0.5), Beta(a, 2.0).cdf(0.1)))
-    for value, expected in zip(
-        graph(tf.constant([3.0, -1.0])), graph(tf.constant([3.0])), strict=True
-    ):
+@every_law
+def test_a_bad_parameter_is_nan_in_graphs_and_leaves_its_neighbours_alone(name):
+    make, parameters = LAWS[name]
+
+    @tf.function(input_signature=[tf.TensorSpec([None])] * len(parameters))
+    def graph(*parameters):
+        law = make(*parameters)
+        return law.threshold(0.5), law.cdf(0.1), law.log_prob(-0.5), law.mean()
+
+    good = [tf.constant(p[:2], tf.float32) for p in parameters]
+    bad = [tf.constant([p[0], -1.0 if i == 0 else p[1]]) for i, p in enumerate(parameters)]
+    for value, expected in zip(graph(*bad), graph(*good), strict=True):
         assert np.isnan(value[1])
-        np.testing.assert_array_equal(value[0], expected[0])
+        np.testing.assert_allclose(value[0], expected[0], rtol=1e-6)
+
+
+@every_law
+def test_an_empty_batch_is_an_empty_answer(name):
+    make, parameters = LAWS[name]
+    law = make(*(np.zeros(0, np.float32) for _ in parameters))
+    for value in (law.threshold(0.5), law.cdf(0.1), law.log_prob(0.1), law.mean()):
+        assert value.shape == (0,)
 
 
 def test_nothing_breaks_at_the_corners_of_the_domain():
