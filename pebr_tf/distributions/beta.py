@@ -97,9 +97,15 @@ def require_dimension(dimension: int) -> int:
     return dimension
 
 
-def tilted_alpha(background_alpha: Any, tau: Any, convention: Convention) -> tf.Tensor:
-    """The first parameter of background * z^(1 / tau): alpha_k + 1 / tau, or one less (paper)."""
+def require_convention(convention: Convention) -> Convention:
+    """The convention itself, when it is one."""
     if convention not in ("pdf", "paper"):
         raise ValueError(f"convention must be 'pdf' or 'paper'. Received: {convention!r}.")
+    return convention
+
+
+def tilted_alpha(background_alpha: Any, tau: Any, convention: Convention) -> tf.Tensor:
+    """The first parameter of background * z^(1 / tau): alpha_k + 1 / tau, or one less (paper)."""
+    require_convention(convention)
     tau = domain.float64_within("tau", tau, 0.0, 1e3, low_open=True)
     return background_alpha + 1.0 / tau - (1.0 if convention == "paper" else 0.0)

@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from pebr_tf.distributions import Beta, CosineLaw, TruncatedExponential
+from pebr_tf.distributions.beta import Convention, require_convention
 from pebr_tf.losses.beta_nce import beta_nce
 from pebr_tf.losses.exp_nce import exp_nce
 from pebr_tf.losses.info_nce import info_nce
@@ -109,6 +110,7 @@ class BetaNCE(QueryTemperature):
         symmetric_weight: float = 0.0,
         gamma: float = 0.0,
         delta_beta: float = 0.0,
+        convention: Convention = "pdf",
         coverage_weight: float = 0.0,
         keep: Sequence[float] = (0.9,),
         **kwargs: Any,
@@ -119,6 +121,8 @@ class BetaNCE(QueryTemperature):
           symmetric_weight: Weight of the item -> query term.
           gamma: Query prior correction of that term.
           delta_beta: beta_g - beta_k, above -1; 0 for the paper's final loss.
+          convention: Which law a temperature stands for, hence what is covered; the loss proper
+            does not depend on it. See `Beta.from_tau`.
           coverage_weight: Weight of `coverage_loss`.
           keep: Nominal shares that coverage is measured and trained at.
           **kwargs: The base class's.
@@ -130,13 +134,18 @@ class BetaNCE(QueryTemperature):
             )
         options = {**require_symmetric(symmetric_weight, gamma), "delta_beta": delta_beta}
         super().__init__(beta_nce, options, coverage_weight, keep, **kwargs)
+        self._convention = require_convention(convention)
 
     def law(self, tau: Any) -> CosineLaw:
         """The Beta law of each query, over a uniform background."""
         delta_beta = self._options["delta_beta"]
         if delta_beta == 0.0:
-            return Beta.from_tau(tau)
-        return Beta(1.0, 1.0 + delta_beta).tilted(tau)
+            return Beta.from_tau(tau, self._convention)
+        return Beta(1.0, 1.0 + delta_beta).tilted(tau, self._convention)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {**super().get_config(), "convention": self._convention}
 
 
 @_register

@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from pebr_tf.distributions import Beta, CosineLaw, LevelLaw, TruncatedExponential
-from pebr_tf.distributions.beta import Convention, require_dimension
+from pebr_tf.distributions.beta import Convention, require_convention, require_dimension
 
 # Law -> the parameters that `call` needs, each [B].
 PARAMETERS = {
@@ -45,8 +45,7 @@ class ThresholdLayer(tf.keras.layers.Layer):
         super().__init__(**kwargs)
         if law not in PARAMETERS:
             raise ValueError(f"law must be one of {', '.join(PARAMETERS)}. Received: {law!r}.")
-        if convention not in ("pdf", "paper"):
-            raise ValueError(f"convention must be 'pdf' or 'paper'. Received: {convention!r}.")
+        require_convention(convention)
         if dimension is not None:
             require_dimension(dimension)
             if law == "level":

@@ -18,7 +18,14 @@ CONFIGURED = [
     Pointwise(temperature=0.5, learn_temperature=True, negative_weight=0.1),
     InfoNCE(temperature=0.1, learn_temperature=True, symmetric_weight=1.0, gamma=0.5),
     ExpNCE(symmetric_weight=1.0, gamma=0.5, coverage_weight=0.3, keep=(0.5, 0.8)),
-    BetaNCE(symmetric_weight=1.0, gamma=0.5, delta_beta=0.5, coverage_weight=0.3, keep=(0.5, 0.8)),
+    BetaNCE(
+        symmetric_weight=1.0,
+        gamma=0.5,
+        delta_beta=0.5,
+        convention="paper",
+        coverage_weight=0.3,
+        keep=(0.5, 0.8),
+    ),
     MLE(guard="stopped_towers", negative_weight=0.1, coverage_weight=0.3, keep=(0.5, 0.8)),
 ]
 
@@ -112,6 +119,10 @@ class TestOptions:
                 "coverage_weight must be a finite number, 0 or more. Received: -1.0.",
             ),
             (
+                lambda: BetaNCE(convention="cdf"),
+                "convention must be 'pdf' or 'paper'. Received: 'cdf'.",
+            ),
+            (
                 lambda: BetaNCE(delta_beta=-1.0),
                 "delta_beta must be above -1, or the law over a uniform background has no "
                 "density. Received: -1.0.",
@@ -188,9 +199,14 @@ class TestCoverage:
             (ExpNCE(), TruncatedExponential),
             (BetaNCE(), Beta.from_tau),
             (BetaNCE(delta_beta=0.5), lambda tau: Beta(1.0 + 1.0 / tau, 1.5)),
+            (BetaNCE(convention="paper"), lambda tau: Beta(1.0 / tau, 1.0)),
+            (
+                BetaNCE(delta_beta=0.5, convention="paper"),
+                lambda tau: Beta(1.0 / tau, 1.5),
+            ),
             (MLE(), Beta.from_tau),
         ],
-        ids=["ExpNCE", "BetaNCE", "general BetaNCE", "MLE"],
+        ids=["ExpNCE", "BetaNCE", "general BetaNCE", "paper", "general paper", "MLE"],
     )
     def test_law_is_the_loss_s_own(self, layer, law):
         tau = np.array([0.1, 0.5])
