@@ -56,6 +56,7 @@ def test_beta_exponential_matches_mpmath(alpha, beta, tau):
 
 
 @pytest.mark.parametrize("tau", TAUS)
+@pytest.mark.slow
 def test_truncated_exponential_matches_mpmath(tau):
     tau = np.float32(tau)
     check_against_oracle(TruncatedExponential(tau), Oracle(1, 1, float(tau)))

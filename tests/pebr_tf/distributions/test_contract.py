@@ -153,6 +153,7 @@ def test_values_and_gradients_stay_finite_at_the_ends(name):
 
 
 @every_law
+@pytest.mark.slow
 def test_gradients_match_finite_differences(name):
     make, parameters = LAWS[name]
     # The broad and the middling query: a float64 step resolves these well.

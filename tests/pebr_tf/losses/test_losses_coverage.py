@@ -93,6 +93,7 @@ class TestLoss:
         expected = np.where(power_threshold(0.9, TAU) <= COSINES, 0.1, -0.9)
         np.testing.assert_allclose(gradient, expected * into_towers, rtol=1e-6)
 
+    @pytest.mark.slow
     def test_calibrates_every_query_and_not_only_their_average(self):
         """Two kinds of queries with laws of their own; the loss alone must find both."""
         generator = np.random.default_rng(0)

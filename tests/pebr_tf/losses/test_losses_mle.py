@@ -184,18 +184,21 @@ def train_toy(guard, steps=400, size=48, dimension=8, width=6, attraction=False)
     return before, mean_cosines()
 
 
+@pytest.mark.slow
 def test_without_a_guard_training_collapses():
     _, (relevant, irrelevant, magnitude) = train_toy("none")
     assert magnitude > 0.9, "all vectors lie on one line"
     assert relevant - irrelevant < 0.05, "and nothing tells relevant from irrelevant"
 
 
+@pytest.mark.slow
 def test_a_fixed_background_keeps_training_from_collapse():
     _, (relevant, irrelevant, _) = train_toy("fixed_background", steps=800)
     assert relevant > 0.9
     assert irrelevant < 0.5
 
 
+@pytest.mark.slow
 def test_stopping_the_gradient_of_the_background_alone_is_no_guard():
     _, (_, irrelevant, _) = train_toy("stopped_towers", steps=800, attraction=True)
     assert irrelevant > 0.9, "what is left of the objective only attracts"

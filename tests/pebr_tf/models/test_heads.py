@@ -46,6 +46,7 @@ def test_tau_stays_between_its_ends_and_can_come_back(bias):
     assert tape.gradient(tau, head.trainable_weights)[1].numpy()[0] > 0
 
 
+@pytest.mark.slow
 def test_the_law_head_finds_the_law_of_two_kinds_of_queries():
     """Cosines drawn from Beta(40, 8) for one kind, Beta(6, 6) for the other."""
     generator = np.random.default_rng(0)
@@ -141,6 +142,7 @@ def test_a_head_survives_its_config(name):
 
 
 @pytest.mark.parametrize("suffix", [".keras", ""])
+@pytest.mark.slow
 def test_a_model_with_heads_survives_saving(tmp_path, suffix):
     """Both as a Keras file and as a SavedModel."""
     inputs = tf.keras.Input([8])
