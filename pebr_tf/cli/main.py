@@ -10,6 +10,7 @@ from pebr_tf.errors import UserError
 
 # Name -> (module:attribute, one line of help, which stands here so that `--help` imports nothing).
 COMMANDS = {
+    "bench": ("pebr_tf.cli.bench:bench", "Measure speed and recall against other libraries."),
     "config": ("pebr_tf.cli.config:config", "Write or check a configuration file."),
     "generate": (
         "pebr_tf.cli.generate:generate",

@@ -1,0 +1,1 @@
+"""Benchmarks that `pebr bench` runs."""

@@ -1,0 +1,393 @@
+"""Ways to get every item above a threshold: ours, and what a user would pick instead.
+
+Each rival is built as its own documentation has it and tuned like ours: to the least time with
+which the smaller of macro and micro recall reaches the target on the tuning queries. What returns a
+fixed number of items is cut at the thresholds afterwards; what has one threshold a call is called
+query by query; approximate scores are replaced by exact ones. Rivals need not sort.
+"""
+
+from __future__ import annotations
+
+import abc
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pebr_tf.config import Index
+from pebr_tf.retrieval import build_index, load_index
+from pebr_tf.retrieval.plan import Leaves, Planner
+from pebr_tf.retrieval.result import RangeResult, splits_of
+from pebr_tf.retrieval.scann_searcher import ScannSearcher
+from pebr_tf.retrieval.tune import Coverage, Examples, lowest_recall, recall
+
+FIXED_K = 5_000
+# Below this an fp16 score may be above the threshold once it is exact.
+HALF_PRECISION = 2e-3
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a method is built and tuned on.
+
+    Attributes:
+      items: [N, n] unit vectors.
+      tuning: Queries with exact answers.
+      target: Recall to reach on other queries.
+    """
+
+    items: np.ndarray
+    tuning: Examples
+    target: float
+
+    @property
+    def tuned(self) -> float:
+        """Recall to reach on the tuning queries: a little more, and the same for all."""
+        return lowest_recall(self.target)
+
+    @property
+    def leaves(self) -> int:
+        """About 2 sqrt(N), for every method that has leaves."""
+        return 2 * round(len(self.items) ** 0.5)
+
+
+class Method(abc.ABC):
+    """One way to search.
+
+    Attributes:
+      name: Its row in the table.
+      setting: What tuning chose, in words.
+      seconds: Time to build and tune.
+      reached: Macro and micro recall on the tuning queries.
+    """
+
+    name: str
+    setting = ""
+    seconds = 0.0
+    reached = (1.0, 1.0)
+
+    def prepare(self, work: Work) -> None:
+        """Builds and tunes."""
+        begin = time.perf_counter()
+        self.build(work)
+        self.tune(work)
+        self.seconds = time.perf_counter() - begin
+
+    @abc.abstractmethod
+    def build(self, work: Work) -> None:
+        """Makes the index."""
+
+    @abc.abstractmethod
+    def search(self, queries: np.ndarray, thresholds: np.ndarray) -> RangeResult:
+        """The items above the thresholds."""
+
+    def settings(self, work: Work) -> Iterator[Any]:
+        """The settings to try; the order does not matter."""
+        yield from ()
+
+    def use(self, setting: Any) -> None:
+        """Takes a setting."""
+        self.setting = str(setting)
+
+    def tune(self, work: Work) -> None:
+        """Keeps the fastest setting that reaches the target, or the one of the best recall."""
+        tried = []
+        for setting in self.settings(work):
+            self.use(setting)
+            begin = time.perf_counter()
+            found = self.search(work.tuning.queries, work.tuning.thresholds)
+            seconds = time.perf_counter() - begin
+            reached = recall(found, work.tuning.answers)
+            tried.append((min(reached) < work.tuned, seconds, reached, setting))
+        if tried:
+            passed = [trial for trial in tried if not trial[0]]
+            best = (
+                min(passed, key=lambda trial: trial[1])
+                if passed
+                else max(tried, key=lambda trial: min(trial[2]))
+            )
+            self.reached = best[2]
+            self.use(best[3])
+
+
+def packed(rows: list[tuple[np.ndarray, np.ndarray]], thresholds: np.ndarray) -> RangeResult:
+    """A result from the ids and scores of each query."""
+    counts = np.array([len(ids) for ids, _ in rows])
+    return RangeResult(
+        row_splits=splits_of(counts),
+        item_ids=np.concatenate([ids for ids, _ in rows]).astype(np.int64),
+        scores=np.concatenate([scores for _, scores in rows]),
+        thresholds=thresholds,
+        expected_counts=counts.astype(np.float32),
+        truncated=np.zeros(len(rows), bool),
+    )
+
+
+class Ours(Method):
+    """The range search of this package."""
+
+    name = "pEBR-TF range search on ScaNN"
+
+    def build(self, work: Work) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        directory = Path(self._folder.name) / "index"
+        manifest = build_index(
+            directory,
+            work.items,
+            config=Index(exact_below=0, recall_target=work.target, check_queries=1),
+            queries=work.tuning.queries,
+            thresholds=work.tuning.thresholds,
+        )
+        before = resident_bytes()
+        searcher = load_index(directory)
+        self.bytes_a_vector = (resident_bytes() - before) / len(work.items)
+        assert isinstance(searcher, ScannSearcher)
+        self.searcher = searcher
+        tuning = manifest["tuning"]
+        self.setting = (
+            f"{manifest['leaves']:,} leaves, concentration {tuning['concentration']:.0f}, "
+            f"cover {tuning['cover']}, margin {tuning['margin']:.4f}"
+        )
+
+    def tune(self, work: Work) -> None:
+        found = self.search(work.tuning.queries, work.tuning.thresholds)
+        self.reached = recall(found, work.tuning.answers)
+
+    def search(self, queries: np.ndarray, thresholds: np.ndarray) -> RangeResult:
+        return self.searcher.search(queries, thresholds)
+
+
+class BruteForce(Method):
+    """A matrix product and a comparison."""
+
+    name = "NumPy BLAS brute force"
+    setting = "exact"
+
+    def build(self, work: Work) -> None:
+        self._items = np.ascontiguousarray(work.items.T)
+
+    def search(self, queries: np.ndarray, thresholds: np.ndarray) -> RangeResult:
+        scores = queries @ self._items
+        rows = []
+        for score, threshold in zip(scores, thresholds, strict=True):
+            found = np.flatnonzero(score >= threshold)
+            rows.append((found, score[found]))
+        return packed(rows, thresholds)
+
+
+class FixedK(Method):
+    """ScaNN for a fixed number of neighbours, cut at the thresholds."""
+
+    def __init__(self, dimensions_per_block: int):
+        self._dimensions_per_block = dimensions_per_block
+        self.name = f"ScaNN fixed {FIXED_K:,}, {dimensions_per_block} dim a block"
+
+    def build(self, work: Work) -> None:
+        from scann.scann_ops.py import scann_ops_pybind
+
+        self._most = min(FIXED_K, len(work.items))
+        self._scann = (
+            scann_ops_pybind.builder(work.items, self._most, "dot_product")
+            .tree(work.leaves, 100, training_sample_size=min(len(work.items), 250 * work.leaves))
+            .score_ah(self._dimensions_per_block, anisotropic_quantization_threshold=0.2)
+            .reorder(self._most)
+            .set_n_training_threads(os.cpu_count() or 1)
+            .build()
+        )
+
+    def settings(self, work: Work) -> Iterator[Any]:
+        for share in (0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.17, 0.22, 0.3, 0.5):
+            for factor in (1, 1.3, 1.8, 2.5):
+                yield max(1, int(share * work.leaves)), int(factor * self._most)
+
+    def use(self, setting: Any) -> None:
+        self._leaves, self._candidates = setting
+        self.setting = f"{self._leaves} leaves, {self._candidates:,} candidates"
+
+    def search(self, queries: np.ndarray, thresholds: np.ndarray) -> RangeResult:
+        if len(queries) == 1:
+            neighbours = self._scann.search(queries[0], self._most, self._candidates, self._leaves)
+            pairs = [neighbours]
+        else:
+            pairs = list(
+                zip(
+                    *self._scann.search_batched(
+                        queries, self._most, self._candidates, self._leaves
+                    ),
+                    strict=True,
+                )
+            )
+        rows = []
+        for (ids, scores), threshold in zip(pairs, thresholds, strict=True):
+            # Scores descend, and NaN pads a short list.
+            last = int(np.count_nonzero(scores >= threshold))
+            rows.append((ids[:last], scores[:last]))
+        return packed(rows, thresholds)
+
+
+class FaissFlat(Method):
+    """FAISS IVFFlat range_search."""
+
+    name = "FAISS IVFFlat range_search"
+    factory = "IVF{leaves},Flat"
+
+    def build(self, work: Work) -> None:
+        import faiss
+
+        faiss.omp_set_num_threads(os.cpu_count() or 1)
+        self._faiss = faiss
+        self._items = work.items
+        factory = self.factory.format(leaves=work.leaves)
+        self._index: Any = faiss.index_factory(
+            work.items.shape[1], factory, faiss.METRIC_INNER_PRODUCT
+        )
+        self._index.train(work.items)
+        self._index.add(work.items)
+        faiss.omp_set_num_threads(1)
+
+    def settings(self, work: Work) -> Iterator[Any]:
+        for share in (0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.2, 0.3):
+            yield max(1, int(share * work.leaves))
+
+    def use(self, setting: Any) -> None:
+        self._probes = setting
+        self.setting = f"nprobe {setting}"
+
+    def probes(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        """[B] leaves to search."""
+        return np.full(len(queries), self._probes)
+
+    def search(self, queries: np.ndarray, thresholds: np.ndarray) -> RangeResult:
+        parameters = self._faiss.SearchParametersIVF()
+        rows = []
+        for row, probes in enumerate(self.probes(queries, thresholds).tolist()):
+            parameters.nprobe = probes
+            rows.append(self.one(queries[row, None], float(thresholds[row]), parameters))
+        return packed(rows, thresholds)
+
+    def one(
+        self, query: np.ndarray, threshold: float, parameters: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Ids and scores of one query [1, n]."""
+        _, scores, ids = self._index.range_search(query, threshold, params=parameters)
+        return ids, scores
+
+
+class FaissHalf(FaissFlat):
+    """FAISS IVF with fp16 codes, and exact scores of what it finds."""
+
+    name = "FAISS IVF fp16 range_search"
+    factory = "IVF{leaves},SQfp16"
+
+    def one(
+        self, query: np.ndarray, threshold: float, parameters: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        _, _, ids = self._index.range_search(query, threshold - HALF_PRECISION, params=parameters)
+        scores = self._items[ids] @ query[0]
+        passed = scores >= threshold
+        return ids[passed], scores[passed]
+
+
+class FaissHalfPlanned(FaissHalf):
+    """The same with our plan: as many leaves as each query needs."""
+
+    name = "FAISS IVF fp16 with our nprobe"
+
+    def build(self, work: Work) -> None:
+        super().build(work)
+        index = self._index
+        centroids = index.quantizer.reconstruct_n(0, index.nlist)
+        _, tokens = index.quantizer.search(work.items, 1)
+        tokens = tokens[:, 0]
+        sizes = np.bincount(tokens, minlength=index.nlist)
+        apart = work.items - centroids[tokens]
+        squared = np.bincount(tokens, np.einsum("ij,ij->i", apart, apart), index.nlist)
+        spreads = np.sqrt(squared / np.maximum(sizes, 1)).clip(1e-3)
+        self._leaves = Leaves(centroids, sizes.astype(np.float32), spreads.astype(np.float32))
+        self._coverage = Coverage(self._leaves, work.tuning, tokens)
+
+    def settings(self, work: Work) -> Iterator[Any]:
+        for extra in (0, 0.0005, 0.001, 0.002, 0.004):
+            yield self._coverage.cheapest(min(work.tuned + extra, 0.9999))
+
+    def use(self, setting: Any) -> None:
+        self._planner = Planner(self._leaves, setting)
+        self.setting = f"concentration {setting.concentration:.0f}, cover {setting.cover}"
+
+    def probes(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        return self._planner.plan(queries, thresholds, len(self._items)).leaves
+
+
+class Hnswlib(Method):
+    """hnswlib for a fixed number of neighbours, cut at the thresholds."""
+
+    name = f"hnswlib top {FIXED_K:,} + filter"
+
+    def build(self, work: Work) -> None:
+        import hnswlib
+
+        self._index = hnswlib.Index(space="ip", dim=work.items.shape[1])
+        self._index.init_index(max_elements=len(work.items), ef_construction=100, M=16)
+        self._index.add_items(work.items, num_threads=os.cpu_count() or 1)
+        self._most = min(FIXED_K, len(work.items))
+
+    def settings(self, work: Work) -> Iterator[Any]:
+        for factor in (1, 1.2, 1.5, 2):
+            yield int(factor * self._most)
+
+    def use(self, setting: Any) -> None:
+        self._index.set_ef(setting)
+        self.setting = f"ef {setting:,}"
+
+    def search(self, queries: np.ndarray, thresholds: np.ndarray) -> RangeResult:
+        ids, distances = self._index.knn_query(queries, k=self._most, num_threads=1)
+        return _filtered(ids, 1 - distances, thresholds)
+
+
+class Usearch(Method):
+    """usearch for a fixed number of neighbours, cut at the thresholds."""
+
+    name = f"usearch top {FIXED_K:,} + filter"
+
+    def build(self, work: Work) -> None:
+        from usearch.index import Index as UsearchIndex
+
+        self._index: Any = UsearchIndex(ndim=work.items.shape[1], metric="ip", dtype="f32")
+        self._index.add(np.arange(len(work.items)), work.items, threads=os.cpu_count() or 1)
+        self._most = min(FIXED_K, len(work.items))
+
+    def settings(self, work: Work) -> Iterator[Any]:
+        for factor in (1, 1.2, 1.5, 2):
+            yield int(factor * self._most)
+
+    def use(self, setting: Any) -> None:
+        self._index.expansion_search = setting
+        self.setting = f"expansion {setting:,}"
+
+    def search(self, queries: np.ndarray, thresholds: np.ndarray) -> RangeResult:
+        matches = self._index.search(queries, self._most, threads=1)
+        shape = (len(queries), -1)
+        return _filtered(
+            np.asarray(matches.keys).reshape(shape),
+            1 - np.asarray(matches.distances).reshape(shape),
+            thresholds,
+        )
+
+
+def _filtered(ids: np.ndarray, scores: np.ndarray, thresholds: np.ndarray) -> RangeResult:
+    passed = scores >= thresholds[:, None]
+    return packed(
+        [(row[keep], score[keep]) for row, score, keep in zip(ids, scores, passed, strict=True)],
+        thresholds,
+    )
+
+
+def resident_bytes() -> int:
+    """Memory that this process holds, in bytes."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,150 @@
+"""Runs the retrieval benchmark and prints its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from pebr_tf.bench import corpus as corpora_of
+from pebr_tf.bench.corpus import Corpus
+from pebr_tf.bench.methods import Ours
+from pebr_tf.bench.retrieval import (
+    BATCHES,
+    BUCKETS,
+    Comparison,
+    by_count,
+    compare,
+    growth,
+    level_cost,
+)
+from pebr_tf.bench.shards import shard_rates
+
+console = Console(width=118)
+
+
+def run(
+    corpora: Sequence[Callable[[], Corpus]],
+    rivals: Sequence[str],
+    target: float,
+    growth: bool,
+    shards: bool,
+) -> None:
+    """Prints a table a corpus, then those that were asked for."""
+    for make in corpora:
+        with console.status("making vectors") as status:
+            corpus = make()
+            comparison = compare(corpus, rivals, target, status.update)
+            ours = comparison.rows[0].method
+            assert isinstance(ours, Ours)
+            status.update("the level operation")
+            cost = level_cost(ours, corpus)
+        _print_comparison(comparison)
+        console.print(
+            f"level operation (probe, threshold, extension): {cost.ratio:.2f} times a plain search "
+            f"down to the same thresholds; {cost.extended:.0%} of the queries extended, recall "
+            f"{cost.recall[0]:.4f} macro, {cost.recall[1]:.4f} micro"
+        )
+        if growth:
+            _print_growth(corpus, comparison, target)
+        if shards:
+            _print_shards(corpus)
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    corpus, counts = comparison.corpus, comparison.counts
+    ours, *rivals = comparison.rows
+    console.print(
+        f"\n[bold]{corpus.name}[/bold]: {corpus.items.shape[0]:,} items x {corpus.items.shape[1]}; "
+        f"{len(counts):,} timed queries, true counts p10 {np.percentile(counts, 10):.0f}, p50 "
+        f"{np.percentile(counts, 50):.0f}, p90 {np.percentile(counts, 90):.0f}, mean "
+        f"{counts.mean():.0f}; one thread"
+    )
+    table = Table()
+    table.add_column("method")
+    for heading in (
+        "recall macro / micro",
+        "false +",
+        "queries/s, batch " + " / ".join(map(str, BATCHES)),
+        "p50 / p99 ms, alone",
+        "ours is x, batch",
+        "alone",
+    ):
+        table.add_column(heading, justify="right")
+    for row in comparison.rows:
+        p50, p99 = np.percentile(row.latencies, (50, 99)) * 1e3
+        table.add_row(
+            row.method.name,
+            f"{row.recall[0]:.4f} / {row.recall[1]:.4f}",
+            str(row.false_positives),
+            " / ".join(f"{row.rate[batch]:,.0f}" for batch in BATCHES),
+            f"{p50:.2f} / {p99:.2f}",
+            f"{ours.ratios(row):.2f}",
+            f"{ours.rate[1] / row.rate[1]:.2f}",
+        )
+    console.print(table)
+    for row in comparison.rows:
+        console.print(
+            f"  tuned {row.method.name}: {row.method.setting}; tuning recall "
+            f"{row.method.reached[0]:.4f} / {row.method.reached[1]:.4f}; "
+            f"{row.method.seconds:.0f} s to build and tune"
+        )
+    names = [f"{low:,}+" if high is None else f"{low:,} to {high:,}" for low, high in BUCKETS]
+    for row in (ours, *[row for row in rivals if "fixed" in row.method.name][:1]):
+        figures = by_count(row, counts)
+        console.print(
+            f"  {row.method.name}, alone, p50 / p99 ms by true count: "
+            + "; ".join(
+                f"{name}: {p50:.2f} / {p99:.2f}"
+                for name, (p50, p99) in zip(names, figures, strict=True)
+            )
+            + f"; head over tail {figures[-1][0] / figures[0][0]:.1f}"
+        )
+
+
+def _print_growth(corpus: Corpus, comparison: Comparison, target: float) -> None:
+    """Ours alone on a fifth and on four times the items."""
+    count, dimension = corpus.items.shape
+    table = Table(title="How time grows")
+    for heading in ("items", "queries/s, batch 256", "p50 ms alone", "bytes a vector", "build s"):
+        table.add_column(heading, justify="right")
+    rows = []
+    for size in (count // 5, count, 4 * count):
+        with console.status(f"{size:,} items"):
+            measured = (
+                comparison
+                if size == count
+                else compare(
+                    corpora_of.clustered(size, dimension, 500 + len(comparison.counts), 0),
+                    [],
+                    target,
+                    lambda step: None,
+                )
+            )
+        row = measured.rows[0]
+        assert isinstance(row.method, Ours)
+        rows.append((size, measured.counts[: len(row.latencies)], row.latencies))
+        table.add_row(
+            f"{size:,}",
+            f"{row.rate[BATCHES[0]]:,.0f}",
+            f"{np.median(row.latencies) * 1e3:.2f}",
+            f"{row.method.bytes_a_vector:,.0f}",
+            f"{row.method.seconds:.0f}",
+        )
+    console.print(table)
+    by_items, by_results = growth(rows)
+    console.print(
+        f"  fitted: time of a query ~ items^{by_items:.2f} * (1 + count)^{by_results:.2f}"
+    )
+
+
+def _print_shards(corpus: Corpus) -> None:
+    table = Table(title="Shards, batch 256")
+    for heading in ("shards", "in process, queries/s", "over gRPC, a process each, queries/s"):
+        table.add_column(heading, justify="right")
+    with console.status("shards"):
+        for shards, inside, remote in shard_rates(corpus):
+            table.add_row(str(shards), f"{inside:,.0f}", f"{remote:,.0f}")
+    console.print(table)

@@ -1,0 +1,139 @@
+"""Search without an index: the oracle, and the right choice for small corpora."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pebr_tf.retrieval.result import RangeResult, ranked, splits_of
+from pebr_tf.retrieval.searcher import Request, Searcher
+from pebr_tf.retrieval.vectors import item_ids, unit_vectors
+
+BACKGROUND_SAMPLE = 2_000
+# Scores of one block, 64 MB: large enough for BLAS, small enough for any machine.
+BLOCK_SCORES = 16_000_000
+# A float32 product of unit vectors strays from the real cosine by less.
+ROUNDING = 1e-5
+
+
+class ExactSearcher(Searcher):
+    """Scores every item with a matrix product in blocks, then the survivors in float64.
+
+    The second step makes an answer independent of the batch it was asked in: a score is the
+    float32 nearest to the real cosine of the float32 vectors.
+    """
+
+    def __init__(
+        self,
+        vectors: Any,
+        ids: Any = None,
+        background: np.ndarray | None = None,
+        checked: bool = False,
+    ):
+        """Makes the searcher.
+
+        Args:
+          vectors: [N, n] item vectors, scaled to length 1 unless they have it.
+          ids: [N] different integers or texts; None numbers the items from 0.
+          background: [M, n] the sample that stands for the corpus; None draws 2,000 items.
+          checked: Take float32 unit vectors and ids as they are, say from a verified file.
+
+        Raises:
+          ValueError: A vector that is not finite or of length zero, or an id twice.
+        """
+        self._vectors = vectors if checked else unit_vectors("vectors", vectors)
+        self._ids = ids if checked else item_ids(ids, len(self._vectors))
+        self._background = sample_of(self._vectors) if background is None else background
+
+    @property
+    def dimension(self) -> int:
+        return int(self._vectors.shape[1])
+
+    @property
+    def id_dtype(self) -> np.dtype:
+        return self._ids.dtype
+
+    @property
+    def background(self) -> np.ndarray:
+        return self._background
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """[N, n] unit vectors."""
+        return self._vectors
+
+    @property
+    def ids(self) -> np.ndarray:
+        """[N] ids, in the order of `vectors`."""
+        return self._ids
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def _search(self, request: Request) -> RangeResult:
+        rows, positions = self._candidates(request)
+        scores = cosines(request.queries, self._vectors, rows, positions)
+        passed = scores >= request.thresholds[rows]
+        rows, positions, scores = rows[passed], positions[passed], scores[passed]
+        counts = np.bincount(rows, minlength=len(request))
+        ids, scores = ranked(rows, self._ids[positions], scores)
+        cut = counts > request.max_results if request.cap_binds else np.zeros(len(request), bool)
+        return RangeResult(
+            row_splits=splits_of(counts),
+            item_ids=ids,
+            scores=scores,
+            thresholds=request.thresholds,
+            expected_counts=self._expected_count(request.queries, request.thresholds),
+            truncated=cut,
+        ).head(request.limit)
+
+    def _candidates(self, request: Request) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and positions of everything that may be in the answer, and little else."""
+        step = max(1, BLOCK_SCORES // len(self))
+        limit = request.limit + 1
+        found = []
+        for begin in range(0, len(request), step):
+            scores = request.queries[begin : begin + step] @ self._vectors.T
+            floor = request.thresholds[begin : begin + step, None] - ROUNDING
+            crowded = np.flatnonzero((scores >= floor).sum(axis=1) > limit)
+            if len(crowded):
+                place = len(self) - limit
+                last = np.partition(scores[crowded], place, axis=1)[:, place, None]
+                floor[crowded] = np.maximum(floor[crowded], last - 2 * ROUNDING)
+            rows, positions = np.nonzero(scores >= floor)
+            found.append((rows + begin, positions))
+        return (
+            np.concatenate([rows for rows, _ in found]),
+            np.concatenate([positions for _, positions in found]),
+        )
+
+    def _expected_count(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        """From the background sample; an item of it stands for N / M."""
+        passed = queries @ self._background.T >= thresholds[:, None]
+        return (passed.sum(axis=1) * (len(self) / len(self._background))).astype(np.float32)
+
+
+def cosines(
+    queries: np.ndarray, vectors: np.ndarray, rows: np.ndarray, positions: np.ndarray
+) -> np.ndarray:
+    """[M] float32 nearest to the real cosine of queries[rows] and vectors[positions].
+
+    Summed in float64, pair by pair, so that no score depends on its neighbours.
+    """
+    scores = np.empty(len(rows), np.float32)
+    step = max(1, BLOCK_SCORES // max(1, queries.shape[1]))
+    for begin in range(0, len(rows), step):
+        part = slice(begin, begin + step)
+        left = queries[rows[part]].astype(np.float64)
+        scores[part] = np.einsum("ij,ij->i", left, vectors[positions[part]])
+    # A float32 unit vector is up to 1e-7 longer than 1; no cosine is above 1.
+    return np.clip(scores, -1, 1, out=scores)
+
+
+def sample_of(vectors: np.ndarray, size: int = BACKGROUND_SAMPLE) -> np.ndarray:
+    """A uniform random sample of the rows, the same for the same number of rows."""
+    if len(vectors) <= size:
+        return np.asarray(vectors)
+    chosen = np.random.default_rng(0).choice(len(vectors), size, replace=False)
+    return np.asarray(vectors[np.sort(chosen)])

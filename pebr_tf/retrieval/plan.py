@@ -1,0 +1,229 @@
+"""How far a query has to look, said before the search by a model of the index's leaves.
+
+Inside a leaf the cosines of its items with a query q are near Gaussian around q . c, with c the
+leaf's centroid. Their deviation is the leaf's own spread (the root mean square distance of its
+items from c) over sqrt(concentration), the number of directions that the items spread over. So the
+leaf is expected to hold
+
+    size * NormalTail((t - q . c) * sqrt(concentration) / spread)
+
+items above a threshold t. Leaves are searched in order of q . c until a share `cover` of the
+expected items is behind; the sum over all leaves predicts the number of results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+# Leaves that lie so many deviations below a threshold hold nothing that counts, nor do those so
+# many below the nearest one where all are below.
+REACH = 3.5
+REACH_OF_NEAREST = 2.0
+# The leaves that a search for k items considers hold so many times k items, and are not fewer.
+NEARBY_ITEMS = 20
+NEARBY_LEAVES = 96
+# That cosine is known well enough once the items above it are, or once it is known so well.
+ENOUGH_ITEMS = 0.01
+ENOUGH_COSINE = 5e-4
+TINY = np.float32(1e-30)
+# Centroids that coincide differ in similarity by rounding, here and in ScaNN: all or none.
+SAME = np.float32(2e-6)
+# The margin for quantisation errors shrinks by these factors for expected counts above those: of
+# many items each weighs less.
+MARGIN_COUNTS = np.array([30.0, 300.0, 3000.0], np.float32)
+MARGIN_FACTORS = np.array([1.0, 0.75, 0.6, 0.5], np.float32)
+# A threshold that no cosine reaches, in place of one that every cosine does.
+BEYOND = np.float32(3)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What an index was tuned to; see `tune`.
+
+    Attributes:
+      concentration: Directions that the items of a leaf spread over.
+      cover: Share of the items expected above a threshold that the searched leaves hold.
+      min_leaves: Leaves that every query searches.
+      margin: Cosine below the threshold that still makes a candidate, where few are expected.
+      top_k_cover: Share of the best k items that the leaves searched for them are expected to hold.
+    """
+
+    concentration: float
+    cover: float = 0.98
+    min_leaves: int = 8
+    margin: float = 0.02
+    top_k_cover: float = 0.98
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """The leaves of an index, as plans see them.
+
+    Attributes:
+      centroids: [L, n] float32.
+      sizes: [L] float32, items of each.
+      spreads: [L] float32, root mean square distance of its items from its centroid.
+    """
+
+    centroids: np.ndarray
+    sizes: np.ndarray
+    spreads: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def deviations(self, concentration: float) -> np.ndarray:
+        """[L] deviation of the cosines inside each leaf."""
+        return self.spreads / np.float32(concentration**0.5)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The work of each of B queries.
+
+    Attributes:
+      leaves: [B] int, leaves to search first.
+      enough: [B] int, leaves to search if that did not bring the limit; else the same.
+      expected: [B] float32, items expected at or above the threshold.
+    """
+
+    leaves: np.ndarray
+    enough: np.ndarray
+    expected: np.ndarray
+
+
+class Planner:
+    """Plans searches of an index's leaves with one tuning."""
+
+    def __init__(self, leaves: Leaves, tuning: Tuning):
+        """Makes the planner; what does not depend on a query is computed here."""
+        self.leaves, self.tuning = leaves, tuning
+        self._centroids = np.ascontiguousarray(leaves.centroids.T)
+        self._deviations = leaves.deviations(tuning.concentration)
+        self._precisions = 1 / self._deviations
+        self._items = float(leaves.sizes.sum())
+        self._least = min(tuning.min_leaves, len(leaves))
+        self._margins = np.float32(tuning.margin) * MARGIN_FACTORS
+
+    def margins(self, expected: np.ndarray) -> np.ndarray:
+        """[B] float32 margins below the thresholds of queries that expect so many items [B]."""
+        return self._margins[np.searchsorted(MARGIN_COUNTS, expected)]
+
+    def plan(self, queries: np.ndarray, thresholds: np.ndarray, limit: int) -> Plan:
+        """Leaves to search for queries [B, n] that end at thresholds [B] or after `limit` items."""
+        similarity = queries @ self._centroids
+        everything = thresholds == -np.inf
+        if everything.all():
+            enough = np.full(len(queries), len(self.leaves))
+            expected = np.full(len(queries), self._items, np.float32)
+        else:
+            finite = np.where(everything, BEYOND, thresholds)
+            enough, expected = self._above(similarity, finite)
+            if everything.any():
+                enough[everything], expected[everything] = len(self.leaves), self._items
+        limited = np.flatnonzero(expected > limit)
+        if not len(limited):
+            return Plan(enough, enough, expected)
+        leaves = enough.copy()
+        some = similarity if len(limited) == len(leaves) else similarity[limited]
+        leaves[limited] = np.minimum(self._of_limit(some, limit), enough[limited])
+        return Plan(leaves, enough, expected)
+
+    def _above(
+        self, similarity: np.ndarray, thresholds: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """[B] leaves that cover the items expected above thresholds [B], and [B] those items."""
+        below = (thresholds[:, None] - similarity) * self._precisions
+        reach = np.maximum(below.min(axis=1) + REACH_OF_NEAREST, REACH)
+        flat = (below <= reach[:, None]).ravel().nonzero()[0]
+        rows = flat // len(self.leaves)
+        near = similarity.ravel()[flat]
+        depth = below.ravel()[flat].astype(np.float64)
+        items = self.leaves.sizes[flat - rows * len(self.leaves)] * special.ndtr(-depth)
+        total = np.bincount(rows, items, len(similarity))
+        last = _covering(rows, near, items, total, self.tuning.cover)
+        return self._down_to(similarity, last), total.astype(np.float32)
+
+    def _down_to(self, similarity: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """[B] number of leaves whose similarity is at least `last` [B]."""
+        return np.maximum((similarity >= last[:, None] - SAME).sum(axis=1), self._least)
+
+    def _of_limit(self, similarity: np.ndarray, limit: int) -> np.ndarray:
+        """[B] leaves that the best `limit` items are expected in.
+
+        They are the items above the cosine that `limit` items are expected to exceed, which is
+        found among the nearest leaves.
+        """
+        nearby = NEARBY_ITEMS * limit * len(self.leaves) / max(self._items, 1)
+        nearby = min(len(self.leaves), max(NEARBY_LEAVES, int(nearby)))
+        place = len(self.leaves) - nearby
+        leaves = (
+            np.argpartition(similarity, place, axis=1)[:, place:]
+            if place
+            else (np.broadcast_to(np.arange(nearby), similarity.shape))
+        )
+        near = np.take_along_axis(similarity, leaves, axis=1)
+        sizes, precisions = self.leaves.sizes[leaves], self._precisions[leaves]
+        cosine = _exceeded_by(limit, near, sizes, precisions)
+        items = sizes * special.ndtr((near - cosine) * precisions)
+        rows = np.repeat(np.arange(len(near)), nearby)
+        last = _covering(
+            rows, near.ravel(), items.ravel(), items.sum(axis=1), self.tuning.top_k_cover
+        )
+        return self._down_to(similarity, last)
+
+
+def _exceeded_by(
+    limit: int, near: np.ndarray, sizes: np.ndarray, precisions: np.ndarray
+) -> np.ndarray:
+    """[B, 1] the cosine that `limit` items of leaves are expected to exceed.
+
+    Newton's method on the logarithm of their number, kept inside a bracket that shrinks.
+
+    Args:
+      limit: The number of items.
+      near: [B, M] similarities of the leaves.
+      sizes: [B, M] their items.
+      precisions: [B, M] one over their deviations.
+    """
+    low, high = np.full((len(near), 1), -1, np.float32), np.ones((len(near), 1), np.float32)
+    cosine = (near + 1 / precisions).max(axis=1, keepdims=True).clip(low, high)
+    while True:
+        depth = (cosine - near) * precisions
+        items = (sizes * special.ndtr(-depth)).sum(axis=1, keepdims=True).clip(TINY)
+        excess = np.log(items / limit)
+        low, high = np.where(excess >= 0, cosine, low), np.where(excess < 0, cosine, high)
+        if ((np.abs(excess) < ENOUGH_ITEMS) | (high - low < ENOUGH_COSINE)).all():
+            return cosine
+        density = (sizes * precisions * np.exp(-0.5 * depth * depth)).sum(axis=1, keepdims=True)
+        slope = np.maximum(density * np.float32(0.3989423) / items, TINY)
+        step = cosine + excess / slope
+        cosine = np.where((step > low) & (step < high), step, (low + high) / 2)
+
+
+def _covering(
+    rows: np.ndarray, near: np.ndarray, items: np.ndarray, total: np.ndarray, cover: float
+) -> np.ndarray:
+    """[B] the similarity down to which leaves hold the share `cover` of a row's items.
+
+    Args:
+      rows: [M] ascending, the query of each of M leaves.
+      near: [M] their similarities.
+      items: [M] the items expected in them.
+      total: [B] the sum of `items` of each row.
+      cover: The share, below 1.
+    """
+    if len(total) == 1:
+        order = np.argsort(-near)
+        place = items[order].cumsum(dtype=np.float64).searchsorted(cover * total[0])
+        return near[order[min(place, len(order) - 1)], None]
+    # One sort for all rows: a similarity is at most 1 in size, so rows 4 apart stay apart.
+    order = np.argsort(rows * 4.0 - near)
+    # Shares, for the items themselves differ by more magnitudes than a running sum can hold.
+    held = np.cumsum((items / np.where(total > 0, total, 1)[rows])[order], dtype=np.float64)
+    end = np.searchsorted(rows, np.arange(1, len(total) + 1))
+    before = np.concatenate([[0.0], held[end[:-1] - 1]])
+    return near[order[np.minimum(np.searchsorted(held, before + cover), end - 1)]]

@@ -1,0 +1,163 @@
+"""Answers of different lengths, side by side in flat arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class RangeResult:
+    """The items of B queries; those of query i are at row_splits[i] to row_splits[i + 1].
+
+    Attributes:
+      row_splits: [B + 1] int64, from 0 to M.
+      item_ids: [M] ids of the items, in the dtype of the index: int64 or text.
+      scores: [M] float32 cosines, descending in a row; of equal ones the smaller id first.
+      thresholds: [B] float32 cosine that each list was asked to end at.
+      expected_counts: [B] float32 number of items that the index predicted before it searched.
+      truncated: [B] bool, true where a cap on results or on work may have cut the list.
+      partial: True if a part of the index did not answer.
+    """
+
+    row_splits: np.ndarray
+    item_ids: np.ndarray
+    scores: np.ndarray
+    thresholds: np.ndarray
+    expected_counts: np.ndarray
+    truncated: np.ndarray
+    partial: bool = False
+
+    @property
+    def counts(self) -> np.ndarray:
+        """[B] number of items of each query."""
+        return self.row_splits[1:] - self.row_splits[:-1]
+
+    def __len__(self) -> int:
+        return len(self.row_splits) - 1
+
+    def row(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """The item ids and scores of one query."""
+        begin, end = self.row_splits[index], self.row_splits[index + 1]
+        return self.item_ids[begin:end], self.scores[begin:end]
+
+    def rows(self) -> np.ndarray:
+        """[M] which query each item belongs to."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
+    def keep(self, mask: np.ndarray) -> RangeResult:
+        """Only the items where `mask` [M] is true."""
+        kept = np.concatenate([[0], np.cumsum(mask)])[self.row_splits]
+        return replace(
+            self, row_splits=kept, item_ids=self.item_ids[mask], scores=self.scores[mask]
+        )
+
+    def head(self, limit: int) -> RangeResult:
+        """The first `limit` items of each query."""
+        if not len(self) or self.counts.max() <= limit:
+            return self
+        rank = np.arange(len(self.scores)) - np.repeat(self.row_splits[:-1], self.counts)
+        return self.keep(rank < limit)
+
+
+def splits_of(counts: np.ndarray) -> np.ndarray:
+    """Row splits [B + 1] of counts [B]."""
+    splits = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=splits[1:])
+    return splits
+
+
+def ranked(
+    rows: np.ndarray, item_ids: np.ndarray, scores: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and scores ordered by row, then score descending, then id ascending."""
+    order = np.lexsort((item_ids, -scores, rows))
+    return item_ids[order], scores[order]
+
+
+def merge(
+    parts: Sequence[RangeResult], top_k: int | None, max_results: int, partial: bool = False
+) -> RangeResult:
+    """One answer from the answers of disjoint parts of a corpus to the same queries.
+
+    Args:
+      parts: At least one result, all of the same B queries.
+      top_k: Items that the caller wants at most, or None.
+      max_results: The cap; a row that it cuts is marked as truncated.
+      partial: Whether some part of the corpus is missing.
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        merged = first
+    else:
+        rows = np.concatenate([part.rows() for part in parts])
+        item_ids, scores = ranked(
+            rows,
+            np.concatenate([part.item_ids for part in parts]),
+            np.concatenate([part.scores for part in parts]),
+        )
+        merged = replace(
+            first,
+            row_splits=splits_of(np.bincount(rows, minlength=len(first))),
+            item_ids=item_ids,
+            scores=scores,
+            expected_counts=np.sum([part.expected_counts for part in parts], axis=0),
+            truncated=np.any([part.truncated for part in parts], axis=0),
+        )
+    wanted = max_results if top_k is None else min(top_k, max_results)
+    cut = merged.counts > max_results if top_k is None or top_k > max_results else False
+    return replace(
+        merged.head(wanted),
+        truncated=merged.truncated | cut,
+        partial=partial or any(part.partial for part in parts),
+    )
+
+
+def empty(request_size: int, thresholds: np.ndarray, id_dtype: np.dtype) -> RangeResult:
+    """A result without an item for each of `request_size` queries."""
+    return RangeResult(
+        row_splits=np.zeros(request_size + 1, np.int64),
+        item_ids=np.empty(0, id_dtype),
+        scores=np.empty(0, np.float32),
+        thresholds=thresholds,
+        expected_counts=np.zeros(request_size, np.float32),
+        truncated=np.zeros(request_size, bool),
+    )
+
+
+def concatenate(results: Sequence[RangeResult]) -> RangeResult:
+    """The answers to several batches of queries as one, in their order."""
+    if len(results) == 1:
+        return results[0]
+    return RangeResult(
+        row_splits=splits_of(np.concatenate([result.counts for result in results])),
+        item_ids=np.concatenate([result.item_ids for result in results]),
+        scores=np.concatenate([result.scores for result in results]),
+        thresholds=np.concatenate([result.thresholds for result in results]),
+        expected_counts=np.concatenate([result.expected_counts for result in results]),
+        truncated=np.concatenate([result.truncated for result in results]),
+        partial=any(result.partial for result in results),
+    )
+
+
+def assemble(parts: Sequence[tuple[np.ndarray, RangeResult]]) -> RangeResult:
+    """The answers to several groups of queries, each query put back into its place.
+
+    Args:
+      parts: Pairs of places [B_i] and a result of B_i queries; together every place once.
+    """
+    places = np.concatenate([rows for rows, _ in parts])
+    joined = concatenate([result for _, result in parts])
+    back = np.argsort(places)
+    order = np.argsort(places[joined.rows()], kind="stable")
+    return RangeResult(
+        row_splits=splits_of(joined.counts[back]),
+        item_ids=joined.item_ids[order],
+        scores=joined.scores[order],
+        thresholds=joined.thresholds[back],
+        expected_counts=joined.expected_counts[back],
+        truncated=joined.truncated[back],
+        partial=joined.partial,
+    )

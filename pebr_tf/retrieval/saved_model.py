@@ -1,0 +1,183 @@
+"""A query model and an index in one SavedModel: query text in, items out, ScaNN's op inside.
+
+A stock TF Serving binary does not know ScaNN's op: this model is for servers that link it, and for
+Python processes that `import scann` before they load it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from pebr_tf.errors import UserError
+from pebr_tf.files import new_directory
+from pebr_tf.retrieval import scann_files
+from pebr_tf.retrieval.artifact import load_index
+from pebr_tf.retrieval.plan import (
+    MARGIN_COUNTS,
+    MARGIN_FACTORS,
+    REACH,
+    REACH_OF_NEAREST,
+)
+from pebr_tf.retrieval.scann_searcher import CANDIDATES, LOWEST, MORE_CANDIDATES, ScannSearcher
+from pebr_tf.retrieval.searcher import DEFAULT_MAX_RESULTS
+
+QueryModel = Callable[[tf.Tensor], dict[str, tf.Tensor]]
+
+
+class Retriever(tf.Module):
+    """Encodes query texts, plans as `plan.Planner` does, and searches, all in one graph.
+
+    Unlike with `ScannSearcher` an item within 1e-6 of its threshold may fall on either side, and
+    ties are in no order.
+    """
+
+    def __init__(
+        self, query_model: QueryModel, directory: Path, max_results: int = DEFAULT_MAX_RESULTS
+    ):
+        """Makes the module.
+
+        Args:
+          query_model: From texts [B] to `embedding` [B, n] and `threshold` [B]; a tf.Module or a
+            loaded SavedModel, so that its variables are saved as well.
+          directory: An index folder of kind "scann".
+          max_results: Items of a query at most.
+
+        Raises:
+          UserError: An index that is searched exactly, or one that `load_index` refuses.
+        """
+        super().__init__()
+        searcher = load_index(directory)
+        if not isinstance(searcher, ScannSearcher):
+            raise UserError(f"{directory} must be an index of kind scann. Received: exact.")
+        self.query_model = query_model
+        self.max_results = max_results
+        self._tuning, self._leaf_cap = searcher.tuning, searcher.max_leaves
+        leaves = searcher.leaves
+        self._size = len(searcher)
+        self._state = _state(Path(directory))
+        self._item_ids = tf.Variable(searcher.ids, trainable=False)
+        self._centroids = tf.Variable(leaves.centroids, trainable=False)
+        self._sizes = tf.Variable(leaves.sizes, trainable=False)
+        deviations = leaves.deviations(searcher.tuning.concentration)
+        self._deviations = tf.Variable(deviations, trainable=False)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="query")], autograph=False)
+    def retrieve(self, query: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Items of each query text [B].
+
+        Returns:
+          `item_ids` [M] and `scores` [M], those of query i from row_splits[i] to row_splits[i + 1];
+          `row_splits` [B + 1]; `threshold`, `expected_count` and `truncated`, [B] each.
+        """
+        encoded = self.query_model(query)
+        embedding = tf.math.l2_normalize(tf.cast(encoded["embedding"], tf.float32), axis=-1)
+        threshold = tf.cast(encoded["threshold"], tf.float32)
+        threshold = tf.where(threshold <= -1, np.float32(-np.inf), threshold)
+        leaves, expected = self._plan(embedding, threshold)
+        step = tf.searchsorted(tf.constant(MARGIN_COUNTS), expected)
+        margin = tf.gather(self._tuning.margin * tf.constant(MARGIN_FACTORS), step)
+        scale = scann_files.APPROXIMATE_EPSILON / margin
+        lowered = tf.maximum(threshold, LOWEST)
+        augmented = tf.concat([embedding, -lowered[:, None]], axis=1) * scale[:, None]
+        positions, products = self._search(augmented, tf.minimum(leaves, self._leaf_cap))
+        truncated = positions.row_lengths() > self.max_results
+        positions = positions[:, : self.max_results]
+        rows = positions.value_rowids()
+        scores = products[:, : self.max_results].values
+        return {
+            "item_ids": tf.gather(self._item_ids, positions.values),
+            "scores": tf.minimum(scores / tf.gather(scale, rows) + tf.gather(lowered, rows), 1),
+            "row_splits": positions.row_splits,
+            "threshold": threshold,
+            "expected_count": expected,
+            "truncated": truncated | (leaves > self._leaf_cap),
+        }
+
+    def _plan(self, embedding: tf.Tensor, threshold: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """[B] leaves to search and [B] items expected; see `plan`."""
+        similarity = tf.matmul(embedding, self._centroids, transpose_b=True)
+        below = (threshold[:, None] - similarity) / self._deviations
+        reach = tf.maximum(tf.reduce_min(below, axis=1) + REACH_OF_NEAREST, REACH)[:, None]
+        below = tf.cast(below, tf.float64)
+        tail = tf.math.erfc(below / np.sqrt(2.0)) / 2
+        items = tf.where(
+            below <= tf.cast(reach, tf.float64), tf.cast(self._sizes, tf.float64) * tail, 0
+        )
+        order = tf.argsort(similarity, direction="DESCENDING")
+        held = tf.cumsum(tf.gather(items, order, batch_dims=1), axis=1)
+        total = held[:, -1:]
+        missing = tf.cast(held < self._tuning.cover * total, tf.int32)
+        leaves = tf.maximum(tf.reduce_sum(missing, axis=1) + 1, self._tuning.min_leaves)
+        leaves = tf.where(threshold == -np.inf, self._sizes.shape[0], leaves)
+        return tf.minimum(leaves, self._sizes.shape[0]), tf.cast(total[:, 0], tf.float32)
+
+    def _search(
+        self, augmented: tf.Tensor, leaves: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Ragged positions and products of augmented queries [B, n + 1]."""
+        from scann.scann_ops.py import scann_ops
+
+        # Made inside the function: a handle made outside is a resource that no one saves.
+        searcher = scann_ops.searcher_from_module(self._state)
+        limit = min(self.max_results + 1, self._size)
+        candidates = min(CANDIDATES * limit + MORE_CANDIDATES, self._size)
+
+        def one(query_and_leaves: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+            query, count = query_and_leaves
+            positions, products = searcher.search(query, limit, candidates, count)
+            # The op has no shape function.
+            positions = tf.ensure_shape(tf.cast(positions, tf.int64), [None])
+            return positions, tf.ensure_shape(products, [None])
+
+        return tf.map_fn(
+            one,
+            (augmented, leaves),
+            fn_output_signature=(
+                tf.RaggedTensorSpec([None], tf.int64, ragged_rank=0),
+                tf.RaggedTensorSpec([None], tf.float32, ragged_rank=0),
+            ),
+        )
+
+
+def export(
+    query_model: QueryModel,
+    index_directory: Path,
+    directory: Path,
+    max_results: int = DEFAULT_MAX_RESULTS,
+) -> None:
+    """Writes a SavedModel with the signature `retrieve` into a new folder; see `Retriever`."""
+    retriever = Retriever(query_model, index_directory, max_results)
+    with new_directory(directory) as scratch:
+        tf.saved_model.save(
+            retriever,
+            str(scratch),
+            signatures={"retrieve": retriever.retrieve},
+            options=tf.saved_model.SaveOptions(namespace_whitelist=["Scann"]),
+        )
+
+
+def _state(directory: Path) -> Any:
+    """ScaNN's files as the variables that its op is made from."""
+    from scann.scann_ops.py import scann_ops
+
+    def text(name: str) -> np.ndarray:
+        return np.array([(directory / name).read_bytes()], object)
+
+    return scann_ops.ScannState(
+        (
+            text(scann_files.CONFIG),
+            text("partitioner.pb"),
+            np.load(directory / "tokens.npy"),
+            text("codebook.pb"),
+            np.load(directory / "codes.npy"),
+            np.zeros((), np.int8),
+            np.zeros((), np.float32),
+            np.zeros((), np.float32),
+            np.load(directory / scann_files.VECTORS),
+        )
+    )

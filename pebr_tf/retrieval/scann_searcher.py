@@ -1,0 +1,178 @@
+"""Range search with ScaNN: time that shrinks with the answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pebr_tf.retrieval import scann_files
+from pebr_tf.retrieval.exact import cosines
+from pebr_tf.retrieval.plan import Leaves, Planner, Tuning
+from pebr_tf.retrieval.result import RangeResult, splits_of
+from pebr_tf.retrieval.searcher import Request, Searcher
+
+# Scores this close to a threshold are decided in float64; ScaNN is asked for a little more than it.
+ROUNDING = np.float32(1e-6)
+CLOSE = 2 * ROUNDING
+# No cosine lies beyond; a small appended coordinate keeps ScaNN's sums exact.
+LOWEST = np.float32(-1.001)
+# Candidates that a search for k items scores exactly.
+CANDIDATES = 2
+MORE_CANDIDATES = 100
+NOTHING = (np.empty(0, np.uint32), np.empty(0, np.float32))
+
+
+class ScannSearcher(Searcher):
+    """ScaNN as a true range search; `plan` says how, `scann_files` with which trick.
+
+    Every returned score is exact and no item below its threshold is returned; of those above it
+    the share that the index was tuned for is found. ScaNN's binding holds Python's lock: callers
+    in many threads get right answers, one after the other. Use `ProcessPool` to use the cores.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        ids: np.ndarray,
+        leaves: Leaves,
+        background: np.ndarray,
+        tuning: Tuning,
+        max_leaves: int | None = None,
+    ):
+        """Opens the ScaNN files in `directory`; use `load_index`, which verifies them.
+
+        Args:
+          directory: Where `scann_files.train` wrote.
+          ids: [N] ids in index order.
+          leaves: What the plans know of its leaves.
+          background: [M, n] sample of the items.
+          tuning: How far to look.
+          max_leaves: Leaves that a query may search; a row that would need more is `truncated`.
+        """
+        self._scann = scann_files.load(directory)
+        # A plain array of the same mapped file: indexing a memmap object is slow.
+        augmented = np.asarray(np.load(directory / scann_files.VECTORS, mmap_mode="r"))
+        self._vectors = augmented[:, :-1]
+        self._ids, self._background = ids, background
+        self._planner = Planner(leaves, tuning)
+        self.max_leaves = min(max_leaves or len(leaves), len(leaves))
+
+    @property
+    def dimension(self) -> int:
+        return int(self._vectors.shape[1])
+
+    @property
+    def id_dtype(self) -> np.dtype:
+        return self._ids.dtype
+
+    @property
+    def background(self) -> np.ndarray:
+        return self._background
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """[N, n] unit vectors in index order, mapped from the file."""
+        return self._vectors
+
+    @property
+    def ids(self) -> np.ndarray:
+        """[N] ids, in the order of `vectors`."""
+        return self._ids
+
+    @property
+    def leaves(self) -> Leaves:
+        """What the plans know of the leaves."""
+        return self._planner.leaves
+
+    @property
+    def tuning(self) -> Tuning:
+        """How far to look."""
+        return self._planner.tuning
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def with_tuning(self, tuning: Tuning) -> ScannSearcher:
+        """The same index with another tuning; both share its memory."""
+        other = object.__new__(ScannSearcher)
+        other.__dict__.update(self.__dict__, _planner=Planner(self.leaves, tuning))
+        return other
+
+    def _expected_count(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        return self._planner.plan(queries, thresholds, len(self)).expected
+
+    def _search(self, request: Request) -> RangeResult:
+        # One more than the limit tells a full list from a cut one.
+        limit = min(request.limit + request.cap_binds, len(self))
+        plan = self._planner.plan(request.queries, request.thresholds, limit)
+        lowered = np.maximum(request.thresholds - ROUNDING, LOWEST)
+        scale = scann_files.APPROXIMATE_EPSILON / self._planner.margins(plan.expected)
+        augmented = np.empty((len(request), self.dimension + 1), np.float32)
+        np.multiply(request.queries, scale[:, None], out=augmented[:, :-1])
+        np.multiply(lowered, -scale, out=augmented[:, -1])
+
+        wanted = np.where(lowered > 1, 0, plan.leaves)
+        answers = self._ask(augmented, wanted, limit)
+        for row in (plan.leaves < plan.enough).nonzero()[0]:
+            if len(answers[row][0]) < limit and wanted[row]:
+                wanted[row] = plan.enough[row]
+                answers[row] = self._ask(augmented[row, None], wanted[row, None], limit)[0]
+
+        counts = [len(found) for found, _ in answers]
+        rows = np.repeat(np.arange(len(request)), counts)
+        positions = np.concatenate([found for found, _ in answers])
+        scores = np.concatenate([products for _, products in answers])
+        scores /= scale[rows]
+        scores += lowered[rows]
+        np.minimum(scores, 1, out=scores)
+        rows, positions, scores = self._above(request, rows, positions, scores)
+        result = RangeResult(
+            row_splits=splits_of(np.bincount(rows, minlength=len(request))),
+            item_ids=self._in_order(rows, self._ids[positions], scores),
+            scores=scores,
+            thresholds=request.thresholds,
+            expected_counts=plan.expected,
+            truncated=wanted > self.max_leaves,
+        )
+        if max(counts) <= request.limit:
+            return result
+        over = result.counts > request.max_results
+        return replace(result.head(request.limit), truncated=result.truncated | over)
+
+    def _ask(
+        self, augmented: np.ndarray, leaves: np.ndarray, limit: int
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """ScaNN's positions and dot products, best first, for each augmented query [B, n + 1]."""
+        candidates = min(CANDIDATES * limit + MORE_CANDIDATES, len(self))
+        search = self._scann.search
+        return [
+            search(query, limit, candidates, count) if count else NOTHING
+            for query, count in zip(
+                augmented, np.minimum(leaves, self.max_leaves).tolist(), strict=True
+            )
+        ]
+
+    def _above(
+        self, request: Request, rows: np.ndarray, positions: np.ndarray, scores: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What is at or above its threshold; close calls are decided in float64."""
+        thresholds = request.thresholds[rows]
+        close = (scores <= thresholds + CLOSE).nonzero()[0]
+        if not len(close):
+            return rows, positions, scores
+        exact = cosines(request.queries, self._vectors, rows[close], positions[close])
+        above = np.ones(len(rows), bool)
+        above[close] = exact >= thresholds[close]
+        scores = np.maximum(scores, thresholds)
+        return rows[above], positions[above], scores[above]
+
+    def _in_order(self, rows: np.ndarray, ids: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """The ids [M], those of equal scores in a row ascending."""
+        tied = (scores[:-1] == scores[1:]) & (rows[:-1] == rows[1:])
+        if tied.any():
+            run = np.concatenate([[0], np.cumsum(~tied)])
+            members = np.flatnonzero(np.append(tied, False) | np.insert(tied, 0, False))
+            ids[members] = ids[members[np.lexsort((ids[members], run[members]))]]
+        return ids

@@ -1,0 +1,149 @@
+"""The one interface of retrieval: everything at or above each query's own threshold."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pebr_tf.retrieval.result import RangeResult, empty
+from pebr_tf.retrieval.vectors import refuse_rows, unit_vectors
+
+DEFAULT_MAX_RESULTS = 10_000
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request.
+
+    Attributes:
+      queries: [B, n] float32 unit vectors.
+      thresholds: [B] float32 cosines; -inf where every item passes.
+      top_k: Items that the caller wants at most, or None.
+      max_results: The cap on the items of a query.
+    """
+
+    queries: np.ndarray
+    thresholds: np.ndarray
+    top_k: int | None
+    max_results: int
+
+    @property
+    def limit(self) -> int:
+        """The items that a row can have at most."""
+        return self.max_results if self.top_k is None else min(self.top_k, self.max_results)
+
+    @property
+    def cap_binds(self) -> bool:
+        """Whether the cap, and not the caller's top_k, is what ends a full list."""
+        return self.top_k is None or self.top_k > self.max_results
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+
+class Searcher(abc.ABC):
+    """Finds the items whose cosine with a query is at least the query's threshold.
+
+    Safe for concurrent callers. Every implementation keeps the same contract, and
+    `ExactSearcher` is the oracle of the others.
+    """
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """n, of item and query vectors."""
+
+    @property
+    @abc.abstractmethod
+    def id_dtype(self) -> np.dtype:
+        """int64, or a NumPy text dtype."""
+
+    @property
+    @abc.abstractmethod
+    def background(self) -> np.ndarray:
+        """[M, n] vectors of a uniform random sample of the items, for the level of a query."""
+
+    @abc.abstractmethod
+    def __len__(self) -> int:
+        """The number of items."""
+
+    @abc.abstractmethod
+    def _search(self, request: Request) -> RangeResult:
+        """Answers a checked request of at least one query on an index of at least one item."""
+
+    @abc.abstractmethod
+    def _expected_count(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        """[B] predicted counts of checked queries [B, n] and thresholds [B]."""
+
+    def search(
+        self,
+        queries: Any,
+        thresholds: Any = None,
+        top_k: int | None = None,
+        max_results: int = DEFAULT_MAX_RESULTS,
+    ) -> RangeResult:
+        """Every item at or above each query's threshold, best first.
+
+        An empty batch gives an empty result, an empty index a result of empty rows. Scores are
+        float32 cosines, within 5e-7 of the real ones; whether an item is at its threshold is
+        decided on the float32 nearest to the real cosine, so that >= includes ties.
+
+        Args:
+          queries: [B, n] vectors; scaled to length 1 unless they have it.
+          thresholds: [B] or one number; at most -1 passes every item, above 1 none. None: -1.
+          top_k: Items of a query at most, because the caller wants no more.
+          max_results: Items of a query at most, to bound work: a row that it cuts is `truncated`.
+
+        Raises:
+          ValueError: Neither thresholds nor top_k; a query of another dimension, with NaN or
+            infinity, or of length zero; a NaN threshold or another number of them; top_k or
+            max_results below 1.
+        """
+        if thresholds is None and top_k is None:
+            raise ValueError("search requires thresholds, top_k or both. Received: neither.")
+        request = Request(
+            queries=(vectors := unit_vectors("queries", queries, self.dimension)),
+            thresholds=check_thresholds(thresholds, len(vectors)),
+            top_k=top_k if top_k is None else check_positive("top_k", top_k),
+            max_results=check_positive("max_results", max_results),
+        )
+        if not len(request) or not len(self):
+            return empty(len(request), request.thresholds, self.id_dtype)
+        return self._search(request)
+
+    def expected_count(self, queries: Any, thresholds: Any) -> np.ndarray:
+        """[B] float32 number of items that `search` is predicted to find, at little of its cost.
+
+        Takes what `search` takes, and raises what it raises.
+        """
+        vectors = unit_vectors("queries", queries, self.dimension)
+        checked = check_thresholds(thresholds, len(vectors))
+        if not len(vectors) or not len(self):
+            return np.zeros(len(vectors), np.float32)
+        return self._expected_count(vectors, checked)
+
+
+def check_thresholds(thresholds: Any, count: int) -> np.ndarray:
+    """Thresholds as float32 [count], with -inf for all that every cosine passes."""
+    if thresholds is None:
+        return np.full(count, -np.inf, np.float32)
+    thresholds = np.asarray(thresholds, np.float32)
+    if thresholds.ndim == 0:
+        thresholds = np.full(count, thresholds)
+    if thresholds.shape != (count,):
+        raise ValueError(
+            f"thresholds must be one number or {count}, one a query. "
+            f"Received: shape {thresholds.shape}."
+        )
+    refuse_rows("thresholds", "be numbers", np.isnan(thresholds))
+    return np.where(thresholds <= -1, np.float32(-np.inf), thresholds)
+
+
+def check_positive(name: str, value: Any) -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1. Received: {value!r}.")
+    return int(value)

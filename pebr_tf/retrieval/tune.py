@@ -1,0 +1,176 @@
+"""Finds the least work with which an index reaches a target recall, on queries with known answers.
+
+Recall is lost in two places: in leaves that were not searched, and to quantisation that put an item
+below the margin. The first is counted without a search, from the leaves of the exact answers; the
+second by searching. The smaller of macro recall (the mean over queries) and micro recall (over all
+items) has to reach the target.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from pebr_tf.retrieval.exact import ExactSearcher
+from pebr_tf.retrieval.plan import Leaves, Tuning
+from pebr_tf.retrieval.result import RangeResult
+from pebr_tf.retrieval.scann_searcher import ScannSearcher
+from pebr_tf.retrieval.vectors import unit_vectors
+
+CONCENTRATIONS = (0.15, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0, 1.2)
+COVERS = (0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995, 0.998, 0.9995)
+LEAST_LEAVES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
+# In deviations of the quantisation error.
+MARGINS = (1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0, 3.25, 3.5, 4.0, 4.5, 5.0, 6.0, 8.0, 12.0)
+# A leaf costs as much to begin as so many items to scan.
+LEAF_OVERHEAD = 30
+# Tuned for a fifth of the permitted loss above the target, for other queries will fare a bit worse.
+SAFETY = 0.2
+# The share of the permitted loss that leaves may take; less, if the margin cannot do with the rest.
+LEAF_SHARES = (0.6, 0.3, 0.1)
+PROBE = 100
+TOP_K_COVERS = (0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.9995)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Queries with thresholds, and the exact answer to each.
+
+    Attributes:
+      queries: [Q, n] unit vectors.
+      thresholds: [Q] cosines.
+      answers: The items at or above them.
+    """
+
+    queries: np.ndarray
+    thresholds: np.ndarray
+    answers: RangeResult
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+
+def recall(found: RangeResult, truth: RangeResult) -> tuple[float, float]:
+    """Macro and micro share of `truth` that is in `found`; a query without an item counts as 1."""
+    wanted = truth.counts
+    ids, codes = np.unique(np.concatenate([truth.item_ids, found.item_ids]), return_inverse=True)
+    keys = np.concatenate([truth.rows(), found.rows()]) * np.int64(len(ids) + 1) + codes
+    present = np.isin(keys[: len(truth.item_ids)], keys[len(truth.item_ids) :])
+    hits = np.bincount(truth.rows(), present, len(truth))
+    macro = np.where(wanted > 0, hits / np.maximum(wanted, 1), 1.0).mean() if len(truth) else 1.0
+    return float(macro), float(hits.sum() / max(wanted.sum(), 1)) if wanted.sum() else 1.0
+
+
+def lowest_recall(target: float) -> float:
+    """What to reach on the tuning queries, so that other queries reach the target."""
+    return target + SAFETY * (1 - target)
+
+
+def stand_in_queries(vectors: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
+    """[count, n] items with noise, from a little to a lot, for an index built without queries."""
+    generator = np.random.default_rng(seed)
+    chosen = vectors[
+        np.sort(generator.choice(len(vectors), min(count, len(vectors)), replace=False))
+    ]
+    noise = generator.standard_normal(chosen.shape) / np.sqrt(chosen.shape[1])
+    return unit_vectors("queries", chosen + generator.uniform(0.1, 1, (len(chosen), 1)) * noise)
+
+
+def stand_in_thresholds(exact: ExactSearcher, queries: np.ndarray, seed: int = 0) -> np.ndarray:
+    """[Q] thresholds that give from 1 to some thousand items, each magnitude as often."""
+    most = int(min(3_000, max(1, len(exact) // 50)))
+    counts = np.exp(np.random.default_rng(seed).uniform(0, np.log(most + 1), len(queries)))
+    best = exact.search(queries, top_k=most + 1)
+    place = best.row_splits[:-1] + np.minimum(counts.astype(int), best.counts) - 1
+    after = np.minimum(place + 1, best.row_splits[1:] - 1)
+    return (best.scores[place] + best.scores[after]) / 2
+
+
+def tune(
+    searcher: ScannSearcher, examples: Examples, tokens: np.ndarray, error: float, target: float
+) -> Tuning:
+    """The cheapest tuning that reaches `target` on `examples`.
+
+    Args:
+      searcher: The index, with positions for ids.
+      examples: What to tune on; ids of the answers are positions.
+      tokens: [N] leaf of each position.
+      error: Deviation of a quantised cosine.
+      target: Recall inside the thresholds, above 0 and below 1.
+    """
+    lowest = lowest_recall(target)
+    coverage = Coverage(searcher.leaves, examples, tokens)
+    for share in LEAF_SHARES:
+        tuning = coverage.cheapest(1 - share * (1 - lowest))
+        for factor in MARGINS:
+            tuning = dataclasses.replace(tuning, margin=factor * error)
+            found = searcher.with_tuning(tuning).search(examples.queries, examples.thresholds)
+            if min(recall(found, examples.answers)) >= lowest:
+                return _for_top_k(searcher, tuning, examples.queries, lowest)
+    return _for_top_k(searcher, tuning, examples.queries, lowest)
+
+
+def _for_top_k(
+    searcher: ScannSearcher, tuning: Tuning, queries: np.ndarray, lowest: float
+) -> Tuning:
+    """Adds the cover with which a search for the best 100 finds enough of them."""
+    everywhere = dataclasses.replace(tuning, min_leaves=len(searcher.leaves))
+    probe = min(PROBE, len(searcher))
+    best = searcher.with_tuning(everywhere).search(queries, top_k=probe)
+    for cover in TOP_K_COVERS:
+        tuning = dataclasses.replace(tuning, top_k_cover=cover)
+        found = searcher.with_tuning(tuning).search(queries, top_k=probe)
+        if min(recall(found, best)) >= lowest:
+            break
+    return tuning
+
+
+class Coverage:
+    """Which leaves hold the answers of the examples, in the order in which they are searched."""
+
+    def __init__(self, leaves: Leaves, examples: Examples, tokens: np.ndarray):
+        self.leaves, self.examples = leaves, examples
+        self.dimension = examples.queries.shape[1]
+        self.similarity = examples.queries @ leaves.centroids.T
+        self.order = np.argsort(-self.similarity, axis=1)
+        answers, shape = examples.answers, self.similarity.shape
+        key = answers.rows() * shape[1] + tokens[answers.item_ids]
+        hits = np.bincount(key, minlength=shape[0] * shape[1]).reshape(shape)
+        self.hits = self._sorted_sums(hits)
+        self.scanned = self._sorted_sums(np.broadcast_to(leaves.sizes, shape))
+        self.counts = answers.counts
+
+    def cheapest(self, lowest: float) -> Tuning:
+        """The tuning of least cost whose leaves hold the share `lowest`, or the widest one."""
+        best = Tuning(self.dimension, COVERS[-1], LEAST_LEAVES[-1])
+        least = np.inf
+        for relative in CONCENTRATIONS:
+            concentration = relative * self.dimension
+            held = self._expected(concentration)
+            for cover, least_leaves in itertools.product(COVERS, LEAST_LEAVES):
+                searched = (held < cover * held[:, -1:]).sum(axis=1) + 1
+                last = np.clip(searched, least_leaves, len(self.leaves))[:, None] - 1
+                cost = self._mean(self.scanned, last) + LEAF_OVERHEAD * (last.mean() + 1)
+                if cost < least and self._recall(last) >= lowest:
+                    best, least = Tuning(concentration, cover, least_leaves), cost
+        return best
+
+    def _expected(self, concentration: float) -> np.ndarray:
+        deviation = self.leaves.deviations(concentration)
+        below = (self.examples.thresholds[:, None] - self.similarity) / deviation
+        return self._sorted_sums(self.leaves.sizes * special.ndtr(-below.astype(np.float64)))
+
+    def _sorted_sums(self, values: np.ndarray) -> np.ndarray:
+        return np.cumsum(np.take_along_axis(values, self.order, axis=1), axis=1, dtype=np.float64)
+
+    def _mean(self, sums: np.ndarray, last: np.ndarray) -> float:
+        return float(np.take_along_axis(sums, last, axis=1).mean())
+
+    def _recall(self, last: np.ndarray) -> float:
+        found = np.take_along_axis(self.hits, last, axis=1)[:, 0]
+        macro = np.where(self.counts > 0, found / np.maximum(self.counts, 1), 1.0).mean()
+        return float(min(macro, found.sum() / max(self.counts.sum(), 1)))

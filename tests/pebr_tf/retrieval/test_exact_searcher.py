@@ -1,0 +1,471 @@
+"""The exact searcher against brute force in plain Python.
+
+Vectors of one 1 or of four halves have cosines that floats hold exactly, in multiples of 1/4: full
+of ties, and comparable without a tolerance. Random vectors are compared within the promised 3e-7.
+"""
+
+import math
+import random
+import re
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from pebr_tf.retrieval.exact import ExactSearcher, cosines, sample_of
+from pebr_tf.retrieval.searcher import DEFAULT_MAX_RESULTS
+
+THRESHOLDS = [-2.0, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0, math.inf, -math.inf]
+PROMISED = 3e-7
+ABOVE_ONE = np.nextafter(np.float32(1), np.float32(2))
+
+
+def refused(message):
+    """Expects a ValueError of exactly this text."""
+    return pytest.raises(ValueError, match=f"^{re.escape(message)}$")
+
+
+def sparse_vector(chance, dimension):
+    """A unit vector as {place: value}: one place of 1 or four of 1/2, each with a sign."""
+    # Few places, so that many vectors are equal, opposite or orthogonal.
+    places = [*range(min(dimension, 7) - 1), dimension - 1]
+    if dimension < 4 or chance.random() < 0.3:
+        return {chance.choice(places): chance.choice([-1.0, 1.0])}
+    return {place: chance.choice([-0.5, 0.5]) for place in chance.sample(places, 4)}
+
+
+def dense(vectors, dimension):
+    """[M, dimension] of vectors as {place: value}."""
+    filled = np.zeros((len(vectors), dimension))
+    for row, vector in enumerate(vectors):
+        for place, value in vector.items():
+            filled[row, place] = value
+    return filled
+
+
+def random_ids(chance, size, text):
+    """Different ids, in no order."""
+    numbers = chance.sample(range(-10_000, 10_000), size)
+    return [f"item {number}" for number in numbers] if text else numbers
+
+
+def brute_force(query, items, ids, threshold, top_k, max_results):
+    """Pairs (id, score), best first, and whether the cap cut some, of vectors {place: value}."""
+    found = []
+    for item_id, item in zip(ids, items, strict=True):
+        score = sum(value * item.get(place, 0.0) for place, value in query.items())
+        if score >= threshold:
+            found.append((item_id, score))
+    found.sort(key=lambda pair: (-pair[1], pair[0]))
+    wanted = len(found) if top_k is None else min(len(found), top_k)
+    return found[: min(wanted, max_results)], wanted > max_results
+
+
+def rows_of(result):
+    """The pairs (id, score) of each row."""
+    found = []
+    for index in range(len(result)):
+        item_ids, scores = result.row(index)
+        found.append(list(zip(item_ids.tolist(), scores.tolist(), strict=True)))
+    return found
+
+
+def result_pairs(result):
+    """The pairs (id, score) of a result of one row."""
+    return rows_of(result)[0]
+
+
+def assert_same(left, right):
+    """Two results are equal to the last bit."""
+    for name in ("row_splits", "item_ids", "scores", "thresholds", "expected_counts", "truncated"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
+
+
+SIZES = st.integers(0, 30) | st.integers(500, 5_000)
+DIMENSIONS = st.integers(2, 8) | st.integers(9, 256)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    size=SIZES,
+    dimension=DIMENSIONS,
+    text=st.booleans(),
+    thresholds=st.lists(st.sampled_from(THRESHOLDS), min_size=1, max_size=4),
+    top_k=st.none() | st.integers(1, 6) | st.integers(1, 6_000),
+    max_results=st.integers(1, 6) | st.integers(1, 6_000) | st.just(DEFAULT_MAX_RESULTS),
+)
+def test_every_item_at_or_above_the_threshold_best_first(
+    seed, size, dimension, text, thresholds, top_k, max_results
+):
+    chance = random.Random(seed)
+    items = [sparse_vector(chance, dimension) for _ in range(size)]
+    queries = [sparse_vector(chance, dimension) for _ in thresholds]
+    ids = random_ids(chance, size, text)
+    searcher = ExactSearcher(
+        dense(items, dimension), np.array(ids, "U12") if text else np.array(ids, np.int64)
+    )
+    result = searcher.search(dense(queries, dimension), thresholds, top_k, max_results)
+
+    for row, (query, threshold) in enumerate(zip(queries, thresholds, strict=True)):
+        expected, cut = brute_force(query, items, ids, threshold, top_k, max_results)
+        assert rows_of(result)[row] == expected
+        assert result.truncated[row] == cut
+        # The flag turns exactly where the cap begins to cut.
+        passed = len(brute_force(query, items, ids, threshold, None, size + 1)[0])
+        for cap in {max(1, passed - 1), max(1, passed), passed + 1}:
+            capped = searcher.search(dense([query], dimension), threshold, max_results=cap)
+            assert capped.truncated.tolist() == [passed > cap]
+            assert capped.counts.tolist() == [min(passed, cap)]
+    assert result.item_ids.dtype == searcher.id_dtype
+    assert result.scores.dtype == np.float32
+    assert not result.partial
+
+
+def random_vectors(generator, size, dimension):
+    """float64 vectors of many lengths, some of them repeated and some of them turned around."""
+    vectors = generator.normal(size=(size, dimension))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    if size >= 4:
+        source = generator.integers(size, size=size // 4)
+        target = generator.choice(size, size // 4, replace=False)
+        vectors[target] = vectors[source] * generator.choice([-1, 1], size=(size // 4, 1))
+    lengths = generator.choice([1, 1 + 9e-7, 1 - 9e-7, 1e-3, 50.0], size=(size, 1))
+    return vectors * lengths
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    size=SIZES,
+    dimension=DIMENSIONS,
+    threshold=st.floats(-1.1, 1.1),
+    top_k=st.none() | st.integers(1, 50),
+)
+def test_random_vectors_score_within_the_promise(seed, size, dimension, threshold, top_k):
+    generator = np.random.default_rng(seed)
+    items = random_vectors(generator, size, dimension)
+    query = random_vectors(generator, 1, dimension)[0]
+    if size:
+        query = generator.choice([query, items[0], -items[0]])
+    real = {}
+    for item_id, item in enumerate(items):
+        lengths = math.sqrt(np.dot(item, item)) * math.sqrt(np.dot(query, query))
+        real[item_id] = float(np.dot(item, query)) / lengths
+
+    result = ExactSearcher(items).search(query[None], threshold, top_k)
+    ids, scores = (array.tolist() for array in result.row(0))
+    assert all(-1 <= score <= 1 for score in scores)
+    assert all(abs(real[item_id] - score) <= PROMISED for item_id, score in result_pairs(result))
+    assert result_pairs(result) == sorted(
+        result_pairs(result), key=lambda pair: (-pair[1], pair[0])
+    )
+    if threshold > -1:
+        assert all(score >= np.float32(threshold) for score in scores)
+    if top_k is None or len(ids) < top_k:
+        left_out = [score for item_id, score in real.items() if item_id not in set(ids)]
+        assert all(score < threshold + PROMISED for score in left_out)
+    else:
+        assert len(ids) == top_k
+        rest = sorted(score for item_id, score in real.items() if item_id not in set(ids))
+        assert not rest or rest[-1] <= scores[-1] + PROMISED
+    assert not result.truncated.any()
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 400), dimension=st.integers(2, 256))
+def test_a_threshold_at_an_exact_score_includes_it(seed, size, dimension):
+    generator = np.random.default_rng(seed)
+    searcher = ExactSearcher(random_vectors(generator, size, dimension))
+    query = random_vectors(generator, 1, dimension)
+    pairs = result_pairs(searcher.search(query, top_k=size))
+    item_id, score = pairs[generator.integers(size)]
+    at_score = searcher.search(query, np.float32(score))
+    assert result_pairs(at_score) == [pair for pair in pairs if pair[1] >= score]
+    above = searcher.search(query, np.nextafter(np.float32(score), np.float32(2)))
+    assert result_pairs(above) == [pair for pair in pairs if pair[1] > score]
+    assert item_id in at_score.item_ids
+    assert item_id not in above.item_ids
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    size=st.integers(1, 2_000),
+    dimension=st.integers(2, 256),
+    batch=st.integers(1, 30),
+    top_k=st.none() | st.integers(1, 20),
+)
+def test_an_answer_does_not_depend_on_its_batch(seed, size, dimension, batch, top_k):
+    generator = np.random.default_rng(seed)
+    searcher = ExactSearcher(random_vectors(generator, size, dimension))
+    queries = random_vectors(generator, batch, dimension)
+    thresholds = generator.uniform(-0.5, 1, batch)
+    whole = searcher.search(queries, thresholds, top_k)
+    assert_same(whole, searcher.search(queries, thresholds, top_k))
+    for row in range(batch):
+        alone = searcher.search(queries[row : row + 1], thresholds[row], top_k)
+        assert result_pairs(alone) == rows_of(whole)[row]
+    backwards = searcher.search(queries[::-1], thresholds[::-1], top_k)
+    assert rows_of(backwards)[::-1] == rows_of(whole)
+
+
+def test_blocks_of_queries_and_of_pairs_make_no_difference(monkeypatch):
+    generator = np.random.default_rng(0)
+    searcher = ExactSearcher(random_vectors(generator, 300, 16))
+    queries = random_vectors(generator, 20, 16)
+    whole = searcher.search(queries, 0.1, top_k=50)
+    for block in (1, 100, 1_000):
+        monkeypatch.setattr("pebr_tf.retrieval.exact.BLOCK_SCORES", block)
+        assert_same(searcher.search(queries, 0.1, top_k=50), whole)
+
+
+def test_the_order_of_the_items_makes_no_difference():
+    generator = np.random.default_rng(0)
+    vectors = random_vectors(generator, 200, 8)
+    ids = generator.permutation(200)
+    shuffled = generator.permutation(200)
+    queries = random_vectors(generator, 10, 8)
+    one = ExactSearcher(vectors, ids).search(queries, -1, top_k=120)
+    other = ExactSearcher(vectors[shuffled], ids[shuffled]).search(queries, -1, top_k=120)
+    np.testing.assert_array_equal(one.item_ids, other.item_ids)
+    np.testing.assert_array_equal(one.scores, other.scores)
+
+
+@pytest.mark.parametrize("size", [1, 7, 3_000])
+@pytest.mark.parametrize("dimension", [2, 33, 256])
+def test_identical_and_opposite_vectors(size, dimension):
+    generator = np.random.default_rng(size * dimension)
+    direction = generator.normal(size=dimension)
+    vectors = np.concatenate([np.tile(direction, (size, 1)), np.tile(-direction, (size, 1))])
+    ids = generator.permutation(2 * size)
+    searcher = ExactSearcher(vectors, ids)
+    same, opposite = np.sort(ids[:size]), np.sort(ids[size:])
+
+    result = searcher.search([direction], -1)
+    np.testing.assert_array_equal(result.item_ids, np.concatenate([same, opposite]))
+    assert np.abs(result.scores[:size] - 1).max() <= PROMISED
+    assert np.abs(result.scores[size:] + 1).max() <= PROMISED
+    # Of more ties than are wanted, the smallest ids are taken.
+    few = searcher.search([direction], top_k=min(5, size))
+    np.testing.assert_array_equal(few.item_ids, same[:5])
+    cut = searcher.search([direction], 0, max_results=max(1, size - 1))
+    assert cut.truncated.tolist() == [size > 1]
+
+
+def test_texts_are_ordered_as_texts():
+    searcher = ExactSearcher(np.ones((4, 2)), ["b", "B", "a10", "a9"])
+    assert searcher.search([[1, 1]], 0).item_ids.tolist() == ["B", "a10", "a9", "b"]
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1), dimension=st.integers(2, 256))
+def test_no_item_passes_a_threshold_above_one_and_every_item_minus_one(seed, dimension):
+    vectors = random_vectors(np.random.default_rng(seed), 200, dimension)
+    searcher = ExactSearcher(vectors)
+    for threshold in (ABOVE_ONE, 2, math.inf):
+        assert searcher.search(vectors, threshold).counts.tolist() == [0] * 200
+    for threshold in (-1, -2, -math.inf):
+        result = searcher.search(vectors[:9], threshold)
+        assert result.counts.tolist() == [200] * 9
+        assert result.thresholds.tolist() == [-math.inf] * 9
+
+
+def test_one_threshold_stands_for_all():
+    searcher = ExactSearcher(np.eye(3))
+    for threshold in (0.5, np.float64(0.5), np.array(0.5), [0.5, 0.5]):
+        result = searcher.search(np.eye(3)[:2], threshold)
+        assert rows_of(result) == [[(0, 1.0)], [(1, 1.0)]]
+        assert result.thresholds.tolist() == [0.5, 0.5]
+        assert result.thresholds.dtype == np.float32
+
+
+def test_top_k_alone_takes_the_best_whatever_their_score():
+    result = ExactSearcher(np.array([[1, 0], [-1, 0], [0, 1]])).search([[1, 0]], top_k=2)
+    assert rows_of(result) == [[(0, 1.0), (2, 0.0)]]
+    assert result.truncated.tolist() == [False]
+
+
+@pytest.mark.parametrize(
+    ("top_k", "max_results", "count", "truncated"),
+    [
+        (None, 2, 2, True),
+        (None, 3, 3, False),
+        (2, 2, 2, False),
+        (3, 2, 2, True),
+        (2, 3, 2, False),
+        (9, 3, 3, False),
+        (9, 2, 2, True),
+    ],
+)
+def test_only_the_cap_truncates_and_not_what_the_caller_wants(top_k, max_results, count, truncated):
+    result = ExactSearcher(np.ones((3, 2))).search([[1, 1]], 0.5, top_k, max_results)
+    assert result.counts.tolist() == [count]
+    assert result.truncated.tolist() == [truncated]
+
+
+@pytest.mark.parametrize("ids", [None, np.empty(0, "U3")])
+def test_an_empty_index_answers_with_empty_rows(ids):
+    searcher = ExactSearcher(np.empty((0, 4)), ids)
+    assert len(searcher) == 0
+    assert searcher.background.shape == (0, 4)
+    result = searcher.search(np.eye(4), 0.5)
+    assert rows_of(result) == [[], [], [], []]
+    assert result.item_ids.dtype == searcher.id_dtype == (np.int64 if ids is None else "U3")
+    assert result.thresholds.tolist() == [0.5] * 4
+    assert result.expected_counts.tolist() == [0] * 4
+    assert searcher.expected_count(np.eye(4), 0.5).tolist() == [0] * 4
+
+
+def test_an_empty_batch_gives_an_empty_result():
+    searcher = ExactSearcher(np.eye(4), ["a", "b", "c", "d"])
+    for thresholds in (0.5, [], None):
+        result = searcher.search(np.empty((0, 4)), thresholds, top_k=3)
+        assert len(result) == 0
+        assert result.item_ids.dtype == searcher.id_dtype
+        assert result.thresholds.shape == result.truncated.shape == (0,)
+    assert searcher.expected_count(np.empty((0, 4)), 0.5).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("queries", "message"),
+    [
+        ([[1, 0, 0]], "queries must have dimension 2. Received: 3."),
+        (
+            [1.0, 0.0],
+            "queries must be numbers of shape [rows, dimension]. Received: float64 of shape (2,).",
+        ),
+        ([[1, 0], [np.nan, 0]], "queries must be finite. Received: row 1."),
+        ([[1, np.inf], [np.nan, 0]], "queries must be finite. Received: rows 0, 1."),
+        ([[1, 0], [0, 0]], "queries must have a length above zero. Received: row 1."),
+    ],
+)
+@pytest.mark.parametrize("size", [0, 2])
+def test_bad_queries_are_refused(queries, message, size):
+    searcher = ExactSearcher(np.eye(2)[:size])
+    with refused(message):
+        searcher.search(queries, 0.5)
+    with refused(message):
+        searcher.expected_count(queries, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "search requires thresholds, top_k or both. Received: neither."),
+        (
+            {"thresholds": [0.5]},
+            "thresholds must be one number or 2, one a query. Received: shape (1,).",
+        ),
+        (
+            {"thresholds": [[0.5, 0.5]]},
+            "thresholds must be one number or 2, one a query. Received: shape (1, 2).",
+        ),
+        ({"thresholds": [0.5, np.nan]}, "thresholds must be numbers. Received: row 1."),
+        ({"thresholds": np.nan}, "thresholds must be numbers. Received: rows 0, 1."),
+        ({"top_k": 0}, "top_k must be a whole number of at least 1. Received: 0."),
+        ({"top_k": 2.0}, "top_k must be a whole number of at least 1. Received: 2.0."),
+        ({"top_k": True}, "top_k must be a whole number of at least 1. Received: True."),
+        (
+            {"top_k": 1, "max_results": -1},
+            "max_results must be a whole number of at least 1. Received: -1.",
+        ),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with refused(message):
+        ExactSearcher(np.eye(2)).search(np.eye(2), **options)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "ids", "message"),
+    [
+        (np.eye(2), [1, 1], "ids must be different. Received: row 1 (1)."),
+        (np.eye(2), ["a", "a"], "ids must be different. Received: row 1 ('a')."),
+        (np.eye(2), ["a"], "ids must be 2 values, one a vector. Received: shape (1,)."),
+        (np.eye(2), [0.5, 1.5], "ids must be integers or text. Received: float64."),
+        ([[1, 0], [0, 0]], None, "vectors must have a length above zero. Received: row 1."),
+        ([[np.nan, 0]], None, "vectors must be finite. Received: row 0."),
+        (
+            [1, 0],
+            None,
+            "vectors must be numbers of shape [rows, dimension]. Received: int64 of shape (2,).",
+        ),
+    ],
+)
+def test_bad_items_are_refused(vectors, ids, message):
+    with refused(message):
+        ExactSearcher(vectors, ids)
+
+
+def test_the_searcher_tells_what_it_holds():
+    searcher = ExactSearcher([[3, 4], [0, -2]], ["left", "down"])
+    assert len(searcher) == 2
+    assert searcher.dimension == 2
+    assert searcher.id_dtype == np.dtype("U4")
+    assert searcher.ids.tolist() == ["left", "down"]
+    np.testing.assert_array_equal(searcher.vectors, np.array([[0.6, 0.8], [0, -1]], np.float32))
+
+
+def test_checked_vectors_are_taken_as_they_are():
+    vectors, ids = np.eye(3, dtype=np.float32), np.array([5, 6, 7])
+    searcher = ExactSearcher(vectors, ids, checked=True)
+    assert searcher.vectors is vectors
+    assert searcher.ids is ids
+
+
+def test_a_small_corpus_is_its_own_background_and_its_counts_are_exact():
+    vectors = random_vectors(np.random.default_rng(0), 500, 8)
+    searcher = ExactSearcher(vectors)
+    np.testing.assert_array_equal(searcher.background, searcher.vectors)
+    result = searcher.search(vectors[:20], 0.3)
+    np.testing.assert_array_equal(result.expected_counts, result.counts)
+    np.testing.assert_array_equal(searcher.expected_count(vectors[:20], 0.3), result.counts)
+    assert result.expected_counts.dtype == np.float32
+
+
+def test_the_background_of_a_large_corpus_predicts_its_counts():
+    vectors = np.random.default_rng(0).normal(size=(5_000, 4))
+    searcher = ExactSearcher(vectors)
+    assert searcher.background.shape == (2_000, 4)
+    assert len(np.unique(searcher.background, axis=0)) == 2_000
+    np.testing.assert_array_equal(searcher.background, sample_of(searcher.vectors))
+    predicted = searcher.expected_count(vectors[:50], 0.2)
+    counts = searcher.search(vectors[:50], 0.2).counts
+    # Five standard deviations of a share p = 0.4 in a sample of 2,000.
+    assert np.abs(predicted - counts).max() <= 5 * 5_000 * math.sqrt(0.4 * 0.6 / 2_000)
+
+
+@pytest.mark.parametrize("dimension", [16, 64, 200])
+def test_items_that_float32_cannot_order_are_ordered(dimension):
+    # Scores so close that the first, float32 product ranks them by its own rounding.
+    generator = np.random.default_rng(dimension)
+    direction = generator.normal(size=dimension)
+    searcher = ExactSearcher(direction + 1e-5 * generator.normal(size=(1_000, dimension)))
+    queries = direction + 0.3 * generator.normal(size=(8, dimension))
+    everything = searcher.search(queries, -1)
+    for top_k in (1, 10, 300):
+        best = searcher.search(queries, top_k=top_k)
+        assert rows_of(best) == rows_of(everything.head(top_k))
+
+
+def test_a_score_is_the_float32_nearest_to_the_real_cosine():
+    generator = np.random.default_rng(0)
+    left = random_vectors(generator, 300, 256)
+    right = left + 0.03 * generator.normal(size=left.shape)
+    left, right = ExactSearcher(left).vectors, ExactSearcher(right).vectors
+    scores = cosines(left, right, np.arange(300), np.arange(300))
+    for score, one, other in zip(scores, left.tolist(), right.tolist(), strict=True):
+        # A product of two float32 is exact in float64; fsum rounds the sum once.
+        assert score == np.float32(math.fsum(a * b for a, b in zip(one, other, strict=True)))
+
+
+def test_no_score_depends_on_its_neighbours():
+    generator = np.random.default_rng(0)
+    left = random_vectors(generator, 40, 100).astype(np.float32)
+    right = random_vectors(generator, 60, 100).astype(np.float32)
+    rows, positions = (array.ravel() for array in np.mgrid[0:40, 0:60])
+    together = cosines(left, right, rows, positions)
+    alone = [cosines(left, right, rows[[i]], positions[[i]])[0] for i in range(len(rows))]
+    np.testing.assert_array_equal(together, alone)

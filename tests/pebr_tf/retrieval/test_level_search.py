@@ -1,0 +1,326 @@
+"""Cut-offs by level against TensorFlow's level, and against brute force over the whole corpus."""
+
+import dataclasses
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from scipy import special
+from searcher_cases import raises
+
+from pebr_tf.distributions import probe_level
+from pebr_tf.distributions.level import level_threshold
+from pebr_tf.distributions.logit import relevance_logit
+from pebr_tf.retrieval.exact import ExactSearcher
+from pebr_tf.retrieval.level import LevelCut, search_by_level
+from pebr_tf.retrieval.vectors import unit_vectors
+
+TEMPERS = [0.0, 0.3, 1.0, math.inf]
+FAMILIES = ["beta", "exponential"]
+
+
+class RecordingSearcher(ExactSearcher):
+    """Keeps what it was asked."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.requests = []
+
+    def _search(self, request):
+        self.requests.append(request)
+        return super()._search(request)
+
+
+def vectors_of(count, dimension=6, seed=0):
+    """Random vectors around a few centres."""
+    generator = np.random.default_rng(seed)
+    centres = generator.normal(size=(5, dimension))
+    vectors = centres[generator.integers(5, size=count)] + generator.normal(size=(count, dimension))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def temperatures(count):
+    """From specific to broad."""
+    return np.geomspace(0.03, 0.5, count).astype(np.float32)
+
+
+def logits_of(cosines, tau, family):
+    """In float64, by the paper's formulas."""
+    scores = np.log((1 + cosines.astype(np.float64)) / 2) if family == "beta" else cosines
+    return scores / tau.astype(np.float64)[:, None]
+
+
+def level_of(logits, temper):
+    """Of all items [B, N], in float64."""
+    if temper == 0:
+        return logits.max(axis=1)
+    if math.isinf(temper):
+        return logits.mean(axis=1)
+    return temper * (special.logsumexp(logits / temper, axis=1) - math.log(logits.shape[1]))
+
+
+@pytest.fixture(scope="module")
+def searcher():
+    """3,000 items, of which 2,000 are the background."""
+    return RecordingSearcher(vectors_of(3_000), np.random.default_rng(0).permutation(3_000))
+
+
+@pytest.fixture(autouse=True)
+def _forget(searcher):
+    searcher.requests.clear()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("temper", TEMPERS)
+def test_thresholds_are_those_of_the_level_in_tensorflow(searcher, temper, family):
+    """On the same probe and sample; floor 0, for a floor lowers a threshold."""
+    queries, tau = unit_vectors("queries", vectors_of(40, seed=1)), temperatures(40)
+    cut = LevelCut(-0.7, temper, family, probe_size=50, floor=0)
+    result = search_by_level(searcher, queries, tau, cut)
+
+    probe = searcher.search(queries, top_k=50).scores.reshape(40, 50)
+    sample = (queries.astype(np.float64) @ searcher.background.T).astype(np.float32)
+    levels = probe_level(
+        relevance_logit(tf.constant(probe), tau[:, None], family),
+        relevance_logit(tf.constant(sample), tau[:, None], family),
+        corpus_size=3_000,
+        temper=temper,
+    )
+    np.testing.assert_allclose(result.levels, levels, rtol=2e-5, atol=2e-5)
+    thresholds = level_threshold(-0.7, levels, tau, family)
+    np.testing.assert_allclose(result.items.thresholds, thresholds, rtol=0, atol=3e-6)
+    assert result.levels.dtype == result.items.thresholds.dtype == np.float32
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    count=st.integers(1, 400),
+    probe_size=st.integers(1, 60),
+    temper=st.sampled_from(TEMPERS),
+    family=st.sampled_from(FAMILIES),
+    cutoff=st.floats(-6, 3),
+)
+def test_a_level_with_the_corpus_as_background_is_that_of_the_corpus(
+    seed, count, probe_size, temper, family, cutoff
+):
+    """The items are then those whose logit is the cut-off or more above it."""
+    vectors = vectors_of(count, seed=seed)
+    queries, tau = vectors_of(5, seed=seed + 1), temperatures(5)
+    cut = LevelCut(cutoff, temper, family, probe_size, floor=0)
+    result = search_by_level(ExactSearcher(vectors), queries, tau, cut)
+    logits = logits_of(queries @ vectors.T, tau, family)
+    levels = level_of(logits, temper)
+    np.testing.assert_allclose(result.levels, levels, rtol=1e-4, atol=1e-4)
+    levels = result.levels.astype(np.float64)
+    for row in range(5):
+        ids, _ = result.items.row(row)
+        above = logits[row] - levels[row] - cutoff
+        assert set(np.flatnonzero(above > 1e-4)) <= set(ids)
+        assert set(ids) <= set(np.flatnonzero(above >= -1e-4))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("temper", TEMPERS)
+@pytest.mark.parametrize("cutoff", [-8.0, -2.0, -0.5, 0.0, 1.0, 5.0])
+@pytest.mark.parametrize("max_results", [10, 30, 10_000])
+def test_items_are_those_of_a_search_down_to_the_thresholds(
+    searcher, temper, family, cutoff, max_results
+):
+    """Wherever the list ends, inside the probe or far behind it, capped or not."""
+    queries, tau = vectors_of(30, seed=2), temperatures(30)
+    cut = LevelCut(cutoff, temper, family, probe_size=20, floor=0)
+    items = search_by_level(searcher, queries, tau, cut, max_results).items
+    expected = searcher.search(queries, items.thresholds, max_results=max_results)
+    for name in ("row_splits", "item_ids", "scores", "truncated", "thresholds"):
+        np.testing.assert_array_equal(getattr(items, name), getattr(expected, name), name)
+    assert items.expected_counts.shape == (30,)
+    assert items.partial is False
+
+
+def test_lists_that_end_inside_the_probe_cost_one_search(searcher):
+    cut = LevelCut(-0.01, temper=0.0, probe_size=100)
+    result = search_by_level(searcher, vectors_of(20, seed=3), temperatures(20), cut)
+    assert not result.extended.any()
+    (request,) = searcher.requests
+    assert len(request) == 20
+    assert request.top_k == 100
+
+
+def test_only_the_other_queries_are_searched_again(searcher):
+    """Broad queries, of high temperature, need more than the probe."""
+    queries, tau = vectors_of(20, seed=4), np.where(np.arange(20) % 3 == 1, 0.8, 0.02)
+    cut = LevelCut(-1.0, temper=0.6, probe_size=50)
+    result = search_by_level(searcher, queries, tau, cut)
+    again = np.flatnonzero(result.extended)
+    assert 0 < len(again) < 20
+    probe, extension = searcher.requests
+    assert len(probe) == 20
+    np.testing.assert_array_equal(extension.queries, probe.queries[again])
+    np.testing.assert_array_equal(extension.thresholds, result.items.thresholds[again])
+    assert (result.items.counts[again] > 50).all()
+    assert (result.items.counts[~result.extended] <= 50).all()
+    for row in range(20):
+        alone = search_by_level(searcher, queries[[row]], tau[[row]], cut)
+        np.testing.assert_array_equal(alone.items.item_ids, result.items.row(row)[0])
+        np.testing.assert_array_equal(alone.items.scores, result.items.row(row)[1])
+        assert alone.extended[0] == result.extended[row]
+
+
+def test_a_list_that_ends_at_the_last_of_the_probe_is_not_searched_again(searcher):
+    cut = LevelCut(1e6, probe_size=10, floor=10)
+    result = search_by_level(searcher, vectors_of(5, seed=5), temperatures(5), cut)
+    assert len(searcher.requests) == 1
+    assert result.items.counts.tolist() == [10] * 5
+
+
+@pytest.mark.parametrize("floor", [0, 1, 5, 10])
+def test_a_query_gets_its_floor_whatever_the_cut_off(searcher, floor):
+    """And its threshold says where the list ends."""
+    queries = vectors_of(8, seed=6)
+    cut = LevelCut(1e6, probe_size=10, floor=floor)
+    items = search_by_level(searcher, queries, temperatures(8), cut).items
+    best = searcher.search(queries, top_k=max(1, floor))
+    assert items.counts.tolist() == [floor] * 8
+    if floor:
+        np.testing.assert_array_equal(items.item_ids, best.item_ids)
+        np.testing.assert_array_equal(items.thresholds, best.scores[best.row_splits[1:] - 1])
+
+
+def test_a_floor_adds_nothing_to_a_list_that_is_longer(searcher):
+    queries, tau = vectors_of(8, seed=7), temperatures(8)
+    without = search_by_level(searcher, queries, tau, LevelCut(-3.0, floor=0))
+    with_floor = search_by_level(searcher, queries, tau, LevelCut(-3.0, floor=3))
+    assert without.items.counts.min() >= 3
+    np.testing.assert_array_equal(without.items.item_ids, with_floor.items.item_ids)
+
+
+def test_items_that_tie_with_the_floor_are_in():
+    searcher = ExactSearcher(np.repeat(np.eye(4), 3, axis=0))
+    cut = LevelCut(1e6, probe_size=5, floor=1)
+    items = search_by_level(searcher, np.eye(4), np.ones(4), cut).items
+    assert items.item_ids.reshape(4, 3).tolist() == np.arange(12).reshape(4, 3).tolist()
+
+
+def test_a_cap_cuts_and_says_so(searcher):
+    """Inside the probe, and behind it."""
+    queries, tau = vectors_of(20, seed=4), np.where(np.arange(20) % 3 == 1, 0.8, 0.02)
+    cut = LevelCut(-1.0, temper=0.6, probe_size=50)
+    free = search_by_level(searcher, queries, tau, cut)
+    assert not free.items.truncated.any()
+    for cap in (1, 20, 60):
+        capped = search_by_level(searcher, queries, tau, cut, max_results=cap).items
+        np.testing.assert_array_equal(capped.truncated, free.items.counts > cap)
+        np.testing.assert_array_equal(capped.item_ids, free.items.head(cap).item_ids)
+
+
+@pytest.mark.parametrize("count", [1, 2, 99, 100])
+@pytest.mark.parametrize("cutoff", [-1e3, -0.5, 0.5])
+def test_a_corpus_smaller_than_the_probe_costs_one_search(count, cutoff):
+    searcher = RecordingSearcher(vectors_of(count))
+    queries, tau = vectors_of(6, seed=8), temperatures(6)
+    result = search_by_level(searcher, queries, tau, LevelCut(cutoff, probe_size=100))
+    assert len(searcher.requests) == 1
+    assert not result.extended.any()
+    levels = level_of(logits_of(queries @ vectors_of(count).T, tau, "beta"), 1.0)
+    np.testing.assert_allclose(result.levels, levels, rtol=1e-5, atol=1e-5)
+    expected = searcher.search(queries, result.items.thresholds)
+    np.testing.assert_array_equal(result.items.item_ids, expected.item_ids)
+    if cutoff == -1e3:
+        assert result.items.counts.tolist() == [count] * 6
+
+
+def test_an_empty_index_gives_empty_rows():
+    searcher = ExactSearcher(np.empty((0, 6)), np.empty(0, "U3"))
+    result = search_by_level(searcher, vectors_of(3), temperatures(3), LevelCut(0.0))
+    assert result.items.counts.tolist() == [0, 0, 0]
+    assert result.items.item_ids.dtype == searcher.id_dtype
+    assert result.levels.shape == result.extended.shape == (3,)
+    assert not result.extended.any()
+
+
+def test_an_empty_batch_gives_an_empty_result(searcher):
+    result = search_by_level(searcher, np.empty((0, 6)), [], LevelCut(0.0))
+    assert len(result.items) == 0
+    assert result.levels.shape == result.extended.shape == (0,)
+    assert searcher.requests == []
+
+
+@pytest.mark.parametrize("temper", TEMPERS)
+def test_an_item_opposite_to_its_query_has_a_finite_logit(temper):
+    """The logarithm of its z = 0 goes on as a tangent, as in training."""
+    searcher = ExactSearcher([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    queries, tau = np.array([[1, 0]], np.float32), np.array([0.5], np.float32)
+    result = search_by_level(searcher, queries, tau, LevelCut(-0.1, temper, floor=0))
+    logits = relevance_logit(tf.constant([[1.0, 0.0, -1.0]], tf.float64), 0.5)
+    np.testing.assert_allclose(result.levels, level_of(logits.numpy(), temper), rtol=1e-5)
+
+
+def test_a_part_that_is_missing_is_not_forgotten():
+    class PartialSearcher(ExactSearcher):
+        def _search(self, request):
+            return dataclasses.replace(super()._search(request), partial=True)
+
+    searcher = PartialSearcher(vectors_of(500))
+    for cutoff in (50.0, -3.0):
+        cut = LevelCut(cutoff, probe_size=10)
+        result = search_by_level(searcher, vectors_of(4, seed=1), temperatures(4), cut)
+        assert result.extended.any() == (cutoff < 0)
+        assert result.items.partial
+
+
+def test_a_scann_index_gives_nearly_the_same(sample_of):
+    sample = sample_of("many")
+    queries, tau = sample.queries(60, 11), temperatures(60)
+    cut = LevelCut(-2.0, temper=0.6, probe_size=50)
+    found = search_by_level(sample.searcher, queries, tau, cut)
+    expected = search_by_level(sample.exact, queries, tau, cut)
+    np.testing.assert_allclose(found.levels, expected.levels, rtol=0.05, atol=0.05)
+    allowed = sample.exact.search(queries, found.items.thresholds).counts
+    assert (found.items.counts <= allowed).all()
+    assert found.items.counts.sum() >= 0.95 * allowed.sum()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"tau": np.ones(2)},
+            "tau must be 3 numbers, one a query. Received: shape (2,).",
+        ),
+        ({"tau": 1.0}, "tau must be 3 numbers, one a query. Received: shape ()."),
+        ({"tau": [1, 0, -1]}, "tau must be finite and above 0. Received: rows 1, 2."),
+        ({"tau": [np.nan, 1, np.inf]}, "tau must be finite and above 0. Received: rows 0, 2."),
+        ({"queries": np.ones((3, 5))}, "queries must have dimension 6. Received: 5."),
+        (
+            {"queries": np.zeros((3, 6))},
+            "queries must have a length above zero. Received: rows 0, 1, 2.",
+        ),
+        ({"max_results": 0}, "max_results must be a whole number of at least 1. Received: 0."),
+    ],
+)
+def test_requests_are_checked(searcher, arguments, message):
+    request = {"queries": vectors_of(3), "tau": np.ones(3), **arguments}
+    with raises(ValueError, message):
+        search_by_level(searcher, cut=LevelCut(1.0), **request)
+    assert searcher.requests == []
+
+
+@pytest.mark.parametrize(
+    ("settings_of_a_cut", "message"),
+    [
+        ({"cutoff": math.nan}, "cutoff must be a number. Received: nan."),
+        ({"temper": -0.1}, "temper must be a number from 0 to infinity. Received: -0.1."),
+        ({"temper": math.nan}, "temper must be a number from 0 to infinity. Received: nan."),
+        ({"family": "gamma"}, "family must be 'beta' or 'exponential'. Received: 'gamma'."),
+        ({"probe_size": 0}, "probe_size must be a whole number of at least 1. Received: 0."),
+        ({"floor": -1}, "floor must be from 0 to probe_size (100). Received: -1."),
+        ({"floor": 101}, "floor must be from 0 to probe_size (100). Received: 101."),
+    ],
+)
+def test_cuts_are_checked(settings_of_a_cut, message):
+    with raises(ValueError, message):
+        LevelCut(**{"cutoff": 0.0, **settings_of_a_cut})

@@ -1,0 +1,314 @@
+"""Plans against a dense model in float64, one query and one leaf after the other.
+
+Similarities are float32 in a plan. An error of 1e-7 in a cosine is 1e-5 deviations of a narrow
+leaf, and that many times z in the relative size of a tail z deviations out: hence TOLERANCE.
+"""
+
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy import stats
+
+from pebr_tf.retrieval.plan import (
+    NEARBY_LEAVES,
+    REACH,
+    REACH_OF_NEAREST,
+    Leaves,
+    Planner,
+    Tuning,
+)
+
+TOLERANCE = 2e-3
+
+
+def unit(vectors):
+    """Vectors [M, n] at length 1, float32."""
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def random_leaves(generator, count, dimension):
+    """Leaves of very different sizes, some of them empty, and of different spreads."""
+    lengths = generator.uniform(0.3, 1, (count, 1))
+    return Leaves(
+        (unit(generator.normal(size=(count, dimension))) * lengths).astype(np.float32),
+        np.floor(10 ** generator.uniform(-0.5, 4, count)).astype(np.float32),
+        generator.uniform(0.1, 0.9, count).astype(np.float32),
+    )
+
+
+def deviations_below(query, threshold, leaves, tuning):
+    """[L] deviations that each leaf's centroid lies below the threshold."""
+    deviations = leaves.spreads.astype(np.float64) / math.sqrt(tuning.concentration)
+    return (threshold - leaves.centroids.astype(np.float64) @ query) / deviations
+
+
+def expected_items(query, threshold, leaves, tuning):
+    """Pairs (similarity, items expected at or above `threshold`), nearest leaf first."""
+    similarities = leaves.centroids.astype(np.float64) @ query
+    items = leaves.sizes * stats.norm.sf(deviations_below(query, threshold, leaves, tuning))
+    return sorted(zip(similarities.tolist(), items.tolist(), strict=True), reverse=True)
+
+
+def leaves_that_hold(pairs, share):
+    """How many of the nearest leaves hold this share of the items."""
+    wanted, held = share * sum(items for _, items in pairs), 0.0
+    for count, (_, items) in enumerate(pairs, 1):
+        held += items
+        if held >= wanted:
+            return count
+    return len(pairs)
+
+
+def assert_covers(count, pairs, cover, least):
+    """`count` is the least number of leaves that hold the share, up to rounding."""
+    fewest = leaves_that_hold(pairs, cover - TOLERANCE)
+    most = leaves_that_hold(pairs, min(cover + TOLERANCE, 1 - 1e-9))
+    least = min(least, len(pairs))
+    assert max(fewest, least) <= count <= max(most, least)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    count=st.integers(1, 60),
+    dimension=st.integers(2, 64),
+    relative=st.floats(0.15, 1.2),
+    cover=st.floats(0.7, 0.995),
+    min_leaves=st.integers(1, 80),
+    thresholds=st.lists(st.floats(-0.999, 1.2), min_size=1, max_size=6),
+)
+def test_a_plan_is_that_of_the_dense_model(
+    seed, count, dimension, relative, cover, min_leaves, thresholds
+):
+    generator = np.random.default_rng(seed)
+    leaves = random_leaves(generator, count, dimension)
+    tuning = Tuning(relative * dimension, cover, min_leaves)
+    queries = unit(generator.normal(size=(len(thresholds), dimension)))
+    thresholds = np.array(thresholds, np.float32)
+    plan = Planner(leaves, tuning).plan(queries, thresholds, limit=10**9)
+
+    np.testing.assert_array_equal(plan.leaves, plan.enough)
+    for row, (query, threshold) in enumerate(zip(queries, thresholds.tolist(), strict=True)):
+        pairs = expected_items(query, threshold, leaves, tuning)
+        total = sum(items for _, items in pairs)
+        below = deviations_below(query, threshold, leaves, tuning)
+        # Leaves out of reach may be left out of the sum, with what little they hold.
+        reach = max(below.min() + REACH_OF_NEAREST, REACH)
+        beyond = (leaves.sizes * stats.norm.sf(below))[below > reach - 1e-3].sum()
+        slack = TOLERANCE * total + np.finfo(np.float32).tiny
+        assert total - beyond - slack <= plan.expected[row] <= total + slack
+        if beyond < TOLERANCE * total and below.min() < 5:
+            assert_covers(plan.leaves[row], pairs, cover, min_leaves)
+        assert min(min_leaves, count) <= plan.leaves[row] <= count
+
+
+def leaves_on_a_line(similarities, sizes, spread):
+    """Leaves that the query [1, 0, 0, 0] sees at these similarities."""
+    centroids = np.zeros((len(similarities), 4), np.float32)
+    centroids[:, 0] = similarities
+    return Leaves(
+        centroids,
+        np.array(sizes, np.float32),
+        np.full(len(similarities), spread, np.float32),
+    )
+
+
+QUERY = np.array([[1, 0, 0, 0]], np.float32)
+
+
+def test_a_leaf_at_the_threshold_is_expected_to_give_half_of_its_items():
+    planner = Planner(leaves_on_a_line([0.5], [200], 0.2), Tuning(4.0, min_leaves=1))
+    plan = planner.plan(QUERY, np.array([0.5], np.float32), limit=10**9)
+    assert plan.expected.dtype == np.float32
+    assert plan.expected.tolist() == pytest.approx([100])
+    # One deviation is .2 / sqrt(4).
+    plan = planner.plan(QUERY, np.array([0.4], np.float32), limit=10**9)
+    assert plan.expected.tolist() == pytest.approx([200 * stats.norm.cdf(1)], rel=1e-5)
+
+
+@pytest.mark.parametrize(("cover", "count"), [(0.3, 1), (0.6, 2), (0.78, 3), (0.99, 4)])
+def test_leaves_are_taken_from_the_nearest_until_the_cover(cover, count):
+    """Four leaves far above the threshold hold .5, .25, .15 and .1 of the items."""
+    leaves = leaves_on_a_line([0.7, 0.9, 0.6, 0.8], [30, 100, 20, 50], 0.01)
+    plan = Planner(leaves, Tuning(4.0, cover, min_leaves=1)).plan(
+        QUERY, np.array([0.3], np.float32), limit=10**9
+    )
+    assert plan.leaves.tolist() == [count]
+    assert plan.expected.tolist() == [200]
+
+
+@pytest.mark.parametrize("min_leaves", [1, 3, 4, 10**9])
+@pytest.mark.parametrize("threshold", [0.85, 1.0, 2.0])
+def test_every_query_searches_the_least_number_of_leaves(min_leaves, threshold):
+    leaves = leaves_on_a_line([0.9, 0.2, 0.1, 0.0], [100, 50, 30, 20], 0.01)
+    plan = Planner(leaves, Tuning(4.0, min_leaves=min_leaves)).plan(
+        QUERY, np.array([threshold], np.float32), limit=10**9
+    )
+    assert plan.leaves.tolist() == [min(min_leaves, 4)]
+
+
+def test_thresholds_that_every_item_passes_search_everything():
+    generator = np.random.default_rng(0)
+    leaves = random_leaves(generator, 50, 8)
+    queries = unit(generator.normal(size=(3, 8)))
+    thresholds = np.array([-np.inf, 0.5, -np.inf], np.float32)
+    planner = Planner(leaves, Tuning(8.0, min_leaves=1))
+    plan = planner.plan(queries, thresholds, limit=10**9)
+    alone = planner.plan(queries[1:2], thresholds[1:2], limit=10**9)
+    assert plan.leaves.tolist() == [50, alone.leaves[0], 50]
+    assert plan.expected[[0, 2]].tolist() == [leaves.sizes.sum()] * 2
+    assert plan.expected[1] == pytest.approx(alone.expected[0], rel=1e-5)
+    assert alone.leaves[0] < 50
+
+
+def test_thresholds_that_no_item_passes_expect_nothing():
+    leaves = random_leaves(np.random.default_rng(0), 50, 8)
+    queries = unit(np.random.default_rng(1).normal(size=(2, 8)))
+    plan = Planner(leaves, Tuning(8.0, min_leaves=2)).plan(
+        queries, np.array([40, np.inf], np.float32), limit=10**9
+    )
+    assert plan.expected.tolist() == [0, 0]
+    assert (plan.leaves >= 2).all()
+
+
+def test_rows_that_expect_very_little_beside_rows_that_expect_very_much():
+    """Expected counts from 1e6 down to 1e-12 and below, in one batch and in turn."""
+    generator = np.random.default_rng(0)
+    leaves = Leaves(
+        unit(generator.normal(size=(200, 16))) * np.float32(0.8),
+        np.full(200, 20_000, np.float32),
+        np.full(200, 0.5, np.float32),
+    )
+    tuning = Tuning(16.0, cover=0.9, min_leaves=1)
+    queries = unit(generator.normal(size=(60, 16)))
+    thresholds = np.resize([-0.3, 1.5, 0.2, 1.8, 0.0, 2.5], 60).astype(np.float32)
+    plan = Planner(leaves, tuning).plan(queries, thresholds, limit=10**9)
+    assert plan.expected.max() > 1e6
+    assert plan.expected.min() < 1e-12
+    for row, (query, threshold) in enumerate(zip(queries, thresholds.tolist(), strict=True)):
+        pairs = expected_items(query, threshold, leaves, tuning)
+        total = sum(items for _, items in pairs)
+        assert plan.expected[row] == pytest.approx(total, rel=0.02)
+        fewest, most = (leaves_that_hold(pairs, share) for share in (0.88, 0.92))
+        assert fewest <= plan.leaves[row] <= most
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10**9])
+def test_a_plan_does_not_depend_on_its_batch(limit):
+    """Counts up to the rounding of float32 products, and the leaves as they are."""
+    generator = np.random.default_rng(0)
+    leaves = random_leaves(generator, 100, 24)
+    planner = Planner(leaves, Tuning(24.0, min_leaves=1))
+    queries = unit(generator.normal(size=(40, 24)))
+    thresholds = generator.uniform(-0.5, 1.1, 40).astype(np.float32)
+    thresholds[::7] = -np.inf
+    whole = planner.plan(queries, thresholds, limit)
+    for row in range(40):
+        alone = planner.plan(queries[row : row + 1], thresholds[row : row + 1], limit)
+        assert alone.leaves[0] == whole.leaves[row]
+        assert alone.enough[0] == whole.enough[row]
+        assert alone.expected[0] == pytest.approx(whole.expected[row], rel=1e-4, abs=1e-30)
+
+
+def assert_ends_at_the_best(planner, query, threshold, limit, tolerance):
+    """The leaves hold the share of what lies above the cosine that `limit` items exceed."""
+    leaves, tuning = planner.leaves, planner.tuning
+    thresholds = np.array([threshold], np.float32)
+    plan = planner.plan(query[None], thresholds, limit)
+    unlimited = planner.plan(query[None], thresholds, limit=10**9)
+    np.testing.assert_array_equal(plan.enough, unlimited.leaves)
+    np.testing.assert_array_equal(plan.expected, unlimited.expected)
+    if plan.expected[0] <= limit:
+        assert plan.leaves[0] == plan.enough[0]
+        return
+    low, high = -1.0, 1.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        found = sum(items for _, items in expected_items(query, middle, leaves, tuning))
+        low, high = (middle, high) if found >= limit else (low, middle)
+    # The plan knows the cosine to .0005.
+    counts = [
+        leaves_that_hold(
+            expected_items(query, low + shift, leaves, tuning),
+            min(tuning.top_k_cover + change, 1 - 1e-9),
+        )
+        for shift in (-1e-3, 1e-3)
+        for change in (-tolerance, tolerance)
+    ]
+    enough = unlimited.leaves[0]
+    assert min(*counts, enough) <= plan.leaves[0] <= min(max(counts), enough)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    count=st.integers(1, NEARBY_LEAVES),
+    limit=st.sampled_from([1, 2, 10, 100, 1_000]),
+    cover=st.floats(0.8, 0.99),
+    threshold=st.sampled_from([-np.inf, -0.5, 0.0, 0.3]),
+)
+def test_a_limit_ends_a_plan_where_the_best_items_are_expected(
+    seed, count, limit, cover, threshold
+):
+    generator = np.random.default_rng(seed)
+    leaves = random_leaves(generator, count, 16)
+    query = unit(generator.normal(size=(1, 16)))[0]
+    planner = Planner(leaves, Tuning(16.0, min_leaves=1, top_k_cover=cover))
+    assert_ends_at_the_best(planner, query, threshold, limit, tolerance=5e-3)
+
+
+@pytest.mark.parametrize("limit", [1, 20, 1_000, 20_000, 49_000])
+def test_a_limit_ends_a_plan_of_many_leaves(limit):
+    """The plan considers only the nearest leaves; of leaves alike, that makes no difference."""
+    generator = np.random.default_rng(0)
+    leaves = Leaves(
+        unit(generator.normal(size=(500, 16))) * np.float32(0.8),
+        np.full(500, 100, np.float32),
+        np.full(500, 0.6, np.float32),
+    )
+    planner = Planner(leaves, Tuning(16.0, min_leaves=1, top_k_cover=0.95))
+    for query in unit(generator.normal(size=(5, 16))):
+        assert_ends_at_the_best(planner, query, -np.inf, limit, tolerance=0.01)
+
+
+@pytest.mark.parametrize("limit", [5, 15, 30, 100, 1_000, 5_000])
+@pytest.mark.parametrize("spread", [0.02, 0.2, 0.5])
+def test_a_limit_beyond_what_the_near_leaves_hold(limit, spread):
+    """Two small leaves near the query, then nothing for a long way, then ten large ones."""
+    similarities = [0.9, 0.88, *(-0.3 - 0.02 * step for step in range(10))]
+    leaves = leaves_on_a_line(similarities, [10, 10] + [1_000] * 10, spread)
+    planner = Planner(leaves, Tuning(4.0, min_leaves=1, top_k_cover=0.95))
+    assert_ends_at_the_best(planner, QUERY[0], -np.inf, limit, tolerance=0.01)
+
+
+def test_the_margin_shrinks_where_many_items_are_expected():
+    planner = Planner(random_leaves(np.random.default_rng(0), 5, 4), Tuning(4.0, margin=0.04))
+    margins = planner.margins(np.array([0, 20, 200, 2_000, 1e7], np.float32))
+    assert margins.dtype == np.float32
+    assert margins[0] == margins[1] == np.float32(0.04)
+    assert (np.diff(margins[1:]) < 0).all()
+    assert margins[-1] >= np.float32(0.02)
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.6, 0.7])
+def test_the_expected_count_is_near_the_true_one_for_gaussian_leaves(threshold):
+    """40 leaves of isotropic noise: the model is right, and counts stray by chance alone."""
+    generator = np.random.default_rng(0)
+    count, dimension, size, spread = 40, 24, 500, 0.6
+    centroids = unit(generator.normal(size=(count, dimension))) * np.float32(0.8)
+    noise = generator.normal(size=(count, size, dimension)) * spread / dimension**0.5
+    items = (centroids[:, None] + noise).reshape(-1, dimension)
+    leaves = Leaves(centroids, np.full(count, size, np.float32), np.full(count, spread, np.float32))
+    nearest = generator.integers(count, size=30)
+    queries = unit(centroids[nearest] + 0.1 * generator.normal(size=(30, dimension)))
+    plan = Planner(leaves, Tuning(float(dimension))).plan(
+        queries, np.full(30, threshold, np.float32), limit=10**9
+    )
+    true = (queries @ items.T >= threshold).sum(axis=1)
+    assert true.min() >= 10
+    # 4.5 deviations of a sum of many small chances, Poisson at the most.
+    assert (np.abs(plan.expected - true) <= 4.5 * np.sqrt(plan.expected) + 1).all()
+    assert plan.expected.sum() == pytest.approx(true.sum(), rel=0.03)

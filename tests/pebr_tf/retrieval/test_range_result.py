@@ -1,0 +1,209 @@
+"""Answers of different lengths, against plain loops over lists."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from pebr_tf.retrieval.result import (
+    RangeResult,
+    concatenate,
+    empty,
+    merge,
+    ranked,
+    splits_of,
+)
+
+SCORES = [-1.0, -0.5, -0.0, 0.0, 0.25, 0.5, 1.0]
+
+
+def best_first(row):
+    """Pairs (id, score), the larger score first, of equal ones the smaller id."""
+    return sorted(row, key=lambda pair: (-pair[1], pair[0]))
+
+
+def result_of(rows, truncated=None, partial=False, thresholds=None, id_dtype=np.int64):
+    """A result from lists of pairs (id, score), which are ordered first."""
+    rows = [best_first(row) for row in rows]
+    flat = [pair for row in rows for pair in row]
+    return RangeResult(
+        row_splits=splits_of(np.array([len(row) for row in rows], np.int64)),
+        item_ids=np.array([item for item, _ in flat], None if flat else id_dtype),
+        scores=np.array([score for _, score in flat], np.float32),
+        thresholds=np.array(thresholds or [0.5] * len(rows), np.float32),
+        expected_counts=np.array([len(row) + 0.5 for row in rows], np.float32),
+        truncated=np.array(truncated or [False] * len(rows), bool),
+        partial=partial,
+    )
+
+
+def rows_of(result):
+    """The pairs (id, score) of each row."""
+    found = []
+    for index in range(len(result)):
+        item_ids, scores = result.row(index)
+        found.append(list(zip(item_ids.tolist(), scores.tolist(), strict=True)))
+    return found
+
+
+@st.composite
+def row_lists(draw, count=None):
+    """Rows of pairs (id, score); the ids of a row differ, all are integers or all are text."""
+    count = draw(st.integers(0, 5)) if count is None else count
+    text = draw(st.booleans())
+    rows = []
+    for _ in range(count):
+        numbers = draw(st.lists(st.integers(0, 99), unique=True, max_size=8))
+        rows.append([(str(n) if text else n, draw(st.sampled_from(SCORES))) for n in numbers])
+    return rows
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=row_lists())
+def test_rows_come_back_as_they_went_in(rows):
+    result = result_of(rows)
+    assert len(result) == len(rows)
+    assert result.counts.tolist() == [len(row) for row in rows]
+    assert result.rows().tolist() == [index for index, row in enumerate(rows) for _ in row]
+    assert rows_of(result) == [best_first(row) for row in rows]
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=row_lists(), data=st.data())
+def test_keep_drops_what_the_mask_does_not_name(rows, data):
+    result = result_of(rows, truncated=[index % 2 == 0 for index in range(len(rows))])
+    size = len(result.scores)
+    mask = data.draw(st.lists(st.booleans(), min_size=size, max_size=size))
+    expected, place = [], 0
+    for row in rows:
+        expected.append([])
+        for pair in best_first(row):
+            if mask[place]:
+                expected[-1].append(pair)
+            place += 1
+    kept = result.keep(np.array(mask, bool))
+    assert rows_of(kept) == expected
+    assert kept.row_splits.dtype == np.int64
+    assert kept.truncated.tolist() == result.truncated.tolist()
+    assert kept.thresholds.tolist() == result.thresholds.tolist()
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=row_lists(), limit=st.integers(0, 9))
+def test_head_is_the_start_of_each_row(rows, limit):
+    assert rows_of(result_of(rows).head(limit)) == [best_first(row)[:limit] for row in rows]
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=row_lists(), seed=st.integers(0, 1000))
+def test_ranked_orders_by_row_then_score_then_id(rows, seed):
+    triples = [(index, *pair) for index, row in enumerate(rows) for pair in row]
+    np.random.default_rng(seed).shuffle(triples)
+    item_ids, scores = ranked(
+        np.array([row for row, _, _ in triples], np.int64),
+        np.array([item for _, item, _ in triples], None if triples else np.int64),
+        np.array([score for _, _, score in triples], np.float32),
+    )
+    expected = [pair for row in rows for pair in best_first(row)]
+    assert list(zip(item_ids.tolist(), scores.tolist(), strict=True)) == expected
+
+
+@st.composite
+def parts_of_a_corpus(draw):
+    """Results of 1 to 4 disjoint parts for the same queries, as rows of pairs and as flags."""
+    count, parts = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    text = draw(st.booleans())
+    rows = [[[] for _ in range(count)] for _ in range(parts)]
+    for query in range(count):
+        for number in draw(st.lists(st.integers(0, 99), unique=True, max_size=12)):
+            pair = (str(number) if text else number, draw(st.sampled_from(SCORES)))
+            rows[draw(st.integers(0, parts - 1))][query].append(pair)
+    flags = st.lists(st.booleans(), min_size=count, max_size=count)
+    return (
+        rows,
+        [draw(flags) for _ in range(parts)],
+        [draw(st.booleans()) for _ in range(parts)],
+        np.dtype("U1") if text else np.int64,
+    )
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    corpus=parts_of_a_corpus(),
+    top_k=st.none() | st.integers(1, 14),
+    max_results=st.integers(1, 14),
+    partial=st.booleans(),
+)
+def test_merge_is_the_best_of_all_parts(corpus, top_k, max_results, partial):
+    rows, flags, partials, id_dtype = corpus
+    count = len(rows[0])
+    thresholds = [index / 8 for index in range(count)]
+    parts = [
+        result_of(part, flag, some, thresholds, id_dtype)
+        for part, flag, some in zip(rows, flags, partials, strict=True)
+    ]
+    merged = merge(parts, top_k, max_results, partial)
+
+    for query in range(count):
+        together = best_first([pair for part in rows for pair in part[query]])
+        limit = max_results if top_k is None else min(top_k, max_results)
+        assert rows_of(merged)[query] == together[:limit]
+        cut = len(together) > max_results and (top_k is None or top_k > max_results)
+        assert merged.truncated[query] == (cut or any(flag[query] for flag in flags))
+        assert merged.expected_counts[query] == sum(part.expected_counts[query] for part in parts)
+    assert merged.thresholds.tolist() == thresholds
+    assert merged.partial == (partial or any(partials))
+    assert merged.expected_counts.dtype == np.float32
+    assert merged.truncated.dtype == bool
+
+
+@pytest.mark.parametrize("top_k", [None, 4, 3, 2])
+@pytest.mark.parametrize("max_results", [1, 2, 3, 4])
+@pytest.mark.parametrize("sizes", [(3,), (2, 1), (0, 3)])
+def test_merge_flags_a_row_exactly_where_the_cap_cuts_it(sizes, max_results, top_k):
+    numbers = iter(range(3))
+    parts = [result_of([[(next(numbers), 0.5) for _ in range(size)]]) for size in sizes]
+    merged = merge(parts, top_k, max_results)
+    wanted = 3 if top_k is None else min(3, top_k)
+    assert merged.counts.tolist() == [min(wanted, max_results)]
+    assert merged.truncated.tolist() == [wanted > max_results]
+
+
+def test_merge_keeps_the_longest_text():
+    merged = merge([result_of([[("a", 0.5)]]), result_of([[("a longer id", 1.0)]])], None, 10)
+    assert rows_of(merged) == [[("a longer id", 1.0), ("a", 0.5)]]
+
+
+@settings(deadline=None, max_examples=60)
+@given(batches=st.lists(row_lists(), min_size=1, max_size=4), partial=st.booleans())
+def test_concatenate_puts_batches_one_after_another(batches, partial):
+    # Integers only: one index has ids of one kind.
+    batches = [[[(int(item), score) for item, score in row] for row in rows] for rows in batches]
+    flags = [[index % 2 == 1 for index in range(len(rows))] for rows in batches]
+    thresholds = [[index / 8 for index in range(len(rows))] for rows in batches]
+    results = [
+        result_of(rows, flag, partial and place == len(batches) - 1, threshold)
+        for place, (rows, flag, threshold) in enumerate(
+            zip(batches, flags, thresholds, strict=True)
+        )
+    ]
+    whole = concatenate(results)
+    assert rows_of(whole) == [best_first(row) for rows in batches for row in rows]
+    assert whole.truncated.tolist() == [value for flag in flags for value in flag]
+    assert whole.thresholds.tolist() == [value for part in thresholds for value in part]
+    assert whole.expected_counts.tolist() == [len(row) + 0.5 for rows in batches for row in rows]
+    assert whole.partial == partial
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.parametrize("dtype", ["int64", "<U4"])
+def test_an_empty_result_has_empty_rows(count, dtype):
+    thresholds = np.linspace(-1, 1, count).astype(np.float32)
+    result = empty(count, thresholds, np.dtype(dtype))
+    assert rows_of(result) == [[]] * count
+    assert result.item_ids.dtype == dtype
+    assert result.scores.dtype == np.float32
+    assert result.thresholds is thresholds
+    assert result.expected_counts.tolist() == [0] * count
+    assert result.truncated.tolist() == [False] * count
+    assert not result.partial

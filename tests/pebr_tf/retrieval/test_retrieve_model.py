@@ -1,0 +1,185 @@
+"""A query model and an index in one SavedModel, loaded by a process that knows neither."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from searcher_cases import raises
+
+from pebr_tf.errors import UserError
+from pebr_tf.retrieval import build_index, load_index
+from pebr_tf.retrieval.saved_model import export
+from pebr_tf.retrieval.tune import recall
+from pebr_tf.retrieval.vectors import unit_vectors
+
+pytestmark = pytest.mark.slow
+
+CAP = 25
+ASK = """
+import sys
+import numpy as np
+import pebr_tf
+import scann
+import tensorflow as tf
+
+model = tf.saved_model.load(sys.argv[1])
+batches = {"answers": [str(i) for i in range(int(sys.argv[2]))], "alone": ["3"], "none": []}
+for name, batch in batches.items():
+    found = model.signatures["retrieve"](query=tf.constant(batch, tf.string))
+    arrays = {key: value.numpy() for key, value in found.items()}
+    arrays["item_ids"] = np.array([str(i, "utf-8") for i in arrays["item_ids"]], str)
+    np.savez(f"{sys.argv[3]}/{name}.npz", **arrays)
+"""
+
+
+class Numbered(tf.Module):
+    """A query model that knows its queries by their numbers."""
+
+    def __init__(self, embeddings, thresholds):
+        super().__init__()
+        self.embeddings = tf.Variable(embeddings, trainable=False)
+        self.thresholds = tf.Variable(thresholds, trainable=False)
+
+    def __call__(self, query):
+        number = tf.strings.to_number(query, tf.int32)
+        return {
+            "embedding": tf.gather(self.embeddings, number),
+            "threshold": tf.gather(self.thresholds, number),
+        }
+
+
+def halfway(sample, queries, counts):
+    """[B] thresholds between the scores of two items, so that no rounding can decide on one."""
+    best = sample.exact.search(queries, top_k=max(counts) + 30)
+    thresholds = []
+    for row, count in enumerate(counts):
+        scores = best.row(row)[1]
+        gap = count + np.flatnonzero(-np.diff(scores[count:]) > 1e-5)[0]
+        thresholds.append((scores[gap] + scores[gap + 1]) / 2)
+    return np.array(thresholds, np.float32)
+
+
+@pytest.fixture(scope="module")
+def queries(sample_of):
+    """90 queries, of which some end at once, some later, and the last few at open ends."""
+    sample = sample_of("text ids")
+    embeddings = sample.queries(90, 0).astype(np.float32)
+    thresholds = halfway(sample, embeddings, np.resize([0, 3, 20, 60, 200], 90))
+    thresholds[-4:] = [-1, -np.inf, 1.5, np.inf]
+    return embeddings, thresholds
+
+
+def ask(folder, embeddings, thresholds, scratch, max_results):
+    """Exports a model, and lets another process answer all queries, one query and none."""
+    export(Numbered(embeddings, thresholds), folder, scratch / "model", max_results)
+    arguments = [str(scratch / "model"), str(len(embeddings)), str(scratch)]
+    subprocess.run([sys.executable, "-c", ASK, *arguments], check=True)
+    return {name: dict(np.load(scratch / f"{name}.npz")) for name in ("answers", "alone", "none")}
+
+
+@pytest.fixture(scope="module")
+def everywhere(sample_of, tmp_path_factory):
+    """The index, told to look into every leaf and at every item there."""
+    folder = tmp_path_factory.mktemp("index") / "everywhere"
+    shutil.copytree(sample_of("text ids").directory, folder)
+    manifest = json.loads((folder / "index.json").read_text())
+    manifest["tuning"].update(min_leaves=1_000_000, margin=3.0)
+    (folder / "index.json").write_text(json.dumps(manifest))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def capped(everywhere, queries, tmp_path_factory):
+    """Answers with a cap, from every leaf."""
+    return ask(everywhere, *queries, tmp_path_factory.mktemp("capped"), CAP)
+
+
+@pytest.fixture(scope="module")
+def tuned(sample_of, queries, tmp_path_factory):
+    """Answers without a cap, as tuned."""
+    folder = sample_of("text ids").directory
+    return ask(folder, *queries, tmp_path_factory.mktemp("tuned"), 10_000)
+
+
+def test_answers_are_those_of_the_searcher(everywhere, queries, capped):
+    answers = capped["answers"]
+    expected = load_index(everywhere).search(*queries, max_results=CAP)
+    np.testing.assert_array_equal(answers["row_splits"], expected.row_splits)
+    for row in range(len(expected)):
+        part = slice(*expected.row_splits[row : row + 2])
+        assert set(answers["item_ids"][part]) == set(expected.row(row)[0])
+        assert (np.diff(answers["scores"][part]) <= 0).all()
+    np.testing.assert_allclose(answers["scores"], expected.scores, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(answers["threshold"], expected.thresholds)
+    np.testing.assert_array_equal(answers["truncated"], expected.truncated)
+    np.testing.assert_allclose(answers["expected_count"], expected.expected_counts, rtol=1e-3)
+    assert 0 < answers["truncated"].sum() < 90
+    assert answers["scores"].max() <= 1
+
+
+def test_answers_are_planned_as_the_searcher_plans(sample_of, queries, tuned):
+    """Near ties of leaves may be searched in another order: almost all rows are the same."""
+    sample, answers = sample_of("text ids"), tuned["answers"]
+    expected = sample.searcher.search(*queries)
+    same = sum(
+        set(answers["item_ids"][slice(*answers["row_splits"][row : row + 2])])
+        == set(expected.row(row)[0])
+        for row in range(90)
+    )
+    assert same >= 80
+    np.testing.assert_allclose(answers["expected_count"], expected.expected_counts, rtol=1e-3)
+    assert not answers["truncated"].any()
+    # The open ends: every item twice, then nothing twice.
+    assert np.diff(answers["row_splits"])[-4:].tolist() == [1_000, 1_000, 0, 0]
+    true = sample.exact.search(*queries)
+    found = [set(answers["item_ids"][slice(*answers["row_splits"][r : r + 2])]) for r in range(90)]
+    for row in range(90):
+        assert found[row] <= set(true.row(row)[0])
+    assert sum(map(len, found)) >= 0.97 * len(true.item_ids)
+    assert min(recall(expected, true)) >= 0.97
+
+
+def test_a_query_alone_gets_what_it_gets_in_a_batch(tuned, capped):
+    for answers in (tuned, capped):
+        part = slice(*answers["answers"]["row_splits"][3:5])
+        np.testing.assert_array_equal(
+            answers["alone"]["item_ids"], answers["answers"]["item_ids"][part]
+        )
+        assert answers["alone"]["row_splits"].tolist() == [0, part.stop - part.start]
+
+
+def test_no_query_gets_nothing(tuned):
+    answers = tuned["none"]
+    assert answers["row_splits"].tolist() == [0]
+    for name in ("item_ids", "scores", "threshold", "expected_count", "truncated"):
+        assert answers[name].shape == (0,)
+
+
+def test_embeddings_of_any_length_will_do(queries, sample_of):
+    """The model scales them, as `search` does."""
+    embeddings, _ = queries
+    lengths = np.linalg.norm(embeddings, axis=1)
+    assert lengths.max() > 2 * lengths.min()
+    assert not np.allclose(unit_vectors("queries", embeddings), embeddings)
+
+
+def test_an_exact_index_is_refused(tmp_path):
+    build_index(tmp_path / "index", np.eye(4))
+    model = Numbered(np.eye(4, dtype=np.float32), np.zeros(4, np.float32))
+    with raises(
+        UserError, f"{tmp_path / 'index'} must be an index of kind scann. Received: exact."
+    ):
+        export(model, tmp_path / "index", tmp_path / "model")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index"]
+
+
+def test_a_folder_that_holds_something_is_refused(sample_of, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    model = Numbered(np.eye(16, dtype=np.float32), np.zeros(16, np.float32))
+    with raises(FileExistsError, f"{tmp_path} must be new or an empty directory."):
+        export(model, sample_of("text ids").directory, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

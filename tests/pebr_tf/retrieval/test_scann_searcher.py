@@ -1,0 +1,407 @@
+"""The ScaNN searcher against the exact one.
+
+An index that is made to look everywhere must find exactly what the exact searcher finds; as it was
+tuned it may miss some, but may never return an item that is below its threshold.
+"""
+
+import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from searcher_cases import raises
+
+from pebr_tf.retrieval.tune import recall
+from pebr_tf.retrieval.vectors import unit_vectors
+
+NAMES = [
+    "plane", "text ids", "many", "long vectors", "duplicates", "antipodal", "identical",
+]  # fmt: skip
+# What `Searcher.search` promises.
+TOLERANCE = 6e-7
+
+property_test = settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+names = st.sampled_from(NAMES)
+seeds = st.integers(0, 2**32 - 1)
+EXAMPLE_TUNINGS = st.sampled_from(["tuned", "everywhere", "narrow"])
+
+
+def searcher_of(sample, tuning):
+    """The index as tuned, looking everywhere, or hardly looking."""
+    if tuning == "narrow":
+        return sample.searcher.with_tuning(
+            dataclasses.replace(sample.searcher.tuning, cover=0.3, min_leaves=1, margin=0.002)
+        )
+    return sample.searcher if tuning == "tuned" else sample.everywhere
+
+
+def true_scores(sample, queries):
+    """[B, N] scores of all items, in the order of their ids."""
+    best = sample.exact.search(queries, top_k=len(sample.ids))
+    scores = np.empty((len(queries), len(sample.ids)), np.float32)
+    scores[best.rows(), np.searchsorted(np.sort(sample.ids), best.item_ids)] = best.scores
+    return scores
+
+
+def assert_same(left, right):
+    """Two results are equal to the last bit, the predictions up to the rounding of a product."""
+    for name in ("row_splits", "item_ids", "scores", "thresholds", "truncated"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
+    np.testing.assert_allclose(left.expected_counts, right.expected_counts, rtol=1e-3, atol=1e-6)
+
+
+def assert_valid(result, sample, queries):
+    """Nothing below a threshold, true scores, best first, of equal scores the smaller id first."""
+    rows, thresholds = result.rows(), result.thresholds[result.rows()]
+    places = np.searchsorted(np.sort(sample.ids), result.item_ids)
+    true = true_scores(sample, queries)[rows, places]
+    assert (true >= thresholds).all()
+    assert (result.scores >= thresholds).all()
+    np.testing.assert_allclose(result.scores, true, rtol=0, atol=TOLERANCE)
+    assert len(np.unique(rows * len(sample.ids) + places)) == len(rows)
+    np.testing.assert_array_equal(
+        np.lexsort((result.item_ids, -result.scores, rows)), np.arange(len(rows))
+    )
+    assert result.scores.dtype == np.float32
+    assert result.thresholds.dtype == np.float32
+    assert result.expected_counts.dtype == np.float32
+    assert result.truncated.dtype == bool
+    assert result.item_ids.dtype == sample.exact.id_dtype
+    assert not result.partial
+
+
+def scores_to_cut_at(sample, queries, shares):
+    """[B] scores of items, each at this share of its query's ranking."""
+    best = sample.exact.search(queries, top_k=len(sample.ids))
+    places = np.minimum((np.array(shares) * len(sample.ids)).astype(int), len(sample.ids) - 1)
+    return best.scores[best.row_splits[:-1] + places]
+
+
+@property_test
+@given(names, seeds, st.lists(st.floats(0, 1) | st.floats(0, 0.02), min_size=1, max_size=8))
+def test_looking_everywhere_finds_what_the_exact_searcher_finds(sample_of, name, seed, shares):
+    """Thresholds at the very scores of items, so that >= has to include them."""
+    sample = sample_of(name)
+    queries = sample.queries(len(shares), seed)
+    thresholds = scores_to_cut_at(sample, queries, shares)
+    result = sample.everywhere.search(queries, thresholds)
+    expected = sample.exact.search(queries, thresholds)
+    np.testing.assert_array_equal(result.row_splits, expected.row_splits)
+    for row in range(len(queries)):
+        assert set(result.row(row)[0]) == set(expected.row(row)[0])
+    np.testing.assert_array_equal(result.truncated, expected.truncated)
+    assert_valid(result, sample, queries)
+
+
+@property_test
+@given(names, seeds, st.integers(1, 4))
+def test_just_above_a_score_its_item_is_left_out(sample_of, name, seed, count):
+    sample = sample_of(name)
+    queries = sample.queries(count, seed)
+    shares = np.random.default_rng(seed).uniform(0, 0.1, count)
+    thresholds = np.nextafter(scores_to_cut_at(sample, queries, shares), np.float32(2))
+    result = sample.everywhere.search(queries, thresholds)
+    expected = sample.exact.search(queries, thresholds)
+    for row in range(count):
+        assert set(result.row(row)[0]) == set(expected.row(row)[0])
+
+
+@property_test
+@given(
+    names,
+    seeds,
+    EXAMPLE_TUNINGS,
+    st.lists(st.floats(-1.1, 1.1) | st.sampled_from([-1.0, 1.0, -np.inf, np.inf]), min_size=1),
+    st.none() | st.integers(1, 30) | st.integers(1, 6_000),
+    st.integers(1, 30) | st.integers(1, 6_000) | st.just(10_000),
+)
+def test_no_tuning_returns_an_item_below_its_threshold(
+    sample_of, name, seed, tuning, thresholds, top_k, max_results
+):
+    sample = sample_of(name)
+    queries = sample.queries(len(thresholds), seed)
+    result = searcher_of(sample, tuning).search(queries, thresholds, top_k, max_results)
+    assert_valid(result, sample, queries)
+    limit = max_results if top_k is None else min(top_k, max_results)
+    assert result.counts.max() <= limit
+    passing = sample.exact.search(queries, thresholds).counts
+    assert (result.counts <= passing).all()
+    # What was cut was full, and only the caller's own top_k cuts without a word.
+    assert (result.counts[result.truncated] == max_results).all()
+    if top_k is not None and top_k <= max_results:
+        assert not result.truncated.any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_flag_turns_where_the_cap_begins_to_cut(sample_of, name):
+    sample = sample_of(name)
+    for seed in range(5):
+        query = sample.queries(2, seed)[1:]
+        threshold = scores_to_cut_at(sample, query, [0.03])
+        passing = int(sample.exact.search(query, threshold).counts[0])
+        for cap in {max(1, passing - 1), passing, passing + 1}:
+            result = sample.everywhere.search(query, threshold, max_results=cap)
+            assert result.truncated.tolist() == [passing > cap]
+            assert result.counts.tolist() == [min(passing, cap)]
+            wanted = sample.everywhere.search(query, threshold, top_k=cap)
+            assert wanted.truncated.tolist() == [False]
+            assert wanted.counts.tolist() == [min(passing, cap)]
+
+
+def share_of_the_best(found, best):
+    """How many of the best items were found; of ties at the end of a list any is as good."""
+    last = best.scores[best.row_splits[1:] - 1] - TOLERANCE
+    return (found.scores >= last[found.rows()]).sum() / len(best.scores)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("top_k", [1, 7, 100, 10**9])
+def test_the_best_items_are_the_best(sample_of, name, top_k):
+    """Codes choose the candidates of a search for a few items, and may miss one."""
+    sample = sample_of(name)
+    queries = sample.queries(48, 0)
+    result = sample.everywhere.search(queries, top_k=top_k)
+    best = sample.exact.search(queries, top_k=top_k)
+    np.testing.assert_array_equal(result.row_splits, best.row_splits)
+    assert share_of_the_best(result, best) >= (0.98 if top_k < len(sample.ids) else 1)
+    assert_valid(result, sample, queries)
+    assert not result.truncated.any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_are_within_the_promise(sample_of, name):
+    sample = sample_of(name)
+    queries = sample.queries(60, 1)
+    vectors = sample.exact.vectors[np.argsort(sample.ids)].astype(np.float64)
+    cosines = unit_vectors("queries", queries).astype(np.float64) @ vectors.T
+    for thresholds in (None, 0.0, 0.5):
+        result = sample.searcher.search(queries, thresholds, top_k=200)
+        places = np.searchsorted(np.sort(sample.ids), result.item_ids)
+        assert np.abs(result.scores - cosines[result.rows(), places]).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_score_is_above_one(sample_of, name):
+    sample = sample_of(name)
+    for thresholds in (None, 0.0, 0.9):
+        assert sample.searcher.search(sample.vectors, thresholds, top_k=5).scores.max() <= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_open_ends(sample_of, name):
+    sample = sample_of(name)
+    queries = sample.queries(3, 2)
+    everything = np.sort(sample.ids)
+    for lowest in (-1, -1.0, -7, -np.inf):
+        result = sample.searcher.search(queries, lowest)
+        assert result.counts.tolist() == [len(everything)] * 3
+        for row in range(3):
+            np.testing.assert_array_equal(np.sort(result.row(row)[0]), everything)
+        np.testing.assert_array_equal(result.expected_counts, [len(everything)] * 3)
+    for highest in (2, 1.001, 1e30, np.inf):
+        result = sample.searcher.search(queries, highest)
+        assert result.counts.tolist() == [0, 0, 0]
+        assert result.item_ids.dtype == sample.exact.id_dtype
+        assert not result.truncated.any()
+
+
+def test_a_threshold_of_one_finds_the_items_that_the_queries_are(sample_of):
+    sample = sample_of("duplicates")
+    result = sample.searcher.search(sample.vectors[::6], 1)
+    expected = sample.exact.search(sample.vectors[::6], 1)
+    assert recall(result, expected)[0] > 0.95
+    assert (result.scores == 1).all()
+    np.testing.assert_array_equal(expected.thresholds, result.thresholds)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("top_k", [None, 10])
+def test_a_batch_gets_what_its_queries_get_alone(sample_of, name, top_k):
+    sample = sample_of(name)
+    queries = sample.queries(48, 3)
+    shares = np.random.default_rng(3).uniform(0, 0.05, 48)
+    thresholds = scores_to_cut_at(sample, queries, shares)
+    whole = sample.searcher.search(queries, thresholds, top_k)
+    assert_same(sample.searcher.search(queries, thresholds, top_k), whole)
+    different = []
+    for row in range(48):
+        alone = sample.searcher.search(queries[row : row + 1], thresholds[row], top_k)
+        ids, scores = whole.row(row)
+        if not (
+            np.array_equal(alone.item_ids, ids)
+            and np.array_equal(alone.scores, scores)
+            and alone.truncated[0] == whole.truncated[row]
+            and alone.thresholds[0] == whole.thresholds[row]
+        ):
+            different.append(row)
+    assert different == []
+
+
+def test_one_threshold_is_that_of_every_query(sample_of):
+    sample = sample_of("text ids")
+    queries = sample.queries(9, 4)
+    assert_same(
+        sample.searcher.search(queries, 0.6), sample.searcher.search(queries, np.full(9, 0.6))
+    )
+
+
+def test_vectors_of_another_length_are_scaled(sample_of):
+    sample = sample_of("many")
+    queries = sample.queries(9, 5)
+    lengths = np.array([1e-3, 1, 50] * 3)[:, None]
+    result = sample.everywhere.search(queries * lengths, 0.6)
+    expected = sample.exact.search(queries, 0.6)
+    assert recall(result, expected) == (1, 1)
+    assert recall(expected, result) == (1, 1)
+
+
+def test_eight_callers_at_once_get_what_one_gets_alone(sample_of):
+    sample = sample_of("many")
+    asked = [(sample.queries(1 + number % 4, number), 0.4 + number / 50) for number in range(16)]
+    alone = [sample.searcher.search(*request) for request in asked]
+    together = threading.Barrier(8)
+
+    def call(shift):
+        together.wait()
+        return [
+            sample.searcher.search(*asked[(shift + step) % len(asked)])
+            for step in range(len(asked))
+        ]
+
+    with ThreadPoolExecutor(8) as threads:
+        for shift, results in enumerate(threads.map(call, range(8))):
+            for step, result in enumerate(results):
+                assert_same(result, alone[(shift + step) % len(asked)])
+
+
+def capped(sample, most):
+    """The same index with a cap on the leaves of a query."""
+    searcher = sample.searcher.with_tuning(sample.searcher.tuning)
+    searcher.max_leaves = most
+    return searcher
+
+
+def test_a_cap_on_leaves_bounds_the_work_and_says_so(sample_of):
+    sample = sample_of("many")
+    queries = sample.queries(30, 6)
+    thresholds = scores_to_cut_at(sample, queries, np.linspace(0, 0.2, 30))
+    free = sample.searcher.search(queries, thresholds)
+    tokens = np.load(sample.directory / "tokens.npy")
+    leaf_of = dict(zip(sample.searcher.ids.tolist(), tokens.tolist(), strict=True))
+    flagged = []
+    for most in (1, 3, 10, len(sample.searcher.leaves)):
+        result = capped(sample, most).search(queries, thresholds)
+        assert_valid(result, sample, queries)
+        for row in range(30):
+            ids, _ = result.row(row)
+            assert len({leaf_of[item] for item in ids.tolist()}) <= most
+            assert set(ids) <= set(free.row(row)[0])
+            if not result.truncated[row]:
+                np.testing.assert_array_equal(ids, free.row(row)[0])
+        flagged.append(int(result.truncated.sum()))
+    assert flagged[0] == max(flagged) > 0
+    assert flagged[-1] == 0
+    np.testing.assert_array_equal(result.item_ids, free.item_ids)
+
+
+def test_a_cap_on_leaves_flags_searches_for_the_best_items_too(sample_of):
+    sample = sample_of("many")
+    queries = sample.queries(10, 7)
+    result = capped(sample, 1).search(queries, top_k=1_000)
+    assert result.truncated.all()
+    assert (result.counts < 1_000).all()
+    assert not capped(sample, 1).search(queries, 1.5).truncated.any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fresh_queries_are_answered_almost_as_well_as_the_target_says(sample_of, name):
+    """Queries made as those that the index was tuned on, but others."""
+    sample = sample_of(name)
+    target = sample.manifest["config"]["recall_target"]
+    generator = np.random.default_rng(1_000)
+    queries = sample.vectors[generator.integers(len(sample.ids), size=400)]
+    queries = queries / np.linalg.norm(queries, axis=1, keepdims=True)
+    noise = generator.normal(size=queries.shape) / queries.shape[1] ** 0.5
+    queries = queries + generator.uniform(0.1, 1, (400, 1)) * noise
+    shares = np.exp(generator.uniform(np.log(1 / len(sample.ids)), np.log(0.02), 400))
+    thresholds = scores_to_cut_at(sample, queries, shares)
+    found = sample.searcher.search(queries, thresholds)
+    assert min(recall(found, sample.exact.search(queries, thresholds))) >= target - 0.03
+    best = sample.exact.search(queries, top_k=100)
+    assert share_of_the_best(sample.searcher.search(queries, top_k=100), best) >= target - 0.03
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_expected_count_is_that_of_the_result(sample_of, name):
+    sample = sample_of(name)
+    queries = sample.queries(20, 8)
+    thresholds = np.linspace(-1.2, 1.2, 20)
+    for top_k in (None, 5):
+        result = sample.searcher.search(queries, thresholds, top_k)
+        expected = sample.searcher.expected_count(queries, thresholds)
+        np.testing.assert_array_equal(expected, result.expected_counts)
+        assert expected.dtype == np.float32
+
+
+def test_expected_counts_are_near_the_true_ones(sample_of):
+    """Over many queries; a single one may be far off."""
+    sample = sample_of("many")
+    queries = sample.queries(300, 9)
+    thresholds = scores_to_cut_at(sample, queries, np.full(300, 0.01))
+    expected = sample.searcher.expected_count(queries, thresholds)
+    true = sample.exact.search(queries, thresholds).counts
+    assert 0.5 < np.median(expected / true) < 2
+
+
+def test_a_searcher_with_another_tuning_leaves_the_first_as_it_was(sample_of):
+    sample = sample_of("many")
+    before = sample.searcher.tuning
+    queries = sample.queries(6, 10)
+    answer = sample.searcher.search(queries, 0.5)
+    other = sample.searcher.with_tuning(dataclasses.replace(before, cover=0.1, min_leaves=1))
+    assert other.tuning.cover == 0.1
+    assert other.search(queries, 0.5).counts.sum() < answer.counts.sum()
+    assert sample.searcher.tuning == before
+    assert_same(sample.searcher.search(queries, 0.5), answer)
+
+
+def test_what_a_searcher_says_of_itself(sample_of):
+    sample = sample_of("text ids")
+    searcher = sample.searcher
+    assert (len(searcher), searcher.dimension) == (1_000, 16)
+    assert searcher.id_dtype == sample.ids.dtype
+    assert sorted(searcher.ids) == sorted(sample.ids)
+    stored = dict(zip(searcher.ids.tolist(), searcher.vectors, strict=True))
+    for item, vector in zip(sample.exact.ids.tolist(), sample.exact.vectors, strict=True):
+        np.testing.assert_array_equal(stored[item], vector)
+    np.testing.assert_array_equal(searcher.background, sample.exact.background)
+    assert searcher.leaves.sizes.sum() == 1_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "search requires thresholds, top_k or both. Received: neither."),
+        ({"thresholds": [0.5, np.nan]}, "thresholds must be numbers. Received: row 1."),
+        (
+            {"thresholds": [0.5]},
+            "thresholds must be one number or 2, one a query. Received: shape (1,).",
+        ),
+        ({"top_k": 0}, "top_k must be a whole number of at least 1. Received: 0."),
+    ],
+)
+def test_requests_are_checked(sample_of, arguments, message):
+    sample = sample_of("plane")
+    with raises(ValueError, message):
+        sample.searcher.search(np.eye(2), **arguments)
+
+
+def test_an_empty_batch_gives_an_empty_result(sample_of):
+    result = sample_of("text ids").searcher.search(np.empty((0, 16)), 0.5)
+    assert len(result) == 0
+    assert result.item_ids.dtype.kind == "U"
