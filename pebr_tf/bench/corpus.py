@@ -111,8 +111,8 @@ def thresholds_of_counts(items: np.ndarray, queries: np.ndarray, counts: np.ndar
     return thresholds
 
 
-def from_files(vectors: Path, queries: Path, thresholds: Path) -> Corpus:
-    """A user's own .npy files, checked."""
+def from_files(vectors: Path, queries: Path, thresholds: Path, count: int, seed: int) -> Corpus:
+    """A user's own .npy files, checked, with at most `count` of the queries in random order."""
     loaded = {}
     for name, path in {"vectors": vectors, "queries": queries, "thresholds": thresholds}.items():
         try:
@@ -130,4 +130,5 @@ def from_files(vectors: Path, queries: Path, thresholds: Path) -> Corpus:
             f"{thresholds} must hold {len(asked)} numbers, one a query. "
             f"Received: shape {cosines.shape}."
         )
-    return Corpus(Path(vectors).name, items, asked, cosines)
+    chosen = np.random.default_rng(seed).permutation(len(asked))[:count]
+    return Corpus(Path(vectors).name, items, asked[chosen], cosines[chosen])

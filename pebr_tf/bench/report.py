@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from rich.console import Console
@@ -34,14 +36,16 @@ def run(
 ) -> None:
     """Prints a table a corpus, then those that were asked for."""
     for make in corpora:
-        with console.status("making vectors") as status:
+        with _progress() as say:
+            say("making vectors")
             corpus = make()
-            comparison = compare(corpus, rivals, target, status.update)
-            ours = comparison.rows[0].method
-            assert isinstance(ours, Ours)
-            status.update("the level operation")
-            cost = level_cost(ours, corpus)
+            comparison = compare(corpus, rivals, target, say)
         _print_comparison(comparison)
+        ours = comparison.rows[0].method
+        assert isinstance(ours, Ours)
+        with _progress() as say:
+            say("the level operation")
+            cost = level_cost(ours, corpus)
         console.print(
             f"level operation (probe, threshold, extension): {cost.ratio:.2f} times a plain search "
             f"down to the same thresholds; {cost.extended:.0%} of the queries extended, recall "
@@ -51,6 +55,16 @@ def run(
             _print_growth(corpus, comparison, target)
         if shards:
             _print_shards(corpus)
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """What shows the step under way: a spinner on a terminal, else lines on standard error."""
+    if not console.is_terminal:
+        yield lambda step: print(step, file=sys.stderr, flush=True)
+        return
+    with console.status("") as status:
+        yield status.update
 
 
 def _print_comparison(comparison: Comparison) -> None:
@@ -112,17 +126,13 @@ def _print_growth(corpus: Corpus, comparison: Comparison, target: float) -> None
         table.add_column(heading, justify="right")
     rows = []
     for size in (count // 5, count, 4 * count):
-        with console.status(f"{size:,} items"):
-            measured = (
-                comparison
-                if size == count
-                else compare(
-                    corpora_of.clustered(size, dimension, 500 + len(comparison.counts), 0),
-                    [],
-                    target,
-                    lambda step: None,
-                )
-            )
+        if size == count:
+            measured = comparison
+        else:
+            with _progress() as say:
+                say(f"{size:,} items")
+                other = corpora_of.clustered(size, dimension, 500 + len(comparison.counts), 0)
+                measured = compare(other, [], target, say)
         row = measured.rows[0]
         assert isinstance(row.method, Ours)
         rows.append((size, measured.counts[: len(row.latencies)], row.latencies))
@@ -144,7 +154,8 @@ def _print_shards(corpus: Corpus) -> None:
     table = Table(title="Shards, batch 256")
     for heading in ("shards", "in process, queries/s", "over gRPC, a process each, queries/s"):
         table.add_column(heading, justify="right")
-    with console.status("shards"):
+    with _progress() as say:
+        say("shards")
         for shards, inside, remote in shard_rates(corpus):
             table.add_row(str(shards), f"{inside:,.0f}", f"{remote:,.0f}")
     console.print(table)

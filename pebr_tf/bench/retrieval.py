@@ -18,7 +18,6 @@ from pebr_tf.bench.methods import (
     BruteForce,
     FaissFlat,
     FaissHalf,
-    FaissHalfPlanned,
     FixedK,
     Hnswlib,
     Method,
@@ -44,7 +43,6 @@ RIVALS: dict[str, Callable[[], Method]] = {
     "fixed-2": lambda: FixedK(2),
     "faiss": FaissFlat,
     "faiss-fp16": FaissHalf,
-    "faiss-planned": FaissHalfPlanned,
     "hnswlib": Hnswlib,
     "usearch": Usearch,
 }

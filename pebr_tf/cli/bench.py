@@ -10,9 +10,7 @@ import click
 
 from pebr_tf.errors import UserError
 
-RIVALS = (
-    "brute", "fixed-1", "fixed-2", "faiss", "faiss-fp16", "faiss-planned", "hnswlib", "usearch",
-)  # fmt: skip
+RIVALS = ("brute", "fixed-1", "fixed-2", "faiss", "faiss-fp16", "hnswlib", "usearch")
 
 
 @click.group()
@@ -61,16 +59,15 @@ def retrieval(
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     from pebr_tf.bench import corpus, report
 
-    chosen = [name for name in rivals if name != "none"] if rivals else list(RIVALS[:6])
+    chosen = [name for name in rivals if name != "none"] if rivals else list(RIVALS[:5])
     own = (vectors, query_vectors, thresholds)
     if any(own) and not all(own):
         raise UserError("--vectors, --query-vectors and --thresholds must be given together.")
     if count <= 500:
         raise UserError(f"--queries must be above 500. Received: {count}.")
     if vectors and query_vectors and thresholds:
-        corpora = [functools.partial(corpus.from_files, vectors, query_vectors, thresholds)]
+        make = functools.partial(corpus.from_files, vectors, query_vectors, thresholds)
     else:
-        corpora = [
-            functools.partial(corpus.clustered, items, dimension, count, seed) for seed in seeds
-        ]
+        make = functools.partial(corpus.clustered, items, dimension)
+    corpora = [functools.partial(make, count, seed) for seed in seeds]
     report.run(corpora, chosen, target, growth=growth, shards=shards)

@@ -6,15 +6,19 @@ more than the probe of a query. The two are held together by a test.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from pebr_tf.distributions.logit import UNIT_EPSILON, Family, require_family
-from pebr_tf.retrieval.result import RangeResult, assemble
-from pebr_tf.retrieval.searcher import DEFAULT_MAX_RESULTS, Searcher, check_positive
+from pebr_tf.retrieval.result import RangeResult, assemble, splits_of, take_rows
+from pebr_tf.retrieval.searcher import (
+    DEFAULT_MAX_RESULTS,
+    Searcher,
+    check_positive,
+    check_thresholds,
+)
 from pebr_tf.retrieval.vectors import refuse_rows, unit_vectors
 
 # A sampled item this close to the probe's last may be the last itself, scored another way.
@@ -42,7 +46,7 @@ class LevelCut:
     def __post_init__(self) -> None:
         require_family(self.family)
         check_positive("probe_size", self.probe_size)
-        if math.isnan(self.cutoff):
+        if np.isnan(self.cutoff).any():
             raise ValueError(f"cutoff must be a number. Received: {self.cutoff}.")
         if not self.temper >= 0:
             raise ValueError(
@@ -78,9 +82,9 @@ def search_by_level(
 ) -> LevelResult:
     """Every item that is `cut.cutoff` above its query's level.
 
-    One search for the best `probe_size` items gives the level, with the background sample standing
-    for all the others, and with it the threshold. A query whose list ends inside the probe is
-    done; only the others are searched again, down to their thresholds.
+    A small search for the best `probe_size` items gives the level, with the background sample
+    standing for all the others, and with it the threshold. A query whose list ends inside the
+    probe is done; only the others are searched again, down to their thresholds.
 
     Args:
       searcher: Any index.
@@ -106,65 +110,112 @@ def search_by_level(
             f"Received: shape {cutoff.shape}."
         )
     check_positive("max_results", max_results)
-    probe = searcher.search(queries, top_k=cut.probe_size, max_results=cut.probe_size)
+    probe = searcher.probe(queries, cut.probe_size)
     if not len(probe.scores):
         nothing = np.zeros(len(queries), np.float32)
         return LevelResult(probe, nothing, np.zeros(len(queries), bool))
 
-    levels = _levels(searcher, queries, tau, cut, probe)
-    thresholds = _cosines(cutoff + levels, tau, cut.family)
-    if cut.floor:
-        kept = probe.row_splits[:-1] + np.minimum(cut.floor, probe.counts) - 1
-        thresholds = np.minimum(thresholds, probe.scores[kept])
+    sample = _Sample(searcher, queries, tau, cut)
+    levels, thresholds = _thresholds(sample, tau, cutoff, cut, probe)
     last = probe.scores[probe.row_splits[1:] - 1]
     extended = (thresholds < last) & (probe.counts < len(searcher))
-    inside = replace(probe, thresholds=thresholds).keep(
-        probe.scores >= np.repeat(np.where(extended, np.inf, thresholds), probe.counts)
-    )
-    rows = np.flatnonzero(extended)
+    extended |= ~searcher.probe_reaches(queries, thresholds)
+    rows, done = np.flatnonzero(extended), np.flatnonzero(~extended)
+    items = _cut(take_rows(probe, done), thresholds[done])
     if len(rows):
         found = searcher.search(queries[rows], thresholds[rows], max_results=max_results)
-        done = np.flatnonzero(~extended)
-        kept_rows = RangeResult(
-            row_splits=np.concatenate([[0], np.cumsum(inside.counts[done])]),
-            item_ids=inside.item_ids,
-            scores=inside.scores,
-            thresholds=thresholds[done],
-            expected_counts=probe.expected_counts[done],
-            truncated=probe.truncated[done],
-            partial=probe.partial,
-        )
-        inside = assemble([(done, kept_rows), (rows, found)])
-    over = inside.counts > max_results
-    items = replace(inside.head(max_results), truncated=inside.truncated | over)
+        # A probe of few leaves misses some of the best: the level rises a little with the rest.
+        tail = take_rows(probe, rows)
+        tail = tail.keep(tail.scores < thresholds[rows][tail.rows()])
+        best = _followed_by(found.head(cut.probe_size), tail).head(cut.probe_size)
+        some = cutoff if cutoff.ndim == 0 else cutoff[rows]
+        refined = _thresholds(sample.take(rows), tau[rows], some, cut, best)
+        levels[rows] = refined[0]
+        raised = np.maximum(refined[1], thresholds[rows])
+        found = _cut(found, check_thresholds(raised, len(rows)))
+        items = assemble([(done, items), (rows, found)])
+    over = items.counts > max_results
+    items = replace(items.head(max_results), truncated=items.truncated | over)
     return LevelResult(items, levels, extended)
 
 
-def _levels(
-    searcher: Searcher, queries: np.ndarray, tau: np.ndarray, cut: LevelCut, probe: RangeResult
-) -> np.ndarray:
-    """[B] levels; see `distributions.probe_level`."""
-    width = int(probe.counts.max())
-    scores = np.full((len(queries), width), np.nan, np.float32)
-    present = np.arange(width) < probe.counts[:, None]
-    scores[present] = probe.scores
-    best = _logits(scores, tau, cut.family)
-    sample_scores = queries @ searcher.background.T
-    stands = sample_scores < probe.scores[probe.row_splits[1:] - 1][:, None] - ROUNDING
-    sample = _logits(sample_scores, tau, cut.family)
-    others = np.maximum(len(searcher) - probe.counts, 0)
-    weight = others / np.maximum(np.count_nonzero(stands, axis=1), 1)
-    total = probe.counts + np.where(stands.any(axis=1), others, 0)
-    if cut.temper == 0:
-        return best[:, 0]
-    if np.isinf(cut.temper):
-        sums = np.nansum(best, axis=1) + weight * np.where(stands, sample, 0).sum(axis=1)
-        return (sums / total).astype(np.float32)
-    top = best[:, :1]
-    mass = np.nansum(np.exp((best - top) / cut.temper), axis=1) + weight * np.where(
-        stands, np.exp((sample - top) / cut.temper), 0
-    ).sum(axis=1)
-    return (top[:, 0] + cut.temper * np.log(mass / total)).astype(np.float32)
+def _followed_by(first: RangeResult, second: RangeResult) -> RangeResult:
+    """In each row the items of `first`, then those of `second`, which all score less."""
+    rows = np.concatenate([first.rows(), second.rows()])
+    order = np.argsort(rows, kind="stable")
+    return replace(
+        first,
+        row_splits=splits_of(first.counts + second.counts),
+        item_ids=np.concatenate([first.item_ids, second.item_ids])[order],
+        scores=np.concatenate([first.scores, second.scores])[order],
+    )
+
+
+def _cut(result: RangeResult, thresholds: np.ndarray) -> RangeResult:
+    """The items at or above thresholds [B]."""
+    passed = result.scores >= thresholds[result.rows()]
+    return replace(result, thresholds=thresholds).keep(passed)
+
+
+class _Sample:
+    """The background sample as B queries see it; what does not depend on the best items."""
+
+    def __init__(self, searcher: Searcher, queries: np.ndarray, tau: np.ndarray, cut: LevelCut):
+        self.size = len(searcher)
+        self.tau, self.cut = tau, cut
+        self.scores = queries @ searcher.background.T
+        logits = _logits(self.scores, tau, cut.family)
+        self.top = logits.max(axis=1)
+        if np.isinf(cut.temper):
+            self.mass = logits
+        elif cut.temper > 0:
+            self.mass = np.exp((logits - self.top[:, None]) / np.float32(cut.temper))
+        else:
+            self.mass = np.zeros_like(logits)
+
+    def take(self, rows: np.ndarray) -> _Sample:
+        """The sample as the queries at `rows` see it."""
+        other = object.__new__(_Sample)
+        other.__dict__.update(self.__dict__)
+        for name in ("tau", "scores", "top", "mass"):
+            setattr(other, name, getattr(self, name)[rows])
+        return other
+
+    def levels(self, best: RangeResult) -> np.ndarray:
+        """[B] levels, with the sample standing for all but the best items.
+
+        See `distributions.probe_level`.
+        """
+        temper = self.cut.temper
+        scores = np.full((len(best), int(best.counts.max())), np.nan, np.float32)
+        scores[np.arange(scores.shape[1]) < best.counts[:, None]] = best.scores
+        logits = _logits(scores, self.tau, self.cut.family)
+        top = logits[:, 0]
+        if temper == 0:
+            return top
+        stands = self.scores < best.scores[best.row_splits[1:] - 1][:, None] - ROUNDING
+        count = np.count_nonzero(stands, axis=1)
+        others = np.where(count > 0, self.size - best.counts, 0)
+        mass = np.einsum("ij,ij->i", self.mass, stands, dtype=np.float64)
+        mass *= others / np.maximum(count, 1)
+        total = best.counts + others
+        if np.isinf(temper):
+            return ((np.nansum(logits, axis=1) + mass) / total).astype(np.float32)
+        mass *= np.exp((self.top - top) / temper)
+        mass += np.nansum(np.exp((logits - top[:, None]) / temper), axis=1)
+        return (top + temper * np.log(mass / total)).astype(np.float32)
+
+
+def _thresholds(
+    sample: _Sample, tau: np.ndarray, cutoff: np.ndarray, cut: LevelCut, best: RangeResult
+) -> tuple[np.ndarray, np.ndarray]:
+    """[B] levels, and [B] thresholds that leave at least the floor, given the best items."""
+    levels = sample.levels(best)
+    thresholds = _cosines(cutoff + levels, tau, cut.family)
+    if cut.floor:
+        kept = best.row_splits[:-1] + np.minimum(cut.floor, best.counts) - 1
+        thresholds = np.minimum(thresholds, best.scores[kept])
+    return levels, thresholds
 
 
 def _logits(cosines: np.ndarray, tau: np.ndarray, family: Family) -> np.ndarray:

@@ -24,7 +24,7 @@ REACH = 3.5
 REACH_OF_NEAREST = 2.0
 # The leaves that a search for k items considers hold so many times k items, and are not fewer.
 NEARBY_ITEMS = 20
-NEARBY_LEAVES = 96
+NEARBY_LEAVES = 80
 # That cosine is known well enough once the items above it are, or once it is known so well.
 ENOUGH_ITEMS = 0.01
 ENOUGH_COSINE = 5e-4
@@ -136,6 +136,8 @@ class Planner:
         self, similarity: np.ndarray, thresholds: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """[B] leaves that cover the items expected above thresholds [B], and [B] those items."""
+        if len(similarity) == 1:
+            return self._above_one(similarity[0], thresholds[0])
         below = (thresholds[:, None] - similarity) * self._precisions
         reach = np.maximum(below.min(axis=1) + REACH_OF_NEAREST, REACH)
         flat = (below <= reach[:, None]).ravel().nonzero()[0]
@@ -146,6 +148,20 @@ class Planner:
         total = np.bincount(rows, items, len(similarity))
         last = _covering(rows, near, items, total, self.tuning.cover)
         return self._down_to(similarity, last), total.astype(np.float32)
+
+    def _above_one(
+        self, similarity: np.ndarray, threshold: np.float32
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same for a query alone, with a third of the calls."""
+        below = (threshold - similarity) * self._precisions
+        leaves = (below <= max(below.min() + REACH_OF_NEAREST, REACH)).nonzero()[0]
+        near = similarity[leaves]
+        items = self.leaves.sizes[leaves] * special.ndtr(-below[leaves].astype(np.float64))
+        order = (-near).argsort()
+        held = items[order].cumsum()
+        place = min(held.searchsorted(self.tuning.cover * held[-1]), len(order) - 1)
+        searched = np.count_nonzero(similarity >= near[order[place]] - SAME)
+        return np.array([max(searched, self._least)]), held[-1:].astype(np.float32)
 
     def _down_to(self, similarity: np.ndarray, last: np.ndarray) -> np.ndarray:
         """[B] number of leaves whose similarity is at least `last` [B]."""
@@ -159,13 +175,7 @@ class Planner:
         """
         nearby = NEARBY_ITEMS * limit * len(self.leaves) / max(self._items, 1)
         nearby = min(len(self.leaves), max(NEARBY_LEAVES, int(nearby)))
-        place = len(self.leaves) - nearby
-        leaves = (
-            np.argpartition(similarity, place, axis=1)[:, place:]
-            if place
-            else (np.broadcast_to(np.arange(nearby), similarity.shape))
-        )
-        near = np.take_along_axis(similarity, leaves, axis=1)
+        leaves, near = _nearest(similarity, nearby)
         sizes, precisions = self.leaves.sizes[leaves], self._precisions[leaves]
         cosine = _exceeded_by(limit, near, sizes, precisions)
         items = sizes * special.ndtr((near - cosine) * precisions)
@@ -189,6 +199,8 @@ def _exceeded_by(
       sizes: [B, M] their items.
       precisions: [B, M] one over their deviations.
     """
+    exceeded = np.empty((len(near), 1), np.float32)
+    rows = np.arange(len(near))
     low, high = np.full((len(near), 1), -1, np.float32), np.ones((len(near), 1), np.float32)
     cosine = (near + 1 / precisions).max(axis=1, keepdims=True).clip(low, high)
     while True:
@@ -196,12 +208,31 @@ def _exceeded_by(
         items = (sizes * special.ndtr(-depth)).sum(axis=1, keepdims=True).clip(TINY)
         excess = np.log(items / limit)
         low, high = np.where(excess >= 0, cosine, low), np.where(excess < 0, cosine, high)
-        if ((np.abs(excess) < ENOUGH_ITEMS) | (high - low < ENOUGH_COSINE)).all():
-            return cosine
+        exceeded[rows] = cosine
+        left = ((np.abs(excess) >= ENOUGH_ITEMS) & (high - low >= ENOUGH_COSINE))[:, 0]
+        if not left.any():
+            return exceeded
         density = (sizes * precisions * np.exp(-0.5 * depth * depth)).sum(axis=1, keepdims=True)
         slope = np.maximum(density * np.float32(0.3989423) / items, TINY)
         step = cosine + excess / slope
         cosine = np.where((step > low) & (step < high), step, (low + high) / 2)
+        if 2 * np.count_nonzero(left) < len(left):
+            rows, near, sizes, precisions, low, high, cosine = (
+                array[left] for array in (rows, near, sizes, precisions, low, high, cosine)
+            )
+
+
+def _nearest(similarity: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """[B, count] the nearest leaves of each row, in no order, and their similarities."""
+    place = similarity.shape[1] - count
+    last = np.partition(similarity, place, axis=1)[:, place, None]
+    flat = (similarity >= last).ravel().nonzero()[0]
+    if len(flat) == count * len(similarity):
+        leaves = (flat % similarity.shape[1]).reshape(-1, count)
+    else:
+        # Some rows have ties at the end.
+        leaves = np.argpartition(similarity, place, axis=1)[:, place:]
+    return leaves, np.take_along_axis(similarity, leaves, axis=1)
 
 
 def _covering(
@@ -216,10 +247,6 @@ def _covering(
       total: [B] the sum of `items` of each row.
       cover: The share, below 1.
     """
-    if len(total) == 1:
-        order = np.argsort(-near)
-        place = items[order].cumsum(dtype=np.float64).searchsorted(cover * total[0])
-        return near[order[min(place, len(order) - 1)], None]
     # One sort for all rows: a similarity is at most 1 in size, so rows 4 apart stay apart.
     order = np.argsort(rows * 4.0 - near)
     # Shares, for the items themselves differ by more magnitudes than a running sum can hold.

@@ -161,3 +161,19 @@ def assemble(parts: Sequence[tuple[np.ndarray, RangeResult]]) -> RangeResult:
         truncated=joined.truncated[back],
         partial=joined.partial,
     )
+
+
+def take_rows(result: RangeResult, rows: np.ndarray) -> RangeResult:
+    """The answers at `rows`, in their order."""
+    counts = result.counts[rows]
+    splits = splits_of(counts)
+    places = np.arange(splits[-1]) + np.repeat(result.row_splits[rows] - splits[:-1], counts)
+    return replace(
+        result,
+        row_splits=splits,
+        item_ids=result.item_ids[places],
+        scores=result.scores[places],
+        thresholds=result.thresholds[rows],
+        expected_counts=result.expected_counts[rows],
+        truncated=result.truncated[rows],
+    )

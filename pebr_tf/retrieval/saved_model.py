@@ -82,8 +82,8 @@ class Retriever(tf.Module):
         step = tf.searchsorted(tf.constant(MARGIN_COUNTS), expected)
         margin = tf.gather(self._tuning.margin * tf.constant(MARGIN_FACTORS), step)
         scale = scann_files.APPROXIMATE_EPSILON / margin
-        lowered = tf.maximum(threshold, LOWEST)
-        augmented = tf.concat([embedding, -lowered[:, None]], axis=1) * scale[:, None]
+        bounded = tf.clip_by_value(threshold, LOWEST, -LOWEST)
+        augmented = tf.concat([embedding, -bounded[:, None]], axis=1) * scale[:, None]
         positions, products = self._search(augmented, tf.minimum(leaves, self._leaf_cap))
         truncated = positions.row_lengths() > self.max_results
         positions = positions[:, : self.max_results]
@@ -91,7 +91,7 @@ class Retriever(tf.Module):
         scores = products[:, : self.max_results].values
         return {
             "item_ids": tf.gather(self._item_ids, positions.values),
-            "scores": tf.minimum(scores / tf.gather(scale, rows) + tf.gather(lowered, rows), 1),
+            "scores": tf.minimum(scores / tf.gather(scale, rows) + tf.gather(bounded, rows), 1),
             "row_splits": positions.row_splits,
             "threshold": threshold,
             "expected_count": expected,

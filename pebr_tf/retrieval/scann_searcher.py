@@ -9,7 +9,7 @@ import numpy as np
 
 from pebr_tf.retrieval import scann_files
 from pebr_tf.retrieval.exact import cosines
-from pebr_tf.retrieval.plan import Leaves, Planner, Tuning
+from pebr_tf.retrieval.plan import Leaves, Plan, Planner, Tuning
 from pebr_tf.retrieval.result import RangeResult, splits_of
 from pebr_tf.retrieval.searcher import Request, Searcher
 
@@ -21,6 +21,9 @@ LOWEST = np.float32(-1.001)
 # Candidates that a search for k items scores exactly.
 CANDIDATES = 2
 MORE_CANDIDATES = 100
+# Leaves of a probe: a fixed few, but with so many times the items that it is to bring.
+PROBE_LEAVES = 8
+PROBE_ITEMS = 4
 NOTHING = (np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
@@ -103,10 +106,31 @@ class ScannSearcher(Searcher):
     def _expected_count(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         return self._planner.plan(queries, thresholds, len(self)).expected
 
+    def probe(self, queries: np.ndarray, size: int) -> RangeResult:
+        thresholds = np.full(len(queries), -np.inf, np.float32)
+        leaves = np.full(len(queries), self._probe_leaves(size))
+        expected = np.full(len(queries), len(self), np.float32)
+        request = Request(queries, thresholds, size, size)
+        return self._run(request, Plan(leaves, leaves, expected), min(size, len(self)))
+
+    def probe_reaches(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        plan = self._planner.plan(queries, thresholds, len(self))
+        return plan.leaves <= min(PROBE_LEAVES, self.max_leaves)
+
+    def _probe_leaves(self, size: int) -> int:
+        """A few leaves, or as many as hold the items if they are small."""
+        return min(
+            max(PROBE_LEAVES, PROBE_ITEMS * size * len(self.leaves) // len(self)), self.max_leaves
+        )
+
     def _search(self, request: Request) -> RangeResult:
         # One more than the limit tells a full list from a cut one.
         limit = min(request.limit + request.cap_binds, len(self))
         plan = self._planner.plan(request.queries, request.thresholds, limit)
+        return self._run(request, plan, limit)
+
+    def _run(self, request: Request, plan: Plan, limit: int) -> RangeResult:
+        """Searches as planned, for at most `limit` items of a query."""
         lowered = np.maximum(request.thresholds - ROUNDING, LOWEST)
         scale = scann_files.APPROXIMATE_EPSILON / self._planner.margins(plan.expected)
         augmented = np.empty((len(request), self.dimension + 1), np.float32)
@@ -121,9 +145,13 @@ class ScannSearcher(Searcher):
                 answers[row] = self._ask(augmented[row, None], wanted[row, None], limit)[0]
 
         counts = [len(found) for found, _ in answers]
-        rows = np.repeat(np.arange(len(request)), counts)
-        positions = np.concatenate([found for found, _ in answers])
-        scores = np.concatenate([products for _, products in answers])
+        if len(request) == 1:
+            rows, (positions, scores) = np.zeros(counts[0], np.int64), answers[0]
+            scores = scores.copy()
+        else:
+            rows = np.repeat(np.arange(len(request)), counts)
+            positions = np.concatenate([found for found, _ in answers])
+            scores = np.concatenate([products for _, products in answers])
         scores /= scale[rows]
         scores += lowered[rows]
         np.minimum(scores, 1, out=scores)

@@ -114,6 +114,17 @@ class Searcher(abc.ABC):
             return empty(len(request), request.thresholds, self.id_dtype)
         return self._search(request)
 
+    def probe(self, queries: np.ndarray, size: int) -> RangeResult:
+        """The best `size` items of checked queries [B, n], or most of them if that is cheaper."""
+        return self.search(queries, top_k=size, max_results=size)
+
+    def probe_reaches(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        """[B] bool, whether a probe brings as much above thresholds [B] as a search down to them.
+
+        Of what is in its reach, that is: a probe may still be too short.
+        """
+        return np.ones(len(queries), bool)
+
     def expected_count(self, queries: Any, thresholds: Any) -> np.ndarray:
         """[B] float32 number of items that `search` is predicted to find, at little of its cost.
 

@@ -9,7 +9,6 @@ items) has to reach the target.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,12 +150,13 @@ class Coverage:
         for relative in CONCENTRATIONS:
             concentration = relative * self.dimension
             held = self._expected(concentration)
-            for cover, least_leaves in itertools.product(COVERS, LEAST_LEAVES):
+            for cover in COVERS:
                 searched = (held < cover * held[:, -1:]).sum(axis=1) + 1
-                last = np.clip(searched, least_leaves, len(self.leaves))[:, None] - 1
-                cost = self._mean(self.scanned, last) + LEAF_OVERHEAD * (last.mean() + 1)
-                if cost < least and self._recall(last) >= lowest:
-                    best, least = Tuning(concentration, cover, least_leaves), cost
+                for least_leaves in LEAST_LEAVES:
+                    last = np.clip(searched, least_leaves, len(self.leaves))[:, None] - 1
+                    cost = self._mean(self.scanned, last) + LEAF_OVERHEAD * (last.mean() + 1)
+                    if cost < least and self._recall(last) >= lowest:
+                        best, least = Tuning(concentration, cover, least_leaves), cost
         return best
 
     def _expected(self, concentration: float) -> np.ndarray:

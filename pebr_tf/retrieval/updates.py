@@ -13,7 +13,7 @@ import numpy as np
 
 from pebr_tf.files import replacing_file
 from pebr_tf.retrieval.exact import ExactSearcher
-from pebr_tf.retrieval.result import RangeResult, concatenate, empty, merge, splits_of
+from pebr_tf.retrieval.result import RangeResult, concatenate, empty, merge, take_rows
 from pebr_tf.retrieval.searcher import Request, Searcher
 from pebr_tf.retrieval.vectors import item_ids, refuse_rows, unit_vectors
 
@@ -314,19 +314,3 @@ def contains(sorted_ids: np.ndarray, ids: np.ndarray) -> np.ndarray:
     # differs from the one at its place.
     places = np.searchsorted(sorted_ids, ids.astype(sorted_ids.dtype, copy=False))
     return sorted_ids[np.minimum(places, len(sorted_ids) - 1)] == ids
-
-
-def take_rows(result: RangeResult, rows: np.ndarray) -> RangeResult:
-    """The answers at `rows`, in their order."""
-    counts = result.counts[rows]
-    splits = splits_of(counts)
-    places = np.arange(splits[-1]) + np.repeat(result.row_splits[rows] - splits[:-1], counts)
-    return replace(
-        result,
-        row_splits=splits,
-        item_ids=result.item_ids[places],
-        scores=result.scores[places],
-        thresholds=result.thresholds[rows],
-        expected_counts=result.expected_counts[rows],
-        truncated=result.truncated[rows],
-    )

@@ -1,7 +1,7 @@
 """The exact searcher against brute force in plain Python.
 
 Vectors of one 1 or of four halves have cosines that floats hold exactly, in multiples of 1/4: full
-of ties, and comparable without a tolerance. Random vectors are compared within the promised 3e-7.
+of ties, and comparable without a tolerance. Random vectors are compared within 3e-7.
 """
 
 import math
@@ -17,7 +17,8 @@ from pebr_tf.retrieval.exact import ExactSearcher, cosines, sample_of
 from pebr_tf.retrieval.searcher import DEFAULT_MAX_RESULTS
 
 THRESHOLDS = [-2.0, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0, math.inf, -math.inf]
-PROMISED = 3e-7
+# The oracle of the others keeps more than the 5e-7 that every searcher promises.
+CLOSE = 3e-7
 ABOVE_ONE = np.nextafter(np.float32(1), np.float32(2))
 
 
@@ -143,7 +144,7 @@ def random_vectors(generator, size, dimension):
     threshold=st.floats(-1.1, 1.1),
     top_k=st.none() | st.integers(1, 50),
 )
-def test_random_vectors_score_within_the_promise(seed, size, dimension, threshold, top_k):
+def test_random_vectors_score_close_to_the_real_cosine(seed, size, dimension, threshold, top_k):
     generator = np.random.default_rng(seed)
     items = random_vectors(generator, size, dimension)
     query = random_vectors(generator, 1, dimension)[0]
@@ -157,7 +158,7 @@ def test_random_vectors_score_within_the_promise(seed, size, dimension, threshol
     result = ExactSearcher(items).search(query[None], threshold, top_k)
     ids, scores = (array.tolist() for array in result.row(0))
     assert all(-1 <= score <= 1 for score in scores)
-    assert all(abs(real[item_id] - score) <= PROMISED for item_id, score in result_pairs(result))
+    assert all(abs(real[item_id] - score) <= CLOSE for item_id, score in result_pairs(result))
     assert result_pairs(result) == sorted(
         result_pairs(result), key=lambda pair: (-pair[1], pair[0])
     )
@@ -165,11 +166,11 @@ def test_random_vectors_score_within_the_promise(seed, size, dimension, threshol
         assert all(score >= np.float32(threshold) for score in scores)
     if top_k is None or len(ids) < top_k:
         left_out = [score for item_id, score in real.items() if item_id not in set(ids)]
-        assert all(score < threshold + PROMISED for score in left_out)
+        assert all(score < threshold + CLOSE for score in left_out)
     else:
         assert len(ids) == top_k
         rest = sorted(score for item_id, score in real.items() if item_id not in set(ids))
-        assert not rest or rest[-1] <= scores[-1] + PROMISED
+        assert not rest or rest[-1] <= scores[-1] + CLOSE
     assert not result.truncated.any()
 
 
@@ -245,8 +246,8 @@ def test_identical_and_opposite_vectors(size, dimension):
 
     result = searcher.search([direction], -1)
     np.testing.assert_array_equal(result.item_ids, np.concatenate([same, opposite]))
-    assert np.abs(result.scores[:size] - 1).max() <= PROMISED
-    assert np.abs(result.scores[size:] + 1).max() <= PROMISED
+    assert np.abs(result.scores[:size] - 1).max() <= CLOSE
+    assert np.abs(result.scores[size:] + 1).max() <= CLOSE
     # Of more ties than are wanted, the smallest ids are taken.
     few = searcher.search([direction], top_k=min(5, size))
     np.testing.assert_array_equal(few.item_ids, same[:5])

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 
 from pebr_tf.retrieval.result import (
     RangeResult,
+    assemble,
     concatenate,
     empty,
     merge,
@@ -193,6 +194,32 @@ def test_concatenate_puts_batches_one_after_another(batches, partial):
     assert whole.thresholds.tolist() == [value for part in thresholds for value in part]
     assert whole.expected_counts.tolist() == [len(row) + 0.5 for rows in batches for row in rows]
     assert whole.partial == partial
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=row_lists(), groups=st.integers(1, 3), seed=st.integers(0, 1000))
+def test_assemble_puts_each_query_back_into_its_place(rows, groups, seed):
+    generator = np.random.default_rng(seed)
+    places = generator.permutation(len(rows))
+    group_of = generator.integers(groups, size=len(rows))
+    id_dtype = next((np.array(pair[0]).dtype for row in rows for pair in row), np.int64)
+    parts = []
+    for group in range(groups):
+        chosen = places[group_of == group]
+        part = result_of(
+            [rows[place] for place in chosen],
+            [bool(place % 2) for place in chosen],
+            partial=group == 2,
+            thresholds=[place / 8 for place in chosen],
+            id_dtype=id_dtype,
+        )
+        parts.append((chosen, part))
+    whole = assemble(parts)
+    assert rows_of(whole) == [best_first(row) for row in rows]
+    assert whole.truncated.tolist() == [bool(place % 2) for place in range(len(rows))]
+    assert whole.thresholds.tolist() == [place / 8 for place in range(len(rows))]
+    assert whole.expected_counts.tolist() == [len(row) + 0.5 for row in rows]
+    assert whole.partial == (groups == 3)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])

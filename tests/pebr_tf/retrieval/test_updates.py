@@ -52,21 +52,18 @@ def random_corpus(size, dimension=8, seed=0):
 
 
 class RecordingBase(ExactSearcher):
-    """Remembers what it is asked, and says which rows ran into a cap on work."""
+    """Remembers what it is asked, and may run into a cap on work."""
 
-    def __init__(self, *arguments, work_capped=(), **options):
-        super().__init__(*arguments, **options)
+    def __init__(self, *arguments, work_cap=lambda request: np.zeros(len(request), bool)):
+        """`work_cap` maps a request to the rows [B] that the base did not finish."""
+        super().__init__(*arguments)
         self.asked: list[Request] = []
-        self.work_capped = work_capped
+        self.work_cap = work_cap
 
     def _search(self, request):
         self.asked.append(request)
         result = super()._search(request)
-        capped = [
-            any(np.array_equal(query, other) for other in self.work_capped)
-            for query in request.queries
-        ]
-        return replace(result, truncated=result.truncated | np.array(capped, bool))
+        return replace(result, truncated=result.truncated | self.work_cap(request))
 
 
 class UpdatesAgainstFreshBuilds(RuleBasedStateMachine):
@@ -206,17 +203,26 @@ def test_a_few_removals_cost_one_search_for_a_few_more_items():
 
 
 def test_only_the_rows_that_lost_too_many_ask_again():
-    vectors = np.repeat(np.eye(3), [1_000, 1_000, 30], axis=0)
-    base = RecordingBase(vectors)
+    directions = np.eye(4, dtype=np.float32)
+    base = RecordingBase(
+        np.repeat(directions, [1_000, 30, 1_000, 4_000], axis=0),
+        # Only the largest request is too much, and only for the last direction.
+        work_cap=lambda request: (request.queries[:, 3] == 1) & (request.limit > 2_000),
+    )
     searcher = UpdatableSearcher(base)
-    searcher.remove(np.arange(1_000, 1_200))
-    result = searcher.search(np.eye(3), 0.5, top_k=20)
-    # The first row lost none, the third was all there.
-    assert [(len(asked), asked.limit) for asked in base.asked] == [(3, 20 + 64), (1, 20 + 200)]
-    np.testing.assert_array_equal(base.asked[1].queries, np.eye(3)[1:2])
-    assert result.row(1)[0].tolist() == list(range(1_200, 1_220))
-    assert_same_answers(
-        result, ExactSearcher(*searcher.items()[::-1]).search(np.eye(3), 0.5, top_k=20)
+    searcher.remove([*range(1_030, 1_230), *range(2_030, 5_030)])
+    thresholds = [0.3, 0.4, 0.5, 0.6]
+    result = searcher.search(directions, thresholds, top_k=20)
+    # The first row lost none, the second was all there, the third and the last lost 200 and 3,000.
+    assert [(asked.queries.argmax(axis=1).tolist(), asked.limit) for asked in base.asked] == [
+        ([0, 1, 2, 3], 20 + 64),
+        ([2, 3], 20 + 1_024),
+        ([3], 20 + 3_200),
+    ]
+    expected = ExactSearcher(*searcher.items()[::-1]).search(directions, thresholds, top_k=20)
+    assert_same_answers(result, replace(expected, truncated=np.array([0, 0, 0, 1], bool)))
+    np.testing.assert_array_equal(
+        result.expected_counts, searcher.expected_count(directions, thresholds)
     )
 
 
@@ -256,14 +262,16 @@ def test_truncated_tells_the_cap_and_the_work_of_the_base(dead, top_k, max_resul
     # 300 live items of one direction: 290 + dead in the base, of which some die, and 10 beside it.
     queries = np.array([[1, 0], [0, 1]], np.float32)
     vectors = np.repeat([queries[0]], 290 + dead, axis=0)
-    for work_capped in ([], queries[:1]):
-        base = RecordingBase(vectors, work_capped=work_capped)
+    for work_capped in (False, True):
+        base = RecordingBase(
+            vectors, work_cap=lambda request, flag=work_capped: (request.queries[:, 0] == 1) & flag
+        )
         searcher = UpdatableSearcher(base)
         searcher.remove(np.arange(dead))
         searcher.upsert(np.arange(1_000, 1_010), np.repeat([queries[0]], 10, axis=0))
         result = searcher.search(queries, 0.5, top_k, max_results)
         assert result.counts.tolist() == [min(300, max_results), 0]
-        assert result.truncated.tolist() == [cut or len(work_capped) > 0, False]
+        assert result.truncated.tolist() == [cut or work_capped, False]
 
 
 def test_the_answers_of_a_base_with_a_part_missing_stay_partial():
@@ -295,6 +303,18 @@ def test_shorter_texts_keep_the_dtype_of_the_index():
     assert searcher.search(np.eye(2), 0.5).item_ids.dtype == searcher.id_dtype == np.dtype("U6")
 
 
+def test_an_empty_base_can_be_filled():
+    searcher = UpdatableSearcher(ExactSearcher(np.empty((0, 2))))
+    assert searcher.search(np.eye(2), -1).counts.tolist() == [0, 0]
+    searcher.upsert([7, 3], np.eye(2))
+    result = searcher.search(np.eye(2), 0)
+    assert result.item_ids.tolist() == [7, 3, 3, 7]
+    assert result.expected_counts.tolist() == [2, 2]
+    assert searcher.expected_count(np.eye(2), 0).tolist() == [2, 2]
+    searcher.remove([3])
+    assert searcher.items()[0].tolist() == [7]
+
+
 def test_the_background_is_of_the_base_or_of_what_was_added_to_an_empty_one():
     base = ExactSearcher(np.eye(2))
     searcher = UpdatableSearcher(base)
@@ -323,6 +343,9 @@ def test_an_empty_update_changes_nothing():
         searcher.remove([])
         assert (len(searcher), searcher.pending) == (2, 0)
         assert searcher.items()[0].tolist() == ids
+        searcher.upsert(ids[:1], np.eye(2)[:1])
+        searcher.upsert([], np.empty((0, 2)))
+        assert searcher.id_dtype == np.array(ids).dtype
 
 
 def test_the_caller_may_change_what_it_gave():
@@ -504,6 +527,24 @@ def test_a_file_of_other_contents_is_refused(tmp_path, other):
         load_updates(searcher._base, path)
 
 
+class Trap:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_nothing_in_a_file_is_unpickled(tmp_path):
+    path, sprung = tmp_path / "updates.npz", tmp_path / "sprung"
+    np.savez(path, ids=np.array([Trap(sprung)], object))
+    with refused(damaged_text(path)):
+        load_updates(ExactSearcher(np.eye(2)), path)
+    assert not sprung.exists()
+
+
 def test_an_array_or_a_text_is_no_file_of_updates(tmp_path):
     for name, write in (
         ("array.npy", lambda path: np.save(path, np.eye(2))),
@@ -531,16 +572,16 @@ def test_an_update_during_a_search_is_not_seen_by_it():
     base = InterruptedBase(np.ones((300, 2)))
     searcher = UpdatableSearcher(base)
     searcher.remove(np.arange(100))
-    searcher.upsert([1_000, 1_001], np.ones((2, 2)))
-    expected = ExactSearcher(*searcher.items()[::-1]).search([[1, 1]], 0.5, max_results=150)
+    searcher.upsert([-1, 1_000], np.ones((2, 2)))
+    expected = ExactSearcher(*searcher.items()[::-1]).search([[1, 1]], 0.5, top_k=150)
 
     def update():
         ids, _ = searcher.items()
         searcher.remove(ids[::2])
-        searcher.upsert(np.arange(2_000, 2_050) + len(ids), np.ones((50, 2)))
+        searcher.upsert(-1_000 - len(ids) - np.arange(50), np.ones((50, 2)))
 
     base.meanwhile = update
-    assert_same_answers(searcher.search([[1, 1]], 0.5, max_results=150), expected)
+    assert_same_answers(searcher.search([[1, 1]], 0.5, top_k=150), expected)
     base.meanwhile = lambda: None
     after = searcher.search([[1, 1]], 0.5)
     np.testing.assert_array_equal(after.item_ids, np.sort(searcher.items()[0]))
