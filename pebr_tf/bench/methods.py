@@ -27,6 +27,8 @@ from pebr_tf.retrieval.scann_searcher import ScannSearcher
 from pebr_tf.retrieval.tune import Coverage, Examples, lowest_recall, recall
 
 FIXED_K = 5_000
+# Queries of one matrix product; more take memory that has to be fetched page by page.
+BRUTE_BLOCK = 64
 # Below this an fp16 score may be above the threshold once it is exact.
 HALF_PRECISION = 2e-3
 
@@ -172,11 +174,13 @@ class BruteForce(Method):
         self._items = np.ascontiguousarray(work.items.T)
 
     def search(self, queries: np.ndarray, thresholds: np.ndarray) -> RangeResult:
-        scores = queries @ self._items
         rows = []
-        for score, threshold in zip(scores, thresholds, strict=True):
-            found = np.flatnonzero(score >= threshold)
-            rows.append((found, score[found]))
+        for begin in range(0, len(queries), BRUTE_BLOCK):
+            part = slice(begin, begin + BRUTE_BLOCK)
+            scores = queries[part] @ self._items
+            for score, threshold in zip(scores, thresholds[part], strict=True):
+                found = np.flatnonzero(score >= threshold)
+                rows.append((found, score[found]))
         return packed(rows, thresholds)
 
 
@@ -201,7 +205,7 @@ class FixedK(Method):
         )
 
     def settings(self, work: Work) -> Iterator[Any]:
-        for share in (0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.17, 0.22, 0.3, 0.5):
+        for share in (0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.17, 0.22, 0.3, 0.5, 1.0):
             for factor in (1, 1.3, 1.8):
                 yield max(1, int(share * work.leaves)), int(factor * self._most)
 
@@ -251,7 +255,7 @@ class FaissFlat(Method):
         faiss.omp_set_num_threads(1)
 
     def settings(self, work: Work) -> Iterator[Any]:
-        for share in (0.02, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.2, 0.3):
+        for share in (0.02, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.2, 0.3, 0.5, 1.0):
             yield max(1, int(share * work.leaves))
 
     def use(self, setting: Any) -> None:
