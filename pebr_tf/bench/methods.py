@@ -369,12 +369,12 @@ class Usearch(Method):
 
     def search(self, queries: np.ndarray, thresholds: np.ndarray) -> RangeResult:
         matches = self._index.search(queries, self._most, threads=1)
-        shape = (len(queries), -1)
-        return _filtered(
-            np.asarray(matches.keys).reshape(shape),
-            1 - np.asarray(matches.distances).reshape(shape),
-            thresholds,
-        )
+        ids = np.asarray(matches.keys).reshape(len(queries), -1)
+        distances = np.asarray(matches.distances).reshape(ids.shape)
+        # Behind the matches of a row stands anything.
+        found = np.reshape(getattr(matches, "counts", ids.shape[1]), (-1, 1))
+        distances = np.where(np.arange(ids.shape[1]) < found, distances, np.float32(np.inf))
+        return _filtered(ids, 1 - distances, thresholds)
 
 
 def _filtered(ids: np.ndarray, scores: np.ndarray, thresholds: np.ndarray) -> RangeResult:
