@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pebr_tf.retrieval.result import RangeResult, ranked, splits_of
-from pebr_tf.retrieval.searcher import Request, Searcher
+from pebr_tf.retrieval.searcher import Request, VectorSearcher
 from pebr_tf.retrieval.vectors import item_ids, unit_vectors
 
 BACKGROUND_SAMPLE = 2_000
@@ -17,7 +17,7 @@ BLOCK_SCORES = 16_000_000
 ROUNDING = 1e-5
 
 
-class ExactSearcher(Searcher):
+class ExactSearcher(VectorSearcher):
     """Scores every item with a matrix product in blocks, then the survivors in float64.
 
     The second step makes an answer independent of the batch it was asked in: a score is the
@@ -42,34 +42,9 @@ class ExactSearcher(Searcher):
         Raises:
           ValueError: A vector that is not finite or of length zero, or an id twice.
         """
-        self._vectors = vectors if checked else unit_vectors("vectors", vectors)
-        self._ids = ids if checked else item_ids(ids, len(self._vectors))
-        self._background = sample_of(self._vectors) if background is None else background
-
-    @property
-    def dimension(self) -> int:
-        return int(self._vectors.shape[1])
-
-    @property
-    def id_dtype(self) -> np.dtype:
-        return self._ids.dtype
-
-    @property
-    def background(self) -> np.ndarray:
-        return self._background
-
-    @property
-    def vectors(self) -> np.ndarray:
-        """[N, n] unit vectors."""
-        return self._vectors
-
-    @property
-    def ids(self) -> np.ndarray:
-        """[N] ids, in the order of `vectors`."""
-        return self._ids
-
-    def __len__(self) -> int:
-        return len(self._vectors)
+        vectors = vectors if checked else unit_vectors("vectors", vectors)
+        ids = ids if checked else item_ids(ids, len(vectors))
+        super().__init__(vectors, ids, sample_of(vectors) if background is None else background)
 
     def _search(self, request: Request) -> RangeResult:
         rows, positions = self._candidates(request)

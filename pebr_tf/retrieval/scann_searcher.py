@@ -11,7 +11,7 @@ from pebr_tf.retrieval import scann_files
 from pebr_tf.retrieval.exact import cosines
 from pebr_tf.retrieval.plan import Leaves, Plan, Planner, Tuning
 from pebr_tf.retrieval.result import RangeResult, splits_of
-from pebr_tf.retrieval.searcher import Request, Searcher
+from pebr_tf.retrieval.searcher import Request, VectorSearcher
 
 # Scores this close to a threshold are decided in float64; ScaNN is asked for a little more than it.
 ROUNDING = np.float32(1e-6)
@@ -27,7 +27,7 @@ PROBE_ITEMS = 4
 NOTHING = (np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
-class ScannSearcher(Searcher):
+class ScannSearcher(VectorSearcher):
     """ScaNN as a true range search; `plan` says how, `scann_files` with which trick.
 
     Every returned score is exact and no item below its threshold is returned; of those above it
@@ -57,32 +57,9 @@ class ScannSearcher(Searcher):
         self._scann = scann_files.load(directory)
         # A plain array of the same mapped file: indexing a memmap object is slow.
         augmented = np.asarray(np.load(directory / scann_files.VECTORS, mmap_mode="r"))
-        self._vectors = augmented[:, :-1]
-        self._ids, self._background = ids, background
+        super().__init__(augmented[:, :-1], ids, background)
         self._planner = Planner(leaves, tuning)
         self.max_leaves = min(max_leaves or len(leaves), len(leaves))
-
-    @property
-    def dimension(self) -> int:
-        return int(self._vectors.shape[1])
-
-    @property
-    def id_dtype(self) -> np.dtype:
-        return self._ids.dtype
-
-    @property
-    def background(self) -> np.ndarray:
-        return self._background
-
-    @property
-    def vectors(self) -> np.ndarray:
-        """[N, n] unit vectors in index order, mapped from the file."""
-        return self._vectors
-
-    @property
-    def ids(self) -> np.ndarray:
-        """[N] ids, in the order of `vectors`."""
-        return self._ids
 
     @property
     def leaves(self) -> Leaves:
@@ -93,9 +70,6 @@ class ScannSearcher(Searcher):
     def tuning(self) -> Tuning:
         """How far to look."""
         return self._planner.tuning
-
-    def __len__(self) -> int:
-        return len(self._ids)
 
     def with_tuning(self, tuning: Tuning) -> ScannSearcher:
         """The same index with another tuning; both share its memory."""

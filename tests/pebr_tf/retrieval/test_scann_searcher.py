@@ -214,7 +214,7 @@ def test_a_threshold_of_one_finds_the_items_that_the_queries_are(sample_of):
     sample = sample_of("duplicates")
     result = sample.searcher.search(sample.vectors[::6], 1)
     expected = sample.exact.search(sample.vectors[::6], 1)
-    assert recall(result, expected)[0] > 0.95
+    assert recall(result, expected)[0] > 0.9
     assert (result.scores == 1).all()
     np.testing.assert_array_equal(expected.thresholds, result.thresholds)
 
