@@ -49,8 +49,14 @@ def test_a_length_that_would_show_in_a_cosine_is_scaled(error):
 
 
 def test_unit_vectors_are_not_copied():
-    vectors = np.eye(3, dtype=np.float32)
-    assert unit_vectors("vectors", vectors, 3) is vectors
+    vectors = unit_vectors("vectors", np.random.default_rng(0).normal(size=(2_000, 16)))
+    assert unit_vectors("vectors", vectors, 16) is vectors
+
+
+def test_a_unit_vector_does_not_depend_on_its_neighbours():
+    vectors = unit_vectors("vectors", np.random.default_rng(0).normal(size=(2_000, 16)))
+    with_a_long_one = np.concatenate([vectors, [[7.0] * 16]])
+    np.testing.assert_array_equal(unit_vectors("vectors", with_a_long_one)[:-1], vectors)
 
 
 @pytest.mark.parametrize("vectors", [[[3, 4]], [[30.0, 40.0]], np.array([[3, 4]], np.uint8)])
