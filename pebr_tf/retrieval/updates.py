@@ -7,14 +7,14 @@ import hashlib
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any
 
 import numpy as np
 
 from pebr_tf.files import replacing_file
 from pebr_tf.retrieval.exact import ExactSearcher
 from pebr_tf.retrieval.result import RangeResult, concatenate, empty, merge, take_rows
-from pebr_tf.retrieval.searcher import Request, Searcher
+from pebr_tf.retrieval.searcher import Request, Searcher, VectorSearcher
 from pebr_tf.retrieval.vectors import item_ids, refuse_rows, unit_vectors
 
 # Items asked of the base beyond what a row needs, in case as many of them are dead. A row that
@@ -23,18 +23,6 @@ FIRST_EXTRA = 64
 GROWTH = 16
 # Vectors of the base that its checksum covers: enough to tell one model's vectors from another's.
 CHECKSUM_VECTORS = 64
-
-
-class Listed(Protocol):
-    """An index that can list its items."""
-
-    @property
-    def ids(self) -> np.ndarray:
-        """[N] ids."""
-
-    @property
-    def vectors(self) -> np.ndarray:
-        """[N, n] unit vectors, in the order of `ids`."""
 
 
 @dataclass(frozen=True)
@@ -64,17 +52,16 @@ class UpdatableSearcher(Searcher):
         """Makes the searcher.
 
         Args:
-          base: An index that does not change, with `ids` [N] and `vectors` [N, n].
+          base: A `VectorSearcher`, exact or ScaNN: an index that can list its items.
 
         Raises:
           ValueError: The base cannot list its items.
         """
-        if not (hasattr(base, "ids") and hasattr(base, "vectors")):
+        if not isinstance(base, VectorSearcher):
             raise ValueError(
                 f"base must have ids and vectors. Received: {type(base).__name__}, without."
             )
         self._base = base
-        self._listed = cast(Listed, base)
         self._lock = threading.Lock()
         self._snapshot = Snapshot(
             side=side_segment(
@@ -159,10 +146,10 @@ class UpdatableSearcher(Searcher):
     def items(self) -> tuple[np.ndarray, np.ndarray]:
         """Ids [N] and unit vectors [N, n] of all live items, for the next build."""
         snapshot = self._snapshot
-        live = ~contains(snapshot.dead, self._listed.ids)
+        live = ~contains(snapshot.dead, self._base.ids)
         return (
-            np.concatenate([self._listed.ids[live], snapshot.side.ids]),
-            np.concatenate([self._listed.vectors[live], snapshot.side.vectors]),
+            np.concatenate([self._base.ids[live], snapshot.side.ids]),
+            np.concatenate([self._base.vectors[live], snapshot.side.vectors]),
         )
 
     def save(self, path: Path) -> None:
@@ -180,7 +167,7 @@ class UpdatableSearcher(Searcher):
 
     def base_checksum(self) -> str:
         """SHA-256 in hexadecimal of the base's ids and of some of its vectors."""
-        ids, vectors = self._listed.ids, self._listed.vectors
+        ids, vectors = self._base.ids, self._base.vectors
         if ids.dtype.kind == "U":
             # The same texts may come in a wider dtype.
             width = max(1, np.char.str_len(ids).max(initial=0))
@@ -193,7 +180,7 @@ class UpdatableSearcher(Searcher):
     @functools.cached_property
     def _sorted_base_ids(self) -> np.ndarray:
         """[N] ids of the base; made at the first update, since many a base never has one."""
-        return np.sort(self._listed.ids)
+        return np.sort(self._base.ids)
 
     def _checked_ids(self, ids: Any, count: int) -> np.ndarray:
         """Ids [count] of the base's kind, each once."""

@@ -13,6 +13,7 @@ from pebr_tf.retrieval.result import (
     merge,
     ranked,
     splits_of,
+    take_rows,
 )
 
 SCORES = [-1.0, -0.5, -0.0, 0.0, 0.25, 0.5, 1.0]
@@ -220,6 +221,21 @@ def test_assemble_puts_each_query_back_into_its_place(rows, groups, seed):
     assert whole.thresholds.tolist() == [place / 8 for place in range(len(rows))]
     assert whole.expected_counts.tolist() == [len(row) + 0.5 for row in rows]
     assert whole.partial == (groups == 3)
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=row_lists(), data=st.data())
+def test_take_rows_is_the_named_rows_in_their_order(rows, data):
+    places = st.lists(st.integers(0, len(rows) - 1), max_size=8) if rows else st.just([])
+    chosen = data.draw(places)
+    flags = [index % 2 == 1 for index in range(len(rows))]
+    thresholds = [index / 8 for index in range(len(rows))]
+    taken = take_rows(result_of(rows, flags, True, thresholds), np.array(chosen, np.int64))
+    assert rows_of(taken) == [best_first(rows[index]) for index in chosen]
+    assert taken.truncated.tolist() == [flags[index] for index in chosen]
+    assert taken.thresholds.tolist() == [thresholds[index] for index in chosen]
+    assert taken.expected_counts.tolist() == [len(rows[index]) + 0.5 for index in chosen]
+    assert taken.partial
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
