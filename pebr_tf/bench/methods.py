@@ -294,16 +294,12 @@ class FaissHalf(FaissFlat):
         centroids = index.quantizer.reconstruct_n(0, index.nlist)
         _, tokens = index.quantizer.search(work.items, 1)
         tokens = tokens[:, 0]
-        sizes = np.bincount(tokens, minlength=index.nlist)
-        apart = work.items - centroids[tokens]
-        squared = np.bincount(tokens, np.einsum("ij,ij->i", apart, apart), index.nlist)
-        spreads = np.sqrt(squared / np.maximum(sizes, 1)).clip(1e-3)
-        self._leaves = Leaves(centroids, sizes.astype(np.float32), spreads.astype(np.float32))
+        self._leaves = Leaves.of(work.items, tokens, centroids)
         self._coverage = Coverage(self._leaves, work.tuning, tokens)
 
     def settings(self, work: Work) -> Iterator[Any]:
         for extra in (0, 0.0005, 0.001, 0.002, 0.004):
-            yield self._coverage.cheapest(min(work.tuned + extra, 0.9999))
+            yield self._coverage.cheapest(min(work.tuned + extra, 0.9999))[0]
 
     def use(self, setting: Any) -> None:
         self._planner = Planner(self._leaves, setting)

@@ -184,7 +184,7 @@ class LevelCost:
     """Time of `search_by_level` over that of a plain search down to the same thresholds.
 
     Attributes:
-      ratio: The median over rounds.
+      ratio: Of the medians over rounds.
       extended: Share of the queries that the probe was too short for.
       recall: Macro and micro, inside the thresholds that the levels gave.
     """
@@ -201,24 +201,23 @@ def level_cost(ours: Ours, corpus: Corpus, tau: float = 0.05) -> LevelCost:
     levels = search_by_level(ours.searcher, queries, taus, LevelCut(0.0)).levels
     cutoffs = np.log((1 + thresholds) / 2) / tau - levels
     batches = [slice(begin, begin + BATCHES[0]) for begin in range(0, len(queries), BATCHES[0])]
-    ratios = []
-    for _ in range(ROUNDS):
-        level = plain = 0.0
+    level, plain = np.empty((2, ROUNDS, len(batches)))
+    for turn in range(ROUNDS):
         found = []
-        for part in batches:
+        for number, part in enumerate(batches):
             start = time.perf_counter()
             cut = LevelCut(cutoffs[part])
             found.append(search_by_level(ours.searcher, queries[part], taus[part], cut))
             middle = time.perf_counter()
             ours.searcher.search(queries[part], found[-1].items.thresholds)
-            level += middle - start
-            plain += time.perf_counter() - middle
-        ratios.append(level / plain)
+            level[turn, number] = middle - start
+            plain[turn, number] = time.perf_counter() - middle
+    ratio = np.median(level, axis=0).sum() / np.median(plain, axis=0).sum()
     items = concatenate([answer.items for answer in found])
     exact = ExactSearcher(corpus.items, np.arange(len(corpus.items)), checked=True)
     truth = exact.search(queries, items.thresholds)
     extended = np.concatenate([answer.extended for answer in found])
-    return LevelCost(float(np.median(ratios)), float(extended.mean()), recall(items, truth))
+    return LevelCost(float(ratio), float(extended.mean()), recall(items, truth))
 
 
 def growth(rows: Sequence[tuple[int, np.ndarray, np.ndarray]]) -> tuple[float, float]:

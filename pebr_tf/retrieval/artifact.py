@@ -5,7 +5,7 @@
     ids.npy             ids in the order of the vectors
     background.npy      the sample that stands for the corpus
     check_*.npy         queries, thresholds and exact answers that every load is tried on
-    centroids.npy, leaves.npy                           what plans need
+    centroids.npy, leaves.npy, scatter.npy              what plans need
     codes.npy, tokens.npy, codebook.pb, partitioner.pb, scann_config.pb     ScaNN's
 
 Nothing is pickled: NumPy refuses to.
@@ -42,6 +42,20 @@ def write_check(directory: Path, examples: Examples) -> None:
     }
     for name, array in arrays.items():
         np.save(directory / f"check_{name}.npy", array)
+
+
+def write_leaves(directory: Path, leaves: Leaves) -> None:
+    """Stores what plans know of the leaves."""
+    np.save(directory / "centroids.npy", leaves.centroids)
+    np.save(directory / "leaves.npy", np.stack([leaves.sizes, leaves.spreads]))
+    np.save(directory / "scatter.npy", leaves.scatter)
+
+
+def read_leaves(directory: Path) -> Leaves:
+    """What `write_leaves` stored."""
+    sizes, spreads = np.load(directory / "leaves.npy")
+    centroids, scatter = (np.load(directory / f"{name}.npy") for name in ("centroids", "scatter"))
+    return Leaves(centroids, sizes, spreads, scatter)
 
 
 def write_manifest(directory: Path, content: dict[str, Any]) -> dict[str, Any]:
@@ -81,11 +95,10 @@ def load_index(directory: Path, verify: bool = True) -> ExactSearcher | ScannSea
         vectors = np.load(directory / scann_files.VECTORS, mmap_mode="r")
         background = np.load(directory / "background.npy")
         return ExactSearcher(vectors, ids, background=background, checked=True)
-    sizes, spreads = np.load(directory / "leaves.npy")
     searcher = ScannSearcher(
         directory,
         ids,
-        Leaves(np.load(directory / "centroids.npy"), sizes, spreads),
+        read_leaves(directory),
         np.load(directory / "background.npy"),
         Tuning(**manifest["tuning"]),
         manifest["config"]["max_leaves_searched"],

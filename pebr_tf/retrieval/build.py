@@ -14,7 +14,7 @@ from pebr_tf.config import Index
 from pebr_tf.files import new_directory
 from pebr_tf.retrieval import artifact, scann_files
 from pebr_tf.retrieval.exact import BACKGROUND_SAMPLE, ExactSearcher, sample_of
-from pebr_tf.retrieval.plan import Leaves, Tuning
+from pebr_tf.retrieval.plan import Tuning
 from pebr_tf.retrieval.scann_searcher import ScannSearcher
 from pebr_tf.retrieval.searcher import check_positive, check_thresholds
 from pebr_tf.retrieval.tune import (
@@ -120,8 +120,7 @@ def _build_scann(
         vectors, scratch, leaves, config.dimensions_per_block, os.cpu_count() or 1
     )
     np.save(scratch / "ids.npy", ids[trained.order])
-    np.save(scratch / "centroids.npy", trained.centroids)
-    np.save(scratch / "leaves.npy", np.stack([trained.sizes, trained.spreads]))
+    artifact.write_leaves(scratch, trained.leaves)
 
     progress("answering the tuning queries exactly")
     positions = np.empty(len(vectors), np.int64)
@@ -142,11 +141,10 @@ def _build_scann(
     ]
 
     progress("tuning")
-    model = Leaves(trained.centroids, trained.sizes, trained.spreads)
     searcher = ScannSearcher(
         scratch,
         np.arange(len(vectors)),
-        model,
+        trained.leaves,
         exact.background,
         Tuning(float(vectors.shape[1])),
         config.max_leaves_searched,

@@ -23,6 +23,8 @@ from pebr_tf.retrieval.vectors import refuse_rows, unit_vectors
 
 # A sampled item this close to the probe's last may be the last itself, scored another way.
 ROUNDING = np.float32(1e-6)
+# Queries of one step over the sample, so that what it works on stays in the cache.
+BLOCK = 32
 
 
 @dataclass(frozen=True)
@@ -117,13 +119,12 @@ def search_by_level(
 
     sample = _Sample(searcher, queries, tau, cut)
     levels, thresholds = _thresholds(sample, tau, cutoff, cut, probe)
-    last = probe.scores[probe.row_splits[1:] - 1]
-    extended = (thresholds < last) & (probe.counts < len(searcher))
-    extended |= ~searcher.probe_reaches(queries, thresholds)
-    rows, done = np.flatnonzero(extended), np.flatnonzero(~extended)
+    rows, found = searcher.extend(queries, thresholds, probe, max_results)
+    extended = np.zeros(len(queries), bool)
+    extended[rows] = True
+    done = np.flatnonzero(~extended)
     items = _cut(take_rows(probe, done), thresholds[done])
     if len(rows):
-        found = searcher.search(queries[rows], thresholds[rows], max_results=max_results)
         # A probe of few leaves misses some of the best: the level rises a little with the rest.
         tail = take_rows(probe, rows)
         tail = tail.keep(tail.scores < thresholds[rows][tail.rows()])
@@ -164,14 +165,23 @@ class _Sample:
         self.size = len(searcher)
         self.tau, self.cut = tau, cut
         self.scores = queries @ searcher.background.T
-        logits = _logits(self.scores, tau, cut.family)
-        self.top = logits.max(axis=1)
-        if np.isinf(cut.temper):
-            self.mass = logits
-        elif cut.temper > 0:
-            self.mass = np.exp((logits - self.top[:, None]) / np.float32(cut.temper))
-        else:
-            self.mass = np.zeros_like(logits)
+        self.top = np.empty(len(queries), np.float32)
+        self.mass = np.empty_like(self.scores)
+        for begin in range(0, len(queries), BLOCK):
+            part = slice(begin, begin + BLOCK)
+            self.top[part], self.mass[part] = self._masses(self.scores[part], tau[part])
+
+    def _masses(self, scores: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The highest logit of each query, and what each sampled item adds to its level."""
+        logits, temper = _logits(scores, tau, self.cut.family), self.cut.temper
+        top = logits.max(axis=1)
+        if np.isinf(temper):
+            return top, logits
+        if temper == 0:
+            return top, np.zeros_like(logits)
+        logits -= top[:, None]
+        logits *= np.float32(1 / temper)
+        return top, np.exp(logits, out=logits)
 
     def take(self, rows: np.ndarray) -> _Sample:
         """The sample as the queries at `rows` see it."""
@@ -222,10 +232,15 @@ def _logits(cosines: np.ndarray, tau: np.ndarray, family: Family) -> np.ndarray:
     """Logits of cosines [B, M]; see `distributions.relevance_logit`."""
     if family == "exponential":
         return cosines / tau[:, None]
-    unit = (1 + cosines) / 2
-    logarithms = np.log(np.maximum(unit, np.float32(UNIT_EPSILON)))
-    tangents = np.minimum(unit / np.float32(UNIT_EPSILON) - 1, 0)
-    return (logarithms + tangents) / tau[:, None]
+    unit = cosines + 1
+    np.multiply(unit, 0.5, out=unit)
+    lowest = np.float32(UNIT_EPSILON)
+    below = unit < lowest
+    tangents = unit[below] / lowest - 1
+    logits = np.log(np.maximum(unit, lowest, out=unit), out=unit)
+    logits[below] += tangents
+    logits /= tau[:, None]
+    return logits
 
 
 def _cosines(logits: np.ndarray, tau: np.ndarray, family: Family) -> np.ndarray:

@@ -22,8 +22,15 @@ from pebr_tf.retrieval.plan import (
     MARGIN_FACTORS,
     REACH,
     REACH_OF_NEAREST,
+    WIDTHS,
 )
-from pebr_tf.retrieval.scann_searcher import CANDIDATES, LOWEST, MORE_CANDIDATES, ScannSearcher
+from pebr_tf.retrieval.scann_searcher import (
+    ANY_MARGIN,
+    CANDIDATES,
+    LOWEST,
+    MORE_CANDIDATES,
+    ScannSearcher,
+)
 from pebr_tf.retrieval.searcher import DEFAULT_MAX_RESULTS
 
 QueryModel = Callable[[tf.Tensor], dict[str, tf.Tensor]]
@@ -63,6 +70,7 @@ class Retriever(tf.Module):
         self._item_ids = tf.Variable(searcher.ids, trainable=False)
         self._centroids = tf.Variable(leaves.centroids, trainable=False)
         self._sizes = tf.Variable(leaves.sizes, trainable=False)
+        self._scatter = tf.Variable(leaves.scatter, trainable=False)
         deviations = leaves.deviations(searcher.tuning.concentration)
         self._deviations = tf.Variable(deviations, trainable=False)
 
@@ -81,6 +89,7 @@ class Retriever(tf.Module):
         leaves, expected = self._plan(embedding, threshold)
         step = tf.searchsorted(tf.constant(MARGIN_COUNTS), expected)
         margin = tf.gather(self._tuning.margin * tf.constant(MARGIN_FACTORS), step)
+        margin = tf.where(threshold > -1, margin, ANY_MARGIN)
         scale = scann_files.APPROXIMATE_EPSILON / margin
         bounded = tf.clip_by_value(threshold, LOWEST, -LOWEST)
         augmented = tf.concat([embedding, -bounded[:, None]], axis=1) * scale[:, None]
@@ -101,7 +110,9 @@ class Retriever(tf.Module):
     def _plan(self, embedding: tf.Tensor, threshold: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """[B] leaves to search and [B] items expected; see `plan`."""
         similarity = tf.matmul(embedding, self._centroids, transpose_b=True)
-        below = (threshold[:, None] - similarity) / self._deviations
+        squared = tf.reduce_sum(tf.matmul(embedding, self._scatter) * embedding, 1, keepdims=True)
+        width = tf.clip_by_value(tf.sqrt(squared), *WIDTHS)
+        below = (threshold[:, None] - similarity) / (self._deviations * width)
         reach = tf.maximum(tf.reduce_min(below, axis=1) + REACH_OF_NEAREST, REACH)[:, None]
         below = tf.cast(below, tf.float64)
         tail = tf.math.erfc(below / np.sqrt(2.0)) / 2

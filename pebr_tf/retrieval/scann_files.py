@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from pebr_tf.retrieval.plan import Leaves
+
 # The margin before exact scoring that a query has unless it is scaled.
 APPROXIMATE_EPSILON = 0.01
 # K-means on fewer items than this for each leaf makes leaves that are wide.
@@ -49,16 +51,12 @@ class Trained:
 
     Attributes:
       order: [N] the item that stands at each position of the index.
-      centroids: [L, n] of the leaves.
-      sizes: [L] items of each leaf.
-      spreads: [L] root mean square distance of a leaf's items from its centroid.
+      leaves: What plans know of the leaves.
       error: Deviation of a quantised cosine from the exact one.
     """
 
     order: np.ndarray
-    centroids: np.ndarray
-    sizes: np.ndarray
-    spreads: np.ndarray
+    leaves: Leaves
     error: float
 
 
@@ -111,17 +109,9 @@ def train(
     (directory / CONFIG).write_bytes(config.SerializeToString())
 
     centroids = read_centroids(directory)[:, :dimension]
-    sizes = np.bincount(tokens, minlength=len(centroids))
-    squared = np.zeros(len(centroids))
-    for begin in range(0, count, TRAINING_SAMPLE):
-        part = slice(begin, begin + TRAINING_SAMPLE)
-        apart = vectors[part] - centroids[tokens[part]]
-        squared += np.bincount(tokens[part], np.einsum("ij,ij->i", apart, apart), len(centroids))
     return Trained(
         order=order,
-        centroids=np.ascontiguousarray(centroids),
-        sizes=sizes.astype(np.float32),
-        spreads=np.sqrt(squared / np.maximum(sizes, 1)).clip(1e-3).astype(np.float32),
+        leaves=Leaves.of(vectors, tokens, centroids),
         error=quantisation_error(directory, centroids),
     )
 

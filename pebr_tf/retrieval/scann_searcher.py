@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,19 +11,21 @@ import numpy as np
 from pebr_tf.retrieval import scann_files
 from pebr_tf.retrieval.exact import cosines
 from pebr_tf.retrieval.plan import Leaves, Plan, Planner, Tuning
-from pebr_tf.retrieval.result import RangeResult, splits_of
-from pebr_tf.retrieval.searcher import Request, VectorSearcher
+from pebr_tf.retrieval.result import RangeResult, splits_of, take_rows
+from pebr_tf.retrieval.searcher import Request, VectorSearcher, check_thresholds
 
 # Scores this close to a threshold are decided in float64; ScaNN is asked for a little more than it.
 ROUNDING = np.float32(1e-6)
 CLOSE = 2 * ROUNDING
 # No cosine lies beyond; a small appended coordinate keeps ScaNN's sums exact.
 LOWEST = np.float32(-1.001)
-# Candidates that a search for k items scores exactly.
+# Of a query that every item passes, however wrong its code.
+ANY_MARGIN = np.float32(4)
+# Candidates that a search for k items scores exactly; those of a probe are fewer.
 CANDIDATES = 2
 MORE_CANDIDATES = 100
 # Leaves of a probe: a fixed few, but with so many times the items that it is to bring.
-PROBE_LEAVES = 8
+PROBE_LEAVES = 4
 PROBE_ITEMS = 4
 NOTHING = (np.empty(0, np.uint32), np.empty(0, np.float32))
 
@@ -87,9 +90,18 @@ class ScannSearcher(VectorSearcher):
         request = Request(queries, thresholds, size, size)
         return self._run(request, Plan(leaves, leaves, expected), min(size, len(self)))
 
-    def probe_reaches(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-        plan = self._planner.plan(queries, thresholds, len(self))
-        return plan.leaves <= min(PROBE_LEAVES, self.max_leaves)
+    def extend(
+        self, queries: np.ndarray, thresholds: np.ndarray, probe: RangeResult, max_results: int
+    ) -> tuple[np.ndarray, RangeResult]:
+        # The probe saw few leaves: where a plan has more, it may have missed items in its reach.
+        request = Request(queries, check_thresholds(thresholds, len(queries)), None, max_results)
+        limit = min(max_results + 1, len(self))
+        plan = self._planner.plan(queries, request.thresholds, limit)
+        missed = plan.leaves > min(PROBE_LEAVES, self.max_leaves)
+        rows = (self._too_short(probe, thresholds) | missed).nonzero()[0]
+        if not len(rows):
+            return rows, take_rows(probe, rows)
+        return rows, self._run(request.take(rows), plan.take(rows), limit)
 
     def _probe_leaves(self, size: int) -> int:
         """A few leaves, or as many as hold the items if they are small."""
@@ -100,81 +112,121 @@ class ScannSearcher(VectorSearcher):
     def _search(self, request: Request) -> RangeResult:
         # One more than the limit tells a full list from a cut one.
         limit = min(request.limit + request.cap_binds, len(self))
+        if len(request) == 1 and -1 < request.thresholds[0] <= 1:
+            leaves, expected = self._planner.plan_one(request.queries[0], request.thresholds[0])
+            if expected <= limit:
+                return self._run_one(request, leaves, expected, limit)
         plan = self._planner.plan(request.queries, request.thresholds, limit)
         return self._run(request, plan, limit)
 
     def _run(self, request: Request, plan: Plan, limit: int) -> RangeResult:
         """Searches as planned, for at most `limit` items of a query."""
         lowered = np.maximum(request.thresholds - ROUNDING, LOWEST)
-        scale = scann_files.APPROXIMATE_EPSILON / self._planner.margins(plan.expected)
+        margins = np.where(lowered > LOWEST, self._planner.margins(plan.expected), ANY_MARGIN)
+        scale = scann_files.APPROXIMATE_EPSILON / margins
         augmented = np.empty((len(request), self.dimension + 1), np.float32)
         np.multiply(request.queries, scale[:, None], out=augmented[:, :-1])
         np.multiply(lowered, -scale, out=augmented[:, -1])
 
         wanted = np.where(lowered > 1, 0, plan.leaves)
-        answers = self._ask(augmented, wanted, limit)
-        for row in (plan.leaves < plan.enough).nonzero()[0]:
-            if len(answers[row][0]) < limit and wanted[row]:
-                wanted[row] = plan.enough[row]
-                answers[row] = self._ask(augmented[row, None], wanted[row, None], limit)[0]
+        answers = self._ask(augmented, wanted.tolist(), limit)
+        if plan.leaves is not plan.enough:
+            for row in (plan.leaves < plan.enough).nonzero()[0]:
+                if len(answers[row][0]) < limit and wanted[row]:
+                    wanted[row] = plan.enough[row]
+                    answers[row] = self._ask([augmented[row]], [wanted[row]], limit)[0]
 
         counts = [len(found) for found, _ in answers]
-        if len(request) == 1:
-            rows, (positions, scores) = np.zeros(counts[0], np.int64), answers[0]
-            scores = scores.copy()
-        else:
-            rows = np.repeat(np.arange(len(request)), counts)
-            positions = np.concatenate([found for found, _ in answers])
-            scores = np.concatenate([products for _, products in answers])
+        rows = np.repeat(np.arange(len(request)), counts)
+        positions = np.concatenate([found for found, _ in answers])
+        scores = np.concatenate([products for _, products in answers])
         scores /= scale[rows]
         scores += lowered[rows]
         np.minimum(scores, 1, out=scores)
-        rows, positions, scores = self._above(request, rows, positions, scores)
+        close = (scores <= (request.thresholds + CLOSE)[rows]).nonzero()[0]
+        if len(close):
+            rows, positions, scores = self._above(request, rows, positions, scores, close)
         result = RangeResult(
             row_splits=splits_of(np.bincount(rows, minlength=len(request))),
-            item_ids=self._in_order(rows, self._ids[positions], scores),
+            item_ids=self._ids[positions],
             scores=scores,
             thresholds=request.thresholds,
             expected_counts=plan.expected,
             truncated=wanted > self.max_leaves,
         )
-        if max(counts) <= request.limit:
+        return self._finished(request, result)
+
+    def _run_one(self, request: Request, leaves: int, expected: float, limit: int) -> RangeResult:
+        """The same for one query that expects no more than the limit.
+
+        A third of a specific query's time would else go into handling arrays of one element.
+        """
+        lowered = request.thresholds[0] - ROUNDING
+        scale = np.float32(scann_files.APPROXIMATE_EPSILON) / self._planner.margin(expected)
+        augmented = np.empty(self.dimension + 1, np.float32)
+        np.multiply(request.queries[0], scale, out=augmented[:-1])
+        augmented[-1] = -scale * lowered
+        [(positions, products)] = self._ask([augmented], [leaves], limit)
+        scores = products / scale
+        scores += lowered
+        if len(scores) and scores[0] > 1:
+            np.minimum(scores, 1, out=scores)
+        if len(scores) and scores[-1] <= request.thresholds[0] + CLOSE:
+            rows = np.zeros(len(scores), np.int64)
+            close = (scores <= request.thresholds[0] + CLOSE).nonzero()[0]
+            _, positions, scores = self._above(request, rows, positions, scores, close)
+        result = RangeResult(
+            row_splits=np.array([0, len(scores)]),
+            item_ids=self._ids[positions],
+            scores=scores,
+            thresholds=request.thresholds,
+            expected_counts=np.array([expected], np.float32),
+            truncated=np.array([leaves > self.max_leaves]),
+        )
+        return self._finished(request, result)
+
+    def _finished(self, request: Request, result: RangeResult) -> RangeResult:
+        """The result with ties in order and cut where the request ends."""
+        if (result.scores[:-1] == result.scores[1:]).any():
+            self._order_ties(result)
+        if result.counts.max() <= request.limit:
             return result
         over = result.counts > request.max_results
         return replace(result.head(request.limit), truncated=result.truncated | over)
 
     def _ask(
-        self, augmented: np.ndarray, leaves: np.ndarray, limit: int
+        self, augmented: Iterable[np.ndarray], leaves: Iterable[int], limit: int
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """ScaNN's positions and dot products, best first, for each augmented query [B, n + 1]."""
+        """ScaNN's positions and dot products, best first, for each augmented query [n + 1]."""
         candidates = min(CANDIDATES * limit + MORE_CANDIDATES, len(self))
-        search = self._scann.search
+        search, most = self._scann.search, self.max_leaves
         return [
-            search(query, limit, candidates, count) if count else NOTHING
-            for query, count in zip(
-                augmented, np.minimum(leaves, self.max_leaves).tolist(), strict=True
-            )
+            search(query, limit, candidates, min(count, most)) if count else NOTHING
+            for query, count in zip(augmented, leaves, strict=True)
         ]
 
     def _above(
-        self, request: Request, rows: np.ndarray, positions: np.ndarray, scores: np.ndarray
+        self,
+        request: Request,
+        rows: np.ndarray,
+        positions: np.ndarray,
+        scores: np.ndarray,
+        close: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What is at or above its threshold; close calls are decided in float64."""
+        """What is at or above its threshold; the `close` calls are decided in float64."""
         thresholds = request.thresholds[rows]
-        close = (scores <= thresholds + CLOSE).nonzero()[0]
-        if not len(close):
-            return rows, positions, scores
         exact = cosines(request.queries, self._vectors, rows[close], positions[close])
         above = np.ones(len(rows), bool)
         above[close] = exact >= thresholds[close]
         scores = np.maximum(scores, thresholds)
         return rows[above], positions[above], scores[above]
 
-    def _in_order(self, rows: np.ndarray, ids: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """The ids [M], those of equal scores in a row ascending."""
-        tied = (scores[:-1] == scores[1:]) & (rows[:-1] == rows[1:])
-        if tied.any():
-            run = np.concatenate([[0], np.cumsum(~tied)])
-            members = np.flatnonzero(np.append(tied, False) | np.insert(tied, 0, False))
-            ids[members] = ids[members[np.lexsort((ids[members], run[members]))]]
-        return ids
+    @staticmethod
+    def _order_ties(result: RangeResult) -> None:
+        """Puts the ids of equal scores in a row into ascending order, in place."""
+        ids, scores, rows = result.item_ids, result.scores, result.rows()
+        tied = np.zeros(len(scores) + 1, bool)
+        tied[1:-1] = (scores[:-1] == scores[1:]) & (rows[:-1] == rows[1:])
+        run = np.cumsum(~tied[:-1])
+        members = (tied[:-1] | tied[1:]).nonzero()[0]
+        ids[members] = ids[members[np.lexsort((ids[members], run[members]))]]

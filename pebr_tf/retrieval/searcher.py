@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from pebr_tf.retrieval.result import RangeResult, empty
+from pebr_tf.retrieval.result import RangeResult, empty, take_rows
 from pebr_tf.retrieval.vectors import refuse_rows, unit_vectors
 
 DEFAULT_MAX_RESULTS = 10_000
@@ -39,6 +39,10 @@ class Request:
     def cap_binds(self) -> bool:
         """Whether the cap, and not the caller's top_k, is what ends a full list."""
         return self.top_k is None or self.top_k > self.max_results
+
+    def take(self, rows: np.ndarray) -> Request:
+        """The same of the queries at `rows`."""
+        return replace(self, queries=self.queries[rows], thresholds=self.thresholds[rows])
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -118,12 +122,23 @@ class Searcher(abc.ABC):
         """The best `size` items of checked queries [B, n], or most of them if that is cheaper."""
         return self.search(queries, top_k=size, max_results=size)
 
-    def probe_reaches(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-        """[B] bool, whether a probe brings as much above thresholds [B] as a search down to them.
+    def extend(
+        self, queries: np.ndarray, thresholds: np.ndarray, probe: RangeResult, max_results: int
+    ) -> tuple[np.ndarray, RangeResult]:
+        """Searches again where a probe of checked queries [B, n] misses items above thresholds [B].
 
-        Of what is in its reach, that is: a probe may still be too short.
+        Returns:
+          The rows that were searched, ascending, and what `search` finds for them.
         """
-        return np.ones(len(queries), bool)
+        rows = np.flatnonzero(self._too_short(probe, thresholds))
+        if not len(rows):
+            return rows, take_rows(probe, rows)
+        return rows, self.search(queries[rows], thresholds[rows], max_results=max_results)
+
+    def _too_short(self, probe: RangeResult, thresholds: np.ndarray) -> np.ndarray:
+        """[B] whether items that a probe has no room for may lie above thresholds [B]."""
+        last = probe.scores[probe.row_splits[1:] - 1]
+        return (thresholds < last) & (probe.counts < len(self))
 
     def expected_count(self, queries: Any, thresholds: Any) -> np.ndarray:
         """[B] float32 number of items that `search` is predicted to find, at little of its cost.
@@ -182,6 +197,8 @@ def check_thresholds(thresholds: Any, count: int) -> np.ndarray:
             f"thresholds must be one number or {count}, one a query. "
             f"Received: shape {thresholds.shape}."
         )
+    if (thresholds > -1).all():
+        return thresholds
     refuse_rows("thresholds", "be numbers", np.isnan(thresholds))
     return np.where(thresholds <= -1, np.float32(-np.inf), thresholds)
 

@@ -8,6 +8,7 @@ items) has to reach the target.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 from dataclasses import dataclass
 
@@ -15,22 +16,23 @@ import numpy as np
 from scipy import special
 
 from pebr_tf.retrieval.exact import ExactSearcher
-from pebr_tf.retrieval.plan import Leaves, Tuning
+from pebr_tf.retrieval.plan import Leaves, Planner, Tuning
 from pebr_tf.retrieval.result import RangeResult
 from pebr_tf.retrieval.scann_searcher import ScannSearcher
 from pebr_tf.retrieval.vectors import unit_vectors
 
 CONCENTRATIONS = (0.15, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0, 1.2)
-COVERS = (0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995, 0.998, 0.9995)
+COVERS = (0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999)
 LEAST_LEAVES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 # In deviations of the quantisation error.
 MARGINS = (1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0, 3.25, 3.5, 4.0, 4.5, 5.0, 6.0, 8.0, 12.0)
-# A leaf costs as much to begin as so many items to scan.
-LEAF_OVERHEAD = 30
+# A leaf costs as much to begin as so many items to scan, and so does an item to score exactly.
+LEAF_COST = 30
+CANDIDATE_COST = 25
 # Tuned for a fifth of the permitted loss above the target, for other queries will fare a bit worse.
 SAFETY = 0.2
-# The share of the permitted loss that leaves may take; less, if the margin cannot do with the rest.
-LEAF_SHARES = (0.6, 0.3, 0.1)
+# The share of the permitted loss that leaves may take; the margin has to do with the rest.
+LEAF_SHARES = (0.8, 0.6, 0.4, 0.2)
 PROBE = 100
 TOP_K_COVERS = (0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.9995)
 
@@ -103,14 +105,40 @@ def tune(
     """
     lowest = lowest_recall(target)
     coverage = Coverage(searcher.leaves, examples, tokens)
+    best, least = None, np.inf
     for share in LEAF_SHARES:
-        tuning = coverage.cheapest(1 - share * (1 - lowest))
-        for factor in MARGINS:
-            tuning = dataclasses.replace(tuning, margin=factor * error)
-            found = searcher.with_tuning(tuning).search(examples.queries, examples.thresholds)
-            if min(recall(found, examples.answers)) >= lowest:
-                return _for_top_k(searcher, tuning, examples.queries, lowest)
-    return _for_top_k(searcher, tuning, examples.queries, lowest)
+        tuning, cost = coverage.cheapest(1 - share * (1 - lowest))
+        margin = _least_margin(searcher, tuning, examples, error, lowest)
+        if margin is None:
+            continue
+        tuning = dataclasses.replace(tuning, margin=margin)
+        cost += CANDIDATE_COST * _candidates(searcher.leaves, tuning, examples)
+        if cost < least:
+            best, least = tuning, cost
+    widest = dataclasses.replace(tuning, margin=MARGINS[-1] * error)
+    return _for_top_k(searcher, best or widest, examples.queries, lowest)
+
+
+def _least_margin(
+    searcher: ScannSearcher, tuning: Tuning, examples: Examples, error: float, lowest: float
+) -> float | None:
+    """The least of MARGINS with which the recall is `lowest`, by bisection; None if none is."""
+
+    def passes(factor: float) -> bool:
+        tried = dataclasses.replace(tuning, margin=factor * error)
+        found = searcher.with_tuning(tried).search(examples.queries, examples.thresholds)
+        return min(recall(found, examples.answers)) >= lowest
+
+    place = bisect.bisect_left(MARGINS, True, key=passes)
+    return MARGINS[place] * error if place < len(MARGINS) else None
+
+
+def _candidates(leaves: Leaves, tuning: Tuning, examples: Examples) -> float:
+    """Mean number of items that are expected to get an exact score."""
+    planner, everything = Planner(leaves, tuning), int(leaves.sizes.sum())
+    expected = planner.plan(examples.queries, examples.thresholds, everything).expected
+    lowered = examples.thresholds - planner.margins(expected)
+    return float(planner.plan(examples.queries, lowered, everything).expected.mean())
 
 
 def _for_top_k(
@@ -135,6 +163,7 @@ class Coverage:
         self.leaves, self.examples = leaves, examples
         self.dimension = examples.queries.shape[1]
         self.similarity = examples.queries @ leaves.centroids.T
+        self.widths = leaves.widths(examples.queries)
         self.order = np.argsort(-self.similarity, axis=1)
         answers, shape = examples.answers, self.similarity.shape
         key = answers.rows() * shape[1] + tokens[answers.item_ids]
@@ -143,8 +172,8 @@ class Coverage:
         self.scanned = self._sorted_sums(np.broadcast_to(leaves.sizes, shape))
         self.counts = answers.counts
 
-    def cheapest(self, lowest: float) -> Tuning:
-        """The tuning of least cost whose leaves hold the share `lowest`, or the widest one."""
+    def cheapest(self, lowest: float) -> tuple[Tuning, float]:
+        """The tuning of least cost whose leaves hold `lowest`, or the widest one, and its cost."""
         best = Tuning(self.dimension, COVERS[-1], LEAST_LEAVES[-1])
         least = np.inf
         for relative in CONCENTRATIONS:
@@ -154,13 +183,13 @@ class Coverage:
                 searched = (held < cover * held[:, -1:]).sum(axis=1) + 1
                 for least_leaves in LEAST_LEAVES:
                     last = np.clip(searched, least_leaves, len(self.leaves))[:, None] - 1
-                    cost = self._mean(self.scanned, last) + LEAF_OVERHEAD * (last.mean() + 1)
+                    cost = self._mean(self.scanned, last) + LEAF_COST * (last.mean() + 1)
                     if cost < least and self._recall(last) >= lowest:
                         best, least = Tuning(concentration, cover, least_leaves), cost
-        return best
+        return best, least
 
     def _expected(self, concentration: float) -> np.ndarray:
-        deviation = self.leaves.deviations(concentration)
+        deviation = self.leaves.deviations(concentration) * self.widths
         below = (self.examples.thresholds[:, None] - self.similarity) / deviation
         return self._sorted_sums(self.leaves.sizes * special.ndtr(-below.astype(np.float64)))
 

@@ -36,6 +36,7 @@ SCANN_FILES = sorted(
         "codebook.pb",
         "partitioner.pb",
         "scann_config.pb",
+        "scatter.npy",
     ]
 )
 SCANN = Index(exact_below=0, check_queries=40, check_recall=0.9)

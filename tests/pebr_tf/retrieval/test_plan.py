@@ -36,12 +36,21 @@ def random_leaves(generator, count, dimension):
         (unit(generator.normal(size=(count, dimension))) * lengths).astype(np.float32),
         np.floor(10 ** generator.uniform(-0.5, 4, count)).astype(np.float32),
         generator.uniform(0.1, 0.9, count).astype(np.float32),
+        random_scatter(generator, dimension),
     )
+
+
+def random_scatter(generator, dimension):
+    """A covariance of trace `dimension`, with directions four times as wide as others."""
+    axes = np.linalg.qr(generator.normal(size=(dimension, dimension)))[0]
+    variances = generator.uniform(0.4, 1.6, dimension)
+    return (axes * (variances * dimension / variances.sum()) @ axes.T).astype(np.float32)
 
 
 def deviations_below(query, threshold, leaves, tuning):
     """[L] deviations that each leaf's centroid lies below the threshold."""
-    deviations = leaves.spreads.astype(np.float64) / math.sqrt(tuning.concentration)
+    width = math.sqrt(query.astype(np.float64) @ leaves.scatter @ query)
+    deviations = leaves.spreads.astype(np.float64) * width / math.sqrt(tuning.concentration)
     return (threshold - leaves.centroids.astype(np.float64) @ query) / deviations
 
 
@@ -113,6 +122,7 @@ def leaves_on_a_line(similarities, sizes, spread):
         centroids,
         np.array(sizes, np.float32),
         np.full(len(similarities), spread, np.float32),
+        np.eye(4, dtype=np.float32),
     )
 
 
@@ -181,6 +191,7 @@ def test_rows_that_expect_very_little_beside_rows_that_expect_very_much():
         unit(generator.normal(size=(200, 16))) * np.float32(0.8),
         np.full(200, 20_000, np.float32),
         np.full(200, 0.5, np.float32),
+        np.eye(16, dtype=np.float32),
     )
     tuning = Tuning(16.0, cover=0.9, min_leaves=1)
     queries = unit(generator.normal(size=(60, 16)))
@@ -268,6 +279,7 @@ def test_a_limit_ends_a_plan_of_many_leaves(limit):
         unit(generator.normal(size=(500, 16))) * np.float32(0.8),
         np.full(500, 100, np.float32),
         np.full(500, 0.6, np.float32),
+        np.eye(16, dtype=np.float32),
     )
     planner = Planner(leaves, Tuning(16.0, min_leaves=1, top_k_cover=0.95))
     for query in unit(generator.normal(size=(5, 16))):
@@ -301,7 +313,7 @@ def test_the_expected_count_is_near_the_true_one_for_gaussian_leaves(threshold):
     centroids = unit(generator.normal(size=(count, dimension))) * np.float32(0.8)
     noise = generator.normal(size=(count, size, dimension)) * spread / dimension**0.5
     items = (centroids[:, None] + noise).reshape(-1, dimension)
-    leaves = Leaves(centroids, np.full(count, size, np.float32), np.full(count, spread, np.float32))
+    leaves = Leaves.of(items, np.repeat(np.arange(count), size), centroids)
     nearest = generator.integers(count, size=30)
     queries = unit(centroids[nearest] + 0.1 * generator.normal(size=(30, dimension)))
     plan = Planner(leaves, Tuning(float(dimension))).plan(
@@ -312,3 +324,50 @@ def test_the_expected_count_is_near_the_true_one_for_gaussian_leaves(threshold):
     # 4.5 deviations of a sum of many small chances, Poisson at the most.
     assert (np.abs(plan.expected - true) <= 4.5 * np.sqrt(plan.expected) + 1).all()
     assert plan.expected.sum() == pytest.approx(true.sum(), rel=0.03)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 60), st.floats(-0.9, 1), st.floats(0.5, 0.999))
+@settings(max_examples=60, deadline=None)
+def test_a_query_alone_is_planned_as_in_a_batch(seed, count, threshold, cover):
+    generator = np.random.default_rng(seed)
+    leaves = random_leaves(generator, count, 8)
+    queries = unit(generator.normal(size=(2, 8)))
+    threshold = np.float32(threshold)
+    planner = Planner(leaves, Tuning(8.0, cover=cover, min_leaves=2))
+    together = planner.plan(queries, np.full(2, threshold), limit=10**9)
+    for query, leaf_count, expected in zip(
+        queries, together.leaves, together.expected, strict=True
+    ):
+        alone, alone_expected = planner.plan_one(query, threshold)
+        assert alone_expected == pytest.approx(expected, rel=TOLERANCE, abs=1e-30)
+        pairs = expected_items(query, threshold, leaves, planner.tuning)
+        fewest, most = (
+            max(leaves_that_hold(pairs, share), min(2, count))
+            for share in (cover - 1e-3, min(cover + 1e-3, 1))
+        )
+        assert fewest <= alone <= most or alone == leaf_count
+        assert planner.margin(alone_expected) == planner.margins(np.float32([alone_expected]))[0]
+
+
+def test_leaves_of_items_have_their_sizes_spreads_and_scatter():
+    generator = np.random.default_rng(0)
+    tokens = np.array([0] * 50 + [2] * 150)
+    centroids = generator.normal(size=(3, 4)).astype(np.float32)
+    items = (centroids[tokens] + generator.normal(size=(200, 4)) * [3, 1, 1, 0.5]).astype("f4")
+    leaves = Leaves.of(items, tokens, centroids)
+    assert leaves.sizes.tolist() == [50, 0, 150]
+    for leaf in (0, 2):
+        distances = np.linalg.norm(items[tokens == leaf] - centroids[leaf], axis=1)
+        assert leaves.spreads[leaf] == pytest.approx(math.sqrt((distances**2).mean()), rel=1e-5)
+    apart = items - centroids[tokens]
+    covariance = sum(np.outer(row, row) for row in apart.astype(np.float64))
+    np.testing.assert_allclose(leaves.scatter, covariance * 4 / np.trace(covariance), atol=1e-5)
+    axis = np.eye(4, dtype=np.float32)
+    wide, narrow = leaves.widths(axis[[0, 3]])[:, 0]
+    assert wide == pytest.approx(min(math.sqrt(leaves.scatter[0, 0]), 2))
+    assert narrow == 0.5
+
+
+def test_leaves_in_which_every_item_is_the_same_have_a_width():
+    leaves = Leaves.of(np.ones((6, 2), "f4"), np.repeat([0, 1], 3), np.ones((2, 2), "f4"))
+    assert np.isfinite(leaves.widths(QUERY[:, :2])).all()
