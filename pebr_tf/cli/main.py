@@ -16,6 +16,7 @@ COMMANDS = {
         "pebr_tf.cli.generate:generate",
         "Make synthetic click logs with known relevance.",
     ),
+    "index": ("pebr_tf.cli.index:index", "Build a search index from vectors, or check one."),
 }
 
 

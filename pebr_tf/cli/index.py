@@ -1,0 +1,120 @@
+"""`pebr index`: builds a search index from vectors, and checks one."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from pebr_tf.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FILE = click.Path(path_type=Path)
+
+
+@click.group()
+def index() -> None:
+    """Build a search index from vectors, or check one."""
+
+
+@index.command()
+@click.option("--vectors", type=FILE, required=True, help="Items, [N, n] .npy.")
+@click.option("--out", type=FILE, required=True, metavar="DIR", help="Folder, new or empty.")
+@click.option("--ids", type=FILE, help="Their ids, [N] .npy of integers or text; else 0 to N - 1.")
+@click.option("--query-vectors", type=FILE, help="Queries to tune on, [Q, n] .npy.")
+@click.option("--thresholds", type=FILE, help="The cosines that they end at, [Q] .npy.")
+@click.option("--config", "config_file", type=FILE, help="Its `index` section is used.")
+def build(
+    vectors: Path,
+    out: Path,
+    ids: Path | None,
+    query_vectors: Path | None,
+    thresholds: Path | None,
+    config_file: Path | None,
+) -> None:
+    """Build an index from vectors.
+
+    Without queries, items with noise stand in for them: give real ones, they differ.
+    """
+    from pebr_tf.config import Config
+    from pebr_tf.retrieval import build_index
+
+    config = Config.load(config_file) if config_file else Config()
+    arrays = [_array(path) for path in (vectors, ids, query_vectors, thresholds)]
+    begin = time.monotonic()
+    with _steps() as progress:
+        try:
+            manifest = build_index(
+                out,
+                arrays[0],
+                ids=arrays[1],
+                config=config.index,
+                queries=arrays[2],
+                thresholds=arrays[3],
+                progress=progress,
+            )
+        except (ValueError, FileExistsError) as error:
+            raise UserError(str(error)) from None
+    _print(manifest, out, {"time": f"{time.monotonic() - begin:,.0f} s"})
+
+
+@index.command()
+@click.argument("directory", type=FILE)
+def check(directory: Path) -> None:
+    """Verify the checksums of an index, and its recall on its own queries."""
+    from pebr_tf.retrieval import load_index
+    from pebr_tf.retrieval.artifact import read_manifest
+
+    with _steps() as progress:
+        progress("loading and searching")
+        load_index(directory)
+    _print(read_manifest(directory), directory, {})
+    Console(highlight=False).print("All files are whole, and the stored queries find their items.")
+
+
+def _array(path: Path | None) -> np.ndarray | None:
+    """The array of a .npy file, mapped into memory."""
+    import numpy as np
+
+    try:
+        return path if path is None else np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} must be a .npy file. Received: {error}.") from None
+
+
+@contextlib.contextmanager
+def _steps() -> Iterator[Callable[[str], None]]:
+    """Yields a callback that shows the step at work: in place on a terminal, else as lines."""
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield console.print
+        return
+    with console.status("reading vectors") as status:
+        yield status.update
+
+
+def _print(manifest: dict[str, Any], directory: Path, more: dict[str, str]) -> None:
+    """A line for each fact that a person asks of an index."""
+    size = sum((directory / name).stat().st_size for name in manifest["files"])
+    rows = {
+        "search": {"exact": "exact", "scann": f"ScaNN, {manifest.get('leaves', 0):,} leaves"}[
+            manifest["kind"]
+        ],
+        "items": f"{manifest['items']:,} of {manifest['dimension']} dimensions",
+    }
+    if recall := manifest.get("recall"):
+        rows["recall"] = (
+            f"{recall['macro']:.4f} macro, {recall['micro']:.4f} micro, "
+            f"on {recall['queries']:,} queries held out"
+        )
+    rows |= {"on disk": f"{size / 1e6:,.1f} MB", **more, "folder": str(directory)}
+    console = Console(highlight=False)
+    for name, value in rows.items():
+        console.print(f"[dim]{name:<10}[/dim]{value}", soft_wrap=True)
