@@ -23,6 +23,7 @@ from pebr_tf.retrieval.vectors import refuse_rows, unit_vectors
 
 # A sampled item this close to the probe's last may be the last itself, scored another way.
 ROUNDING = np.float32(1e-6)
+LOG_2 = np.float32(np.log(2))
 # Queries of one step over the sample, so that what it works on stays in the cache.
 BLOCK = 32
 
@@ -117,7 +118,7 @@ def search_by_level(
         nothing = np.zeros(len(queries), np.float32)
         return LevelResult(probe, nothing, np.zeros(len(queries), bool))
 
-    sample = _Sample(searcher, queries, tau, cut)
+    sample = _Sample(searcher, queries, tau, cut, probe.scores[probe.row_splits[:-1]])
     levels, thresholds = _thresholds(sample, tau, cutoff, cut, probe)
     rows, found = searcher.extend(queries, thresholds, probe, max_results)
     extended = np.zeros(len(queries), bool)
@@ -161,27 +162,32 @@ def _cut(result: RangeResult, thresholds: np.ndarray) -> RangeResult:
 class _Sample:
     """The background sample as B queries see it; what does not depend on the best items."""
 
-    def __init__(self, searcher: Searcher, queries: np.ndarray, tau: np.ndarray, cut: LevelCut):
+    def __init__(
+        self, searcher: Searcher, queries: np.ndarray, tau: np.ndarray, cut: LevelCut, best: Any
+    ):
+        """Looks at the sample; the highest logit of `best` [B] keeps exponentials in range."""
         self.size = len(searcher)
         self.tau, self.cut = tau, cut
         self.scores = queries @ searcher.background.T
-        self.top = np.empty(len(queries), np.float32)
+        self.top = _logits(best[:, None], tau, cut.family)[:, 0]
         self.mass = np.empty_like(self.scores)
         for begin in range(0, len(queries), BLOCK):
             part = slice(begin, begin + BLOCK)
-            self.top[part], self.mass[part] = self._masses(self.scores[part], tau[part])
+            self._weigh(self.scores[part], tau[part], self.top[part], self.mass[part])
 
-    def _masses(self, scores: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The highest logit of each query, and what each sampled item adds to its level."""
-        logits, temper = _logits(scores, tau, self.cut.family), self.cut.temper
-        top = logits.max(axis=1)
-        if np.isinf(temper):
-            return top, logits
-        if temper == 0:
-            return top, np.zeros_like(logits)
-        logits -= top[:, None]
-        logits *= np.float32(1 / temper)
-        return top, np.exp(logits, out=logits)
+    def _weigh(
+        self, scores: np.ndarray, tau: np.ndarray, top: np.ndarray, mass: np.ndarray
+    ) -> None:
+        """Writes what each sampled item adds to the level of its query into `mass`."""
+        temper = self.cut.temper
+        _logits(scores, tau, self.cut.family, out=mass)
+        if 0 < temper < np.inf:
+            mass -= top[:, None]
+            if temper != 1:
+                mass /= np.float32(temper)
+            # What lies far above the best is one of the best, and taken out of every sum.
+            with np.errstate(over="ignore"):
+                np.exp(mass, out=mass)
 
     def take(self, rows: np.ndarray) -> _Sample:
         """The sample as the queries at `rows` see it."""
@@ -203,10 +209,17 @@ class _Sample:
         top = logits[:, 0]
         if temper == 0:
             return top
-        stands = self.scores < best.scores[best.row_splits[1:] - 1][:, None] - ROUNDING
-        count = np.count_nonzero(stands, axis=1)
+        # Few sampled items are among the best: those are taken out of the sum, and put back.
+        last = best.scores[best.row_splits[1:] - 1][:, None] - ROUNDING
+        among = (self.scores >= last).ravel().nonzero()[0]
+        masses = self.mass.ravel()
+        taken = masses[among]
+        masses[among] = 0
+        mass = self.mass.sum(axis=1).astype(np.float64)
+        masses[among] = taken
+        sampled = self.scores.shape[1]
+        count = sampled - np.bincount(among // sampled, minlength=len(best))
         others = np.where(count > 0, self.size - best.counts, 0)
-        mass = np.einsum("ij,ij->i", self.mass, stands, dtype=np.float64)
         mass *= others / np.maximum(count, 1)
         total = best.counts + others
         if np.isinf(temper):
@@ -228,19 +241,23 @@ def _thresholds(
     return levels, thresholds
 
 
-def _logits(cosines: np.ndarray, tau: np.ndarray, family: Family) -> np.ndarray:
+def _logits(
+    cosines: np.ndarray, tau: np.ndarray, family: Family, out: np.ndarray | None = None
+) -> np.ndarray:
     """Logits of cosines [B, M]; see `distributions.relevance_logit`."""
     if family == "exponential":
-        return cosines / tau[:, None]
-    unit = cosines + 1
-    np.multiply(unit, 0.5, out=unit)
-    lowest = np.float32(UNIT_EPSILON)
-    below = unit < lowest
-    tangents = unit[below] / lowest - 1
-    logits = np.log(np.maximum(unit, lowest, out=unit), out=unit)
-    logits[below] += tangents
-    logits /= tau[:, None]
-    return logits
+        return np.divide(cosines, tau[:, None], out=out)
+    unit = np.add(cosines, 1, out=out)
+    lowest = np.float32(2 * UNIT_EPSILON)
+    tangents = None
+    if not unit.min(initial=1) > lowest:
+        tangents = np.minimum(unit / lowest - 1, 0)
+        np.maximum(unit, lowest, out=unit)
+    logits = np.log(unit, out=unit)
+    logits -= LOG_2
+    if tangents is not None:
+        logits += tangents
+    return np.multiply(logits, 1 / tau[:, None], out=logits)
 
 
 def _cosines(logits: np.ndarray, tau: np.ndarray, family: Family) -> np.ndarray:

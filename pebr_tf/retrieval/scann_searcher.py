@@ -21,9 +21,10 @@ CLOSE = 2 * ROUNDING
 LOWEST = np.float32(-1.001)
 # Of a query that every item passes, however wrong its code.
 ANY_MARGIN = np.float32(4)
-# Candidates that a search for k items scores exactly; those of a probe are fewer.
+# Candidates that a search for k items scores exactly, and those of a probe.
 CANDIDATES = 2
 MORE_CANDIDATES = 100
+PROBE_CANDIDATES = 1.5
 # Leaves of a probe: a fixed few, but with so many times the items that it is to bring.
 PROBE_LEAVES = 4
 PROBE_ITEMS = 4
@@ -88,7 +89,9 @@ class ScannSearcher(VectorSearcher):
         leaves = np.full(len(queries), self._probe_leaves(size))
         expected = np.full(len(queries), len(self), np.float32)
         request = Request(queries, thresholds, size, size)
-        return self._run(request, Plan(leaves, leaves, expected), min(size, len(self)))
+        size = min(size, len(self))
+        plan = Plan(leaves, leaves, expected)
+        return self._run(request, plan, size, int(PROBE_CANDIDATES * size) + 1)
 
     def extend(
         self, queries: np.ndarray, thresholds: np.ndarray, probe: RangeResult, max_results: int
@@ -119,8 +122,11 @@ class ScannSearcher(VectorSearcher):
         plan = self._planner.plan(request.queries, request.thresholds, limit)
         return self._run(request, plan, limit)
 
-    def _run(self, request: Request, plan: Plan, limit: int) -> RangeResult:
+    def _run(
+        self, request: Request, plan: Plan, limit: int, candidates: int | None = None
+    ) -> RangeResult:
         """Searches as planned, for at most `limit` items of a query."""
+        candidates = candidates or CANDIDATES * limit + MORE_CANDIDATES
         lowered = np.maximum(request.thresholds - ROUNDING, LOWEST)
         margins = np.where(lowered > LOWEST, self._planner.margins(plan.expected), ANY_MARGIN)
         scale = scann_files.APPROXIMATE_EPSILON / margins
@@ -129,12 +135,12 @@ class ScannSearcher(VectorSearcher):
         np.multiply(lowered, -scale, out=augmented[:, -1])
 
         wanted = np.where(lowered > 1, 0, plan.leaves)
-        answers = self._ask(augmented, wanted.tolist(), limit)
+        answers = self._ask(augmented, wanted.tolist(), limit, candidates)
         if plan.leaves is not plan.enough:
             for row in (plan.leaves < plan.enough).nonzero()[0]:
                 if len(answers[row][0]) < limit and wanted[row]:
                     wanted[row] = plan.enough[row]
-                    answers[row] = self._ask([augmented[row]], [wanted[row]], limit)[0]
+                    [answers[row]] = self._ask([augmented[row]], [wanted[row]], limit, candidates)
 
         counts = [len(found) for found, _ in answers]
         rows = np.repeat(np.arange(len(request)), counts)
@@ -166,7 +172,8 @@ class ScannSearcher(VectorSearcher):
         augmented = np.empty(self.dimension + 1, np.float32)
         np.multiply(request.queries[0], scale, out=augmented[:-1])
         augmented[-1] = -scale * lowered
-        [(positions, products)] = self._ask([augmented], [leaves], limit)
+        candidates = CANDIDATES * limit + MORE_CANDIDATES
+        [(positions, products)] = self._ask([augmented], [leaves], limit, candidates)
         scores = products / scale
         scores += lowered
         if len(scores) and scores[0] > 1:
@@ -195,10 +202,14 @@ class ScannSearcher(VectorSearcher):
         return replace(result.head(request.limit), truncated=result.truncated | over)
 
     def _ask(
-        self, augmented: Iterable[np.ndarray], leaves: Iterable[int], limit: int
+        self,
+        augmented: Iterable[np.ndarray],
+        leaves: Iterable[int],
+        limit: int,
+        candidates: int,
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """ScaNN's positions and dot products, best first, for each augmented query [n + 1]."""
-        candidates = min(CANDIDATES * limit + MORE_CANDIDATES, len(self))
+        candidates = min(candidates, len(self))
         search, most = self._scann.search, self.max_leaves
         return [
             search(query, limit, candidates, min(count, most)) if count else NOTHING
