@@ -1,0 +1,87 @@
+"""Which clicks train, which tune the cut-off, which test: the same for the same rows anywhere.
+
+    pair    a pair (query, item) is held out by its hash
+    time    the latest clicks are held out
+    query   whole queries are held out
+
+A query that is held out at all is either for calibration or for the test, so that a cut-off is
+never tested on a query that it was tuned on. Under `pair` and `time` the query's other clicks
+train.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+
+from pebr_tf.config import Split
+
+NAMES = ("train", "calibrate", "test")
+TRAIN, CALIBRATE, TEST = range(3)
+# Says to the hash what is drawn, so that one draw tells nothing about another.
+HELD_OUT, SIDE = 1, 2
+
+
+def assign(
+    split: Split, query: pa.Array, item: pa.Array, time: np.ndarray, begins: int | None = None
+) -> np.ndarray:
+    """[M] int8, the place in NAMES of each click.
+
+    Args:
+      split: How.
+      query: [M] text.
+      item: [M] text.
+      time: [M] seconds; used by "time" alone.
+      begins: For "time", the first second that is held out; see `held_out_from`.
+    """
+    share = split.calibrate + split.test
+    calibrates = _uniform(split.seed, SIDE, query) < split.calibrate / share
+    if split.by == "time":
+        if begins is None:
+            raise ValueError("a split by time requires the second that it begins at.")
+        held_out = time >= begins
+    elif split.by == "query":
+        held_out = _uniform(split.seed, HELD_OUT, query) < share
+    else:
+        held_out = _uniform(split.seed, HELD_OUT, query, item) < share
+    return np.where(held_out, np.where(calibrates, CALIBRATE, TEST), TRAIN).astype(np.int8)
+
+
+def held_out_from(split: Split, time: np.ndarray) -> int:
+    """The first second of the latest clicks that are held out; clicks of one second stay together.
+
+    Args:
+      split: With the shares.
+      time: [N] seconds of all clicks, or of a uniform sample.
+    """
+    return int(np.quantile(time, 1 - split.calibrate - split.test, method="higher")) + 1
+
+
+def _uniform(seed: int, purpose: int, *columns: pa.Array) -> np.ndarray:
+    """[M] numbers in [0, 1) that depend on the texts, the seed and the purpose only."""
+    state = _mixed(np.full(len(columns[0]), seed * 4 + purpose, np.uint64))
+    with np.errstate(over="ignore"):
+        for column in columns:
+            state = _mixed(state ^ _hashes(column))
+    return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _mixed(state: np.ndarray) -> np.ndarray:
+    """The finaliser of SplitMix64: every bit of the input moves every bit of the output."""
+    with np.errstate(over="ignore"):
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+def _hashes(column: pa.Array) -> np.ndarray:
+    """[M] 64-bit hashes of texts, each different text hashed once."""
+    encoded = column.dictionary_encode()
+    digests = [
+        hashlib.blake2b(word.encode("utf-8"), digest_size=8).digest()
+        for word in encoded.dictionary.to_pylist()
+    ]
+    hashes = np.frombuffer(b"".join(digests), "<u8")
+    return hashes[encoded.indices.to_numpy(zero_copy_only=False)]

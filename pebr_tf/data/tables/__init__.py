@@ -1,0 +1,8 @@
+"""Tables of users, in any of four formats, read in columns; a bad row is named, never lost."""
+
+from pebr_tf.data.tables import convert
+from pebr_tf.data.tables.batch import Batch, Rejected
+from pebr_tf.data.tables.formats import Format, format_of
+from pebr_tf.data.tables.read import Source, read_table
+
+__all__ = ["Batch", "Format", "Rejected", "Source", "convert", "format_of", "read_table"]

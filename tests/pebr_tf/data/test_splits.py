@@ -1,0 +1,91 @@
+"""Splits: shares, disjoint queries, and the same answer in any batch and order."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pebr_tf.config import Split
+from pebr_tf.data.splits import CALIBRATE, TEST, TRAIN, assign, held_out_from
+
+GENERATOR = np.random.default_rng(0)
+COUNT = 40_000
+QUERIES = pa.array([f"query {n}" for n in GENERATOR.integers(4_000, size=COUNT)])
+ITEMS = pa.array([f"item {n}" for n in GENERATOR.integers(2_000, size=COUNT)])
+TIMES = GENERATOR.integers(10**6, size=COUNT)
+
+
+def assigned(split, chosen=slice(None)):
+    order = pa.array(np.arange(COUNT)[chosen])
+    begins = held_out_from(split, TIMES) if split.by == "time" else None
+    return assign(split, QUERIES.take(order), ITEMS.take(order), TIMES[chosen], begins)
+
+
+@pytest.mark.parametrize("by", ["pair", "time", "query"])
+@pytest.mark.parametrize(("calibrate", "test"), [(0.1, 0.1), (0.05, 0.2), (0.3, 0.6)])
+def test_shares_are_those_of_the_config_and_queries_are_disjoint(by, calibrate, test):
+    places = assigned(Split(by=by, calibrate=calibrate, test=test))
+    shares = np.bincount(places, minlength=3) / COUNT
+    np.testing.assert_allclose(shares, [1 - calibrate - test, calibrate, test], atol=0.02)
+    queries = np.array(QUERIES.to_pylist())
+    assert not set(queries[places == CALIBRATE]) & set(queries[places == TEST])
+
+
+@pytest.mark.parametrize("by", ["pair", "time", "query"])
+def test_a_click_keeps_its_place_in_any_batch(by):
+    split = Split(by=by)
+    everything = assigned(split)
+    shuffled = np.random.default_rng(1).permutation(COUNT)
+    np.testing.assert_array_equal(assigned(split, shuffled[:500]), everything[shuffled[:500]])
+    assert assigned(split, [7])[0] == everything[7]
+
+
+def test_a_pair_is_never_in_two_places():
+    places = assigned(Split(by="pair"))
+    seen = {}
+    for query, item, place in zip(QUERIES.to_pylist(), ITEMS.to_pylist(), places, strict=True):
+        assert seen.setdefault((query, item), place) == place
+
+
+def test_a_query_is_never_in_two_places_where_queries_are_held_out():
+    places = assigned(Split(by="query"))
+    pairs = {(query, place) for query, place in zip(QUERIES.to_pylist(), places, strict=True)}
+    assert len(pairs) == len({query for query, _ in pairs})
+
+
+def test_by_time_everything_held_out_is_later_than_what_trains():
+    places = assigned(Split(by="time"))
+    assert TIMES[places == TRAIN].max() < TIMES[places != TRAIN].min()
+
+
+def test_clicks_of_one_second_stay_together():
+    split = Split(by="time", calibrate=0.2, test=0.2)
+    times = np.array([1, 2, 5, 5, 5, 5, 9])
+    begins = held_out_from(split, times)
+    assert begins == 6
+    one = pa.array(["a"] * 7)
+    assert (assign(split, one, one, times, begins) != TRAIN).tolist() == [False] * 6 + [True]
+
+
+def test_another_seed_is_another_split():
+    same = np.mean(assigned(Split()) == assigned(Split(seed=1)))
+    # Two independent splits of .8, .1, .1.
+    assert same == pytest.approx(0.66, abs=0.02)
+
+
+def test_what_is_held_out_says_nothing_about_the_side():
+    """Under `query`, both draws hash the same text."""
+    places = assigned(Split(by="query", calibrate=0.25, test=0.25))
+    assert np.mean(places[places != TRAIN] == CALIBRATE) == pytest.approx(0.5, abs=0.05)
+
+
+def test_known_places():
+    """A change of the hash would move clicks of old data between splits."""
+    text = pa.array(["a", "b", "c", "手机", "d", "e", "f", "g"])
+    places = assign(Split(calibrate=0.3, test=0.3), text, text, np.zeros(8))
+    assert places.tolist() == [1, 0, 2, 0, 0, 0, 2, 0]
+
+
+def test_a_split_by_time_requires_its_begin():
+    one = pa.array(["a"])
+    with pytest.raises(ValueError, match="requires the second that it begins at"):
+        assign(Split(by="time"), one, one, np.zeros(1))
