@@ -12,19 +12,14 @@ Ten thousand books are a small corpus. `--tile` copies make a large one: each is
 with Gaussian noise, at a cosine of about .97 with it, so that the counts grow about as the corpus.
 """
 
-import contextlib
-import csv
-import io
 import math
 import os
 import re
 import sys
-import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import click
 import numpy as np
@@ -33,12 +28,10 @@ from rich.progress import track as rich_track
 from rich.table import Table
 
 import pebr_tf  # noqa: F401  (prepares the process before TensorFlow is imported)
+from pebr_tf.data.goodbooks import FEWEST_BOOKS, LARGEST_SHARE, read_columns
 from pebr_tf.errors import UserError
 from pebr_tf.files import replacing_file
 
-# A tag on fewer books tells too little; one on more than this share of them (to-read, owned) is a
-# shelf and no query.
-FEWEST_BOOKS, LARGEST_SHARE = 5, 0.5
 HELD_OUT = 0.2
 MOST_WORDS, TOKEN_DIMENSION = 12, 32
 BATCH, LEARNING_RATE, HIDDEN = 512, 3e-3, 256
@@ -108,9 +101,9 @@ def read_log(directory: Path) -> Log:
     Raises:
       UserError: A file is missing or is not what it should be, or no tag is left.
     """
-    books = _read_columns(directory, "books.csv", "goodreads_book_id", "title", "authors")
-    tags = _read_columns(directory, "tags.csv", "tag_id", "tag_name")
-    rows = _read_columns(directory, "book_tags.csv", "goodreads_book_id", "tag_id", "count")
+    books = read_columns(directory, "books.csv", "goodreads_book_id", "title", "authors")
+    tags = read_columns(directory, "tags.csv", "tag_id", "tag_name")
+    rows = read_columns(directory, "book_tags.csv", "goodreads_book_id", "tag_id", "count")
     pairs = np.stack([rows["tag_id"], rows["goodreads_book_id"]], axis=1)
     known = np.isin(pairs[:, 0], tags["tag_id"]) & np.isin(pairs[:, 1], books["goodreads_book_id"])
     kept = known & (rows["count"] > 0)
@@ -134,41 +127,6 @@ def read_log(directory: Path) -> Log:
         books=np.searchsorted(books["goodreads_book_id"][order], pairs[kept, 1]),
         clicks=np.ceil(np.log2(1 + counts[kept])),
     )
-
-
-def _read_columns(directory: Path, name: str, *columns: str) -> dict[str, np.ndarray]:
-    """Columns of a file by name; those whose name ends in "id" or "count" hold integers."""
-    try:
-        with _opened(directory / name) as stream:
-            lines = csv.reader(io.TextIOWrapper(stream, "utf-8", newline=""))
-            header = next(lines, [])
-            if not set(columns) <= set(header):
-                raise ValueError(f"the columns {', '.join(header) or 'none'}")
-            places = [header.index(column) for column in columns]
-            rows = [[line[place] for place in places] for line in lines]
-        if not rows:
-            raise ValueError("no rows")
-        return {
-            column: np.array(values, int if column.endswith(("id", "count")) else object)
-            for column, values in zip(columns, zip(*rows, strict=True), strict=True)
-        }
-    except (OSError, ValueError, LookupError, csv.Error, zipfile.BadZipFile) as error:
-        raise UserError(
-            f"{directory} must hold {name} of goodbooks-10k with the columns {', '.join(columns)}. "
-            f"Received: {'a row that is too short' if isinstance(error, IndexError) else error}."
-        ) from None
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """The file, or the file of that name in the archive beside it."""
-    packed = path.with_name(f"{path.name}.zip")
-    if not path.exists() and packed.exists():
-        with zipfile.ZipFile(packed) as archive, archive.open(path.name) as stream:
-            yield stream
-    else:
-        with path.open("rb") as stream:
-            yield stream
 
 
 def tokens_of(tag_texts: list[str], book_texts: list[str]) -> tuple[np.ndarray, np.ndarray, int]:

@@ -16,6 +16,7 @@ COMMANDS = {
         "pebr_tf.cli.generate:generate",
         "Make synthetic click logs with known relevance.",
     ),
+    "import": ("pebr_tf.cli.importing:import_data", "Turn public data into a click log."),
     "index": ("pebr_tf.cli.index:index", "Build a search index from vectors, or check one."),
 }
 

@@ -1,0 +1,42 @@
+"""`pebr import`: public data as click logs."""
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+
+@click.group(name="import")
+def import_data() -> None:
+    """Turn public data into a click log."""
+
+
+@import_data.command()
+@click.argument("directory", type=click.Path(path_type=Path), metavar="PATH")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="Directory to write, new or empty.",
+)
+def goodbooks(directory: Path, out: Path) -> None:
+    """Read goodbooks-10k from PATH: tags are queries, books are items.
+
+    PATH holds books.csv, tags.csv and book_tags.csv or book_tags.csv.zip. Writes a click log, the
+    catalogue and pebr.yaml, a configuration that fits them, into DIR.
+    """
+    from pebr_tf.data.goodbooks import write_goodbooks
+
+    data = write_goodbooks(directory, out)
+    queries = len(data.clicks["query"].unique())
+    rows = {
+        "books": f"{data.catalogue.num_rows:,}",
+        "queries": f"{queries:,}",
+        "pairs": f"{data.clicks.num_rows:,}",
+        "books a query": f"{data.clicks.num_rows / queries:,.0f} on average",
+    }
+    console = Console(highlight=False)
+    for name, value in rows.items():
+        console.print(f"[dim]{name:<15}[/dim]{value}")
+    console.print(f"Wrote {out}.", soft_wrap=True, markup=False)

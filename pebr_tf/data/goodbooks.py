@@ -1,0 +1,170 @@
+"""goodbooks-10k as a click log: a tag is a query, a book an item, a tagging some clicks.
+
+    clicks/clicks.parquet           query, item_id, clicks
+    catalogue/catalogue.parquet     item_id, title, authors, year, language
+    pebr.yaml                       a configuration that fits them
+
+Left out: shelves that say nothing about a book (`to-read`, `owned`), tags on fewer than 5 books or
+on more than half of them, pairs that are there twice, and counts below 1. Raw counts would leave
+almost every click to a few pairs, so a pair counts ceil(log2(1 + count)).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from pebr_tf.config import Config, Data, Features
+from pebr_tf.errors import UserError
+from pebr_tf.files import new_directory
+
+FEWEST_BOOKS, LARGEST_SHARE = 5, 0.5
+# Words of shelves: what a reader did or owns, and not what the book is.
+SHELF = re.compile(
+    r"^\d+$|\b(read|reading|reads|currently|own(ed)?|have|my|library|book ?shel(f|ves)|shel(f|ves)|"
+    r"wish ?list|tbr|dnf|(un)?finished|finish|kindle|nook|calibre|audible|e ?books?|audio ?books?|"
+    r"audio|paperbacks?|hard ?covers?|favou?rites?|faves|default|maybe|abandoned|borrowed|re ?read|"
+    r"unread|reviewed|recommended|stars?|to buy|on hold)\b"
+)
+
+
+@dataclass(frozen=True)
+class Goodbooks:
+    """The two tables, with the columns that stand at the top of this file."""
+
+    clicks: pa.Table
+    catalogue: pa.Table
+
+
+def read_goodbooks(directory: Path) -> Goodbooks:
+    """Reads books.csv, tags.csv and book_tags.csv (or book_tags.csv.zip).
+
+    Raises:
+      UserError: A file is missing or is not what it should be, or no tag is left.
+    """
+    books = read_columns(
+        directory,
+        "books.csv",
+        *("goodreads_book_id", "title", "authors", "original_publication_year", "language_code"),
+    )
+    tags = read_columns(directory, "tags.csv", "tag_id", "tag_name")
+    rows = read_columns(directory, "book_tags.csv", "goodreads_book_id", "tag_id", "count")
+
+    names = np.array([" ".join(re.findall(r"[^\W_]+", tag)) for tag in tags["tag_name"]], object)
+    query_of = dict(zip(tags["tag_id"].tolist(), names.tolist(), strict=True))
+    queries = np.array([query_of.get(tag, "") for tag in rows["tag_id"].tolist()], object)
+    known = np.isin(rows["goodreads_book_id"], books["goodreads_book_id"])
+    kept = known & (rows["count"] > 0) & (queries != "")
+    pairs = pa.table(
+        {
+            "query": queries[kept].tolist(),
+            "item_id": rows["goodreads_book_id"][kept].astype(str).tolist(),
+            "count": rows["count"][kept],
+        }
+    )
+    pairs = pairs.group_by(["query", "item_id"]).aggregate([("count", "max")])
+    clicks = np.ceil(np.log2(1 + pairs["count_max"].to_numpy())).astype(np.int64)
+    pairs = pa.table({"query": pairs["query"], "item_id": pairs["item_id"], "clicks": clicks})
+    return Goodbooks(_of_queries(pairs, len(books["title"]), directory), _catalogue(books))
+
+
+def write_goodbooks(directory: Path, out: Path) -> Goodbooks:
+    """Reads goodbooks-10k from `directory` and writes its tables into a new folder."""
+    data = read_goodbooks(directory)
+    with new_directory(out) as scratch:
+        for name, table in (("clicks", data.clicks), ("catalogue", data.catalogue)):
+            (scratch / name).mkdir()
+            pa.parquet.write_table(table, scratch / name / f"{name}.parquet")
+        config(out).dump(scratch / "pebr.yaml")
+    return data
+
+
+def config(directory: Path) -> Config:
+    """A configuration for the tables in `directory`; there are no times."""
+    return Config(
+        data=Data(
+            click_log=str(directory / "clicks" / "*.parquet"),
+            catalogue=str(directory / "catalogue" / "*.parquet"),
+            timestamp_column=None,
+            payload_columns=("title", "authors"),
+        ),
+        features=Features(item_text=("title", "authors"), item_categories=("language", "year")),
+    )
+
+
+def _of_queries(pairs: pa.Table, books: int, directory: Path) -> pa.Table:
+    """The pairs whose tag is a query, ordered by query and item."""
+    encoded = pairs["query"].combine_chunks().dictionary_encode()
+    places = encoded.indices.to_numpy()
+    sizes = np.bincount(places, minlength=len(encoded.dictionary))
+    shelves = np.array([bool(SHELF.search(query)) for query in encoded.dictionary.to_pylist()])
+    wanted = (sizes >= FEWEST_BOOKS) & (sizes <= LARGEST_SHARE * books) & ~shelves
+    if not wanted.any():
+        raise UserError(
+            f"{directory} must have tags on {FEWEST_BOOKS} books or more. Received: none."
+        )
+    chosen = pairs.filter(pa.array(wanted[places]))
+    return chosen.sort_by([("query", "ascending"), ("item_id", "ascending")])
+
+
+def _catalogue(books: dict[str, np.ndarray]) -> pa.Table:
+    years = [text.removesuffix(".0") for text in books["original_publication_year"]]
+    return pa.table(
+        {
+            "item_id": books["goodreads_book_id"].astype(str).tolist(),
+            "title": books["title"].tolist(),
+            "authors": books["authors"].tolist(),
+            "year": years,
+            "language": books["language_code"].tolist(),
+        }
+    )
+
+
+def read_columns(directory: Path, name: str, *columns: str) -> dict[str, np.ndarray]:
+    """Columns of a file by name; those whose name ends in "id" or "count" hold integers.
+
+    Raises:
+      UserError: The file is missing, broken, empty, or has other columns.
+    """
+    try:
+        with _opened(directory / name) as stream:
+            lines = csv.reader(io.TextIOWrapper(stream, "utf-8", newline=""))
+            header = next(lines, [])
+            if not set(columns) <= set(header):
+                raise ValueError(f"the columns {', '.join(header) or 'none'}")
+            places = [header.index(column) for column in columns]
+            rows = [[line[place] for place in places] for line in lines]
+        if not rows:
+            raise ValueError("no rows")
+        return {
+            column: np.array(values, int if column.endswith(("id", "count")) else object)
+            for column, values in zip(columns, zip(*rows, strict=True), strict=True)
+        }
+    except (OSError, ValueError, LookupError, csv.Error, zipfile.BadZipFile) as error:
+        raise UserError(
+            f"{directory} must hold {name} of goodbooks-10k with the columns {', '.join(columns)}. "
+            f"Received: {'a row that is too short' if isinstance(error, IndexError) else error}."
+        ) from None
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """The file, or the file of that name in the archive beside it."""
+    packed = path.with_name(f"{path.name}.zip")
+    if not path.exists() and packed.exists():
+        with zipfile.ZipFile(packed) as archive, archive.open(path.name) as stream:
+            yield stream
+    else:
+        with path.open("rb") as stream:
+            yield stream
