@@ -22,7 +22,9 @@ def bench() -> None:
 @click.option("--items", default=1_000_000, show_default=True, help="Items of the corpus.")
 @click.option("--dimension", default=128, show_default=True, help="Of the vectors.")
 @click.option("--seed", "seeds", multiple=True, type=int, default=[0], help="May be given again.")
-@click.option("--queries", "count", default=1_500, show_default=True, help="500 of them to tune.")
+@click.option(
+    "--query-count", "count", default=1_500, show_default=True, help="500 of them to tune."
+)
 @click.option("--target", default=0.99, show_default=True, help="Macro and micro recall.")
 @click.option(
     "--rival",
@@ -36,7 +38,7 @@ def bench() -> None:
 )
 @click.option("--shards", is_flag=True, help="Also 1, 2 and 4 shards, in process and over gRPC.")
 @click.option("--vectors", type=click.Path(path_type=Path), help="Your items, [N, n] .npy.")
-@click.option("--query-vectors", type=click.Path(path_type=Path), help="Your queries, [Q, n] .npy.")
+@click.option("--queries", type=click.Path(path_type=Path), help="Your queries, [Q, n] .npy.")
 @click.option("--thresholds", type=click.Path(path_type=Path), help="Their cosines, [Q] .npy.")
 def retrieval(
     items: int,
@@ -48,7 +50,7 @@ def retrieval(
     growth: bool,
     shards: bool,
     vectors: Path | None,
-    query_vectors: Path | None,
+    queries: Path | None,
     thresholds: Path | None,
 ) -> None:
     """Compare range search with ScaNN top-k, FAISS, HNSW libraries and brute force.
@@ -60,13 +62,13 @@ def retrieval(
     from pebr_tf.bench import corpus, report
 
     chosen = [name for name in rivals if name != "none"] if rivals else list(RIVALS[:5])
-    own = (vectors, query_vectors, thresholds)
+    own = (vectors, queries, thresholds)
     if any(own) and not all(own):
-        raise UserError("--vectors, --query-vectors and --thresholds must be given together.")
+        raise UserError("--vectors, --queries and --thresholds must be given together.")
     if count <= 500:
-        raise UserError(f"--queries must be above 500. Received: {count}.")
-    if vectors and query_vectors and thresholds:
-        make = functools.partial(corpus.from_files, vectors, query_vectors, thresholds)
+        raise UserError(f"--query-count must be above 500. Received: {count}.")
+    if vectors and queries and thresholds:
+        make = functools.partial(corpus.from_files, vectors, queries, thresholds)
     else:
         make = functools.partial(corpus.clustered, items, dimension)
     corpora = [functools.partial(make, count, seed) for seed in seeds]

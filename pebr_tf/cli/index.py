@@ -28,14 +28,14 @@ def index() -> None:
 @click.option("--vectors", type=FILE, required=True, help="Items, [N, n] .npy.")
 @click.option("--out", type=FILE, required=True, metavar="DIR", help="Folder, new or empty.")
 @click.option("--ids", type=FILE, help="Their ids, [N] .npy of integers or text; else 0 to N - 1.")
-@click.option("--query-vectors", type=FILE, help="Queries to tune on, [Q, n] .npy.")
+@click.option("--queries", type=FILE, help="Queries to tune on, [Q, n] .npy.")
 @click.option("--thresholds", type=FILE, help="The cosines that they end at, [Q] .npy.")
 @click.option("--config", "config_file", type=FILE, help="Its `index` section is used.")
 def build(
     vectors: Path,
     out: Path,
     ids: Path | None,
-    query_vectors: Path | None,
+    queries: Path | None,
     thresholds: Path | None,
     config_file: Path | None,
 ) -> None:
@@ -47,7 +47,7 @@ def build(
     from pebr_tf.retrieval import build_index
 
     config = Config.load(config_file) if config_file else Config()
-    arrays = [_array(path) for path in (vectors, ids, query_vectors, thresholds)]
+    arrays = [_array(path) for path in (vectors, ids, queries, thresholds)]
     begin = time.monotonic()
     with _steps() as progress:
         try:

@@ -100,7 +100,7 @@ def test_a_rival_finds_what_it_is_asked_for(small, method):
 
 @pytest.mark.slow
 def test_the_command_prints_the_table():
-    arguments = ["--items", "3000", "--dimension", "16", "--queries", "560", "--rival", "brute"]
+    arguments = ["--items", "3000", "--dimension", "16", "--query-count", "560", "--rival", "brute"]
     result = CliRunner().invoke(cli, ["bench", "retrieval", *arguments])
     assert result.exit_code == 0, result.output
     for text in ("3,000 items x 16", "BLAS brute", "ours is x", "tuned pEBR-TF", "level operation"):
@@ -110,10 +110,10 @@ def test_the_command_prints_the_table():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--queries", "500"], "--queries must be above 500. Received: 500."),
+        (["--query-count", "500"], "--query-count must be above 500. Received: 500."),
         (
             ["--vectors", "v.npy"],
-            "--vectors, --query-vectors and --thresholds must be given together.",
+            "--vectors, --queries and --thresholds must be given together.",
         ),
     ],
 )

@@ -56,7 +56,7 @@ def test_a_config_decides_how_the_index_is_built(files):
     result = run(
         "build",
         *("--vectors", folder / "vectors.npy", "--out", folder / "index"),
-        *("--query-vectors", folder / "queries.npy", "--thresholds", folder / "thresholds.npy"),
+        *("--queries", folder / "queries.npy", "--thresholds", folder / "thresholds.npy"),
         *("--config", folder / "pebr.yaml"),
     )
     assert "ScaNN, 7 leaves" in result.output
