@@ -24,7 +24,7 @@ from pebr_tf.bench.retrieval import (
 )
 from pebr_tf.bench.shards import shard_rates
 
-console = Console(width=118)
+console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
 
 
 def run(
@@ -83,7 +83,7 @@ def _print_comparison(comparison: Comparison) -> None:
         "false +",
         "queries/s, batch " + " / ".join(map(str, BATCHES)),
         "p50 / p99 ms, alone",
-        "ours is x, batch",
+        "ours is x, best batch",
         "alone",
     ):
         table.add_column(heading, justify="right")
@@ -95,7 +95,7 @@ def _print_comparison(comparison: Comparison) -> None:
             str(row.false_positives),
             " / ".join(f"{row.rate[batch]:,.0f}" for batch in BATCHES),
             f"{p50:.2f} / {p99:.2f}",
-            f"{ours.ratios(row):.2f}",
+            f"{ours.times(row):.2f}",
             f"{ours.rate[1] / row.rate[1]:.2f}",
         )
     console.print(table)

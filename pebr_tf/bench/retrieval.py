@@ -66,9 +66,9 @@ class Row:
     rate: dict[int, float] = field(default_factory=dict)
     latencies: np.ndarray = field(default_factory=lambda: np.empty(0))
 
-    def ratios(self, other: Row) -> float:
-        """How many times `other` this is, at the largest batch."""
-        return self.rate[BATCHES[0]] / other.rate[BATCHES[0]]
+    def times(self, other: Row) -> float:
+        """How many times as fast as `other` this is, each with the batch that suits it best."""
+        return max(self.rate.values()) / max(other.rate.values())
 
 
 @dataclass(frozen=True)
