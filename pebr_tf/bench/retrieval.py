@@ -14,16 +14,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pebr_tf.bench.corpus import Corpus
+from pebr_tf.bench.method import Method, Work
 from pebr_tf.bench.methods import (
     BruteForce,
     FaissFlat,
     FaissHalf,
     FixedK,
     Hnswlib,
-    Method,
     Ours,
     Usearch,
-    Work,
 )
 from pebr_tf.retrieval.exact import ExactSearcher
 from pebr_tf.retrieval.level import LevelCut, search_by_level
