@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pebr_tf.bench.memory import bytes_an_item
 from pebr_tf.bench.method import Method, Work, packed, steps
 from pebr_tf.config import Index
 from pebr_tf.retrieval import build_index, load_index
@@ -45,9 +46,8 @@ class Ours(Method):
             queries=work.tuning.queries,
             thresholds=work.tuning.thresholds,
         )
-        before = resident_bytes()
         searcher = load_index(directory)
-        self.bytes_a_vector = (resident_bytes() - before) / len(work.items)
+        self.bytes_a_vector = bytes_an_item(directory)
         assert isinstance(searcher, ScannSearcher)
         self.searcher = searcher
         tuning = manifest["tuning"]
@@ -277,9 +277,3 @@ def _filtered(ids: np.ndarray, scores: np.ndarray, thresholds: np.ndarray) -> Ra
         [(row[keep], score[keep]) for row, score, keep in zip(ids, scores, passed, strict=True)],
         thresholds,
     )
-
-
-def resident_bytes() -> int:
-    """Memory that this process holds, in bytes."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -5,11 +5,14 @@ import pytest
 from click.testing import CliRunner
 
 from pebr_tf.bench import corpus
-from pebr_tf.bench.methods import BruteForce, FaissFlat, FaissHalf, FixedK, Hnswlib, Usearch, Work
+from pebr_tf.bench.memory import bytes_an_item
+from pebr_tf.bench.method import Work
+from pebr_tf.bench.methods import BruteForce, FaissFlat, FaissHalf, FixedK, Hnswlib, Usearch
 from pebr_tf.bench.retrieval import growth
 from pebr_tf.cli.main import cli
+from pebr_tf.config import Index
 from pebr_tf.errors import UserError
-from pebr_tf.retrieval import ExactSearcher
+from pebr_tf.retrieval import ExactSearcher, build_index
 from pebr_tf.retrieval.tune import Examples, recall
 
 
@@ -123,3 +126,10 @@ def test_bad_requests_are_refused(arguments, message):
     result = CliRunner().invoke(cli, ["bench", "retrieval", *arguments])
     assert str(result.exception) == message
     assert isinstance(result.exception, UserError)
+
+
+def test_memory_is_at_least_that_of_the_vectors_and_not_twice_as_much(tmp_path):
+    """ScaNN holds the vectors, with one coordinate more, and a nibble a coordinate."""
+    items = np.random.default_rng(0).normal(size=(20_000, 64)).astype(np.float32)
+    build_index(tmp_path / "index", items, config=Index(exact_below=0, leaves=50))
+    assert 65 * 4 < bytes_an_item(tmp_path / "index") < 2 * 65 * 4
