@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 
 from pebr_tf.errors import UserError
 
@@ -75,8 +76,10 @@ def check(directory: Path) -> None:
     with _steps() as progress:
         progress("loading and searching")
         load_index(directory)
-    _print(read_manifest(directory), directory, {})
-    Console(highlight=False).print("All files are whole, and the stored queries find their items.")
+    manifest = read_manifest(directory)
+    _print(manifest, directory, {})
+    found = ", and the stored queries find their items" if manifest["kind"] == "scann" else ""
+    Console(highlight=False).print(f"All files are whole{found}.")
 
 
 def _array(path: Path | None) -> np.ndarray | None:
@@ -117,4 +120,4 @@ def _print(manifest: dict[str, Any], directory: Path, more: dict[str, str]) -> N
     rows |= {"on disk": f"{size / 1e6:,.1f} MB", **more, "folder": str(directory)}
     console = Console(highlight=False)
     for name, value in rows.items():
-        console.print(f"[dim]{name:<10}[/dim]{value}", soft_wrap=True)
+        console.print(f"[dim]{name:<10}[/dim]{escape(value)}", soft_wrap=True)

@@ -189,6 +189,12 @@ class _Sample:
             with np.errstate(over="ignore"):
                 np.exp(mass, out=mass)
 
+    def _weigh_anew(self, rows: np.ndarray, top: np.ndarray) -> None:
+        """Weighs against the higher logits `top` of `rows`: the first search missed their best."""
+        mass = np.empty((len(rows), self.mass.shape[1]), np.float32)
+        self._weigh(self.scores[rows], self.tau[rows], top, mass)
+        self.top[rows], self.mass[rows] = top, mass
+
     def take(self, rows: np.ndarray) -> _Sample:
         """The sample as the queries at `rows` see it."""
         other = object.__new__(_Sample)
@@ -209,6 +215,9 @@ class _Sample:
         top = logits[:, 0]
         if temper == 0:
             return top
+        risen = (top > self.top + temper).nonzero()[0]
+        if len(risen):
+            self._weigh_anew(risen, top[risen])
         # Few sampled items are among the best: those are taken out of the sum, and put back.
         last = best.scores[best.row_splits[1:] - 1][:, None] - ROUNDING
         among = (self.scores >= last).ravel().nonzero()[0]

@@ -100,7 +100,7 @@ class ScannSearcher(VectorSearcher):
         request = Request(queries, check_thresholds(thresholds, len(queries)), None, max_results)
         limit = min(max_results + 1, len(self))
         plan = self._planner.plan(queries, request.thresholds, limit)
-        missed = plan.leaves > min(PROBE_LEAVES, self.max_leaves)
+        missed = plan.leaves > self._probe_leaves(int(probe.counts.max()))
         rows = (self._too_short(probe, thresholds) | missed).nonzero()[0]
         if not len(rows):
             return rows, take_rows(probe, rows)

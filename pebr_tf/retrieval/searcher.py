@@ -189,7 +189,8 @@ def check_thresholds(thresholds: Any, count: int) -> np.ndarray:
     """Thresholds as float32 [count], with -inf for all that every cosine passes."""
     if thresholds is None:
         return np.full(count, -np.inf, np.float32)
-    thresholds = np.asarray(thresholds, np.float32)
+    # A copy: the answer keeps it, and the caller may use its own array again.
+    thresholds = np.array(thresholds, np.float32)
     if thresholds.ndim == 0:
         thresholds = np.full(count, thresholds)
     if thresholds.shape != (count,):

@@ -113,7 +113,7 @@ def tune(
             continue
         tuning = dataclasses.replace(tuning, margin=margin)
         cost += CANDIDATE_COST * _candidates(searcher.leaves, tuning, examples)
-        if cost < least:
+        if best is None or cost < least:
             best, least = tuning, cost
     widest = dataclasses.replace(tuning, margin=MARGINS[-1] * error)
     return _for_top_k(searcher, best or widest, examples.queries, lowest)

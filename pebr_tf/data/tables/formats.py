@@ -8,7 +8,7 @@ from typing import Literal, cast, get_args
 from pebr_tf.errors import UserError
 
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
-ENDINGS = {"json": "jsonl", "ndjson": "jsonl", "pq": "parquet", "txt": "tsv"}
+ENDINGS = {"json": "jsonl", "ndjson": "jsonl", "pq": "parquet"}
 COMPRESSED = ".gz"
 
 

@@ -46,7 +46,7 @@ def test_builds_an_index_that_answers_and_passes_its_check(files):
     unit = arrays["vectors"] / np.linalg.norm(arrays["vectors"], axis=1, keepdims=True)
     query = arrays["queries"][0] / np.linalg.norm(arrays["queries"][0])
     assert set(found.row(0)[0]) == set(arrays["ids"][unit @ query >= 0.5])
-    assert "All files are whole" in run("check", folder / "index").output
+    assert "All files are whole.\n" in run("check", folder / "index").output
 
 
 @pytest.mark.slow
@@ -62,6 +62,8 @@ def test_a_config_decides_how_the_index_is_built(files):
     assert "ScaNN, 7 leaves" in result.output
     assert "macro" in result.output
     assert load_index(folder / "index").expected_count(np.ones((1, 6)), -1)[0] == 300
+    checked = run("check", folder / "index").output
+    assert "All files are whole, and the stored queries find their items.\n" in checked
 
 
 def test_a_missing_file_is_named(files):

@@ -470,3 +470,10 @@ def test_no_score_depends_on_its_neighbours():
     together = cosines(left, right, rows, positions)
     alone = [cosines(left, right, rows[[i]], positions[[i]])[0] for i in range(len(rows))]
     np.testing.assert_array_equal(together, alone)
+
+
+def test_the_answer_does_not_share_the_thresholds_of_the_caller():
+    thresholds = np.array([0.5], np.float32)
+    found = ExactSearcher(np.eye(2)).search([[1, 0]], thresholds)
+    thresholds[0] = 0.9
+    assert found.thresholds.tolist() == [0.5]

@@ -325,3 +325,27 @@ def test_requests_are_checked(searcher, arguments, message):
 def test_cuts_are_checked(settings_of_a_cut, message):
     with raises(ValueError, message):
         LevelCut(**{"cutoff": 0.0, **settings_of_a_cut})
+
+
+class NearSightedSearcher(ExactSearcher):
+    """Its probe misses the best items, and every query is searched again."""
+
+    def probe(self, queries, size):
+        found = self.search(queries, top_k=4 * size)
+        rank = np.arange(len(found.scores)) - np.repeat(found.row_splits[:-1], found.counts)
+        return found.keep(rank >= 3 * size)
+
+    def extend(self, queries, thresholds, probe, max_results):
+        return np.arange(len(queries)), self.search(queries, thresholds, max_results=max_results)
+
+
+@pytest.mark.parametrize("temper", [0.001, 0.02, *TEMPERS])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_level_taken_anew_is_that_of_a_probe_that_missed_nothing(temper, family):
+    """Even where the best are so far above the probe that their masses have no float32."""
+    items, queries = vectors_of(600), vectors_of(8, seed=1)
+    tau = np.full(8, 0.01, np.float32)
+    cut = LevelCut(-1e4, temper, family, probe_size=20)
+    expected = search_by_level(ExactSearcher(items), queries, tau, cut).levels
+    levels = search_by_level(NearSightedSearcher(items), queries, tau, cut).levels
+    np.testing.assert_allclose(levels, expected, rtol=1e-5, atol=1e-3)
