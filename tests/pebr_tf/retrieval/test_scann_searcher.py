@@ -279,6 +279,15 @@ def test_eight_callers_at_once_get_what_one_gets_alone(sample_of):
                 assert_same(result, alone[(shift + step) % len(asked)])
 
 
+def test_everything_is_found_however_narrow_the_margin(sample_of):
+    """Items opposite to a query have the lowest cosines and codes as wrong as any."""
+    sample = sample_of("plane")
+    narrow = dataclasses.replace(sample.searcher.tuning, margin=1e-6)
+    queries = -unit_vectors("queries", sample.vectors[:50])
+    found = sample.searcher.with_tuning(narrow).search(queries, -1)
+    assert found.counts.tolist() == [len(sample.ids)] * 50
+
+
 def capped(sample, most):
     """The same index with a cap on the leaves of a query."""
     searcher = sample.searcher.with_tuning(sample.searcher.tuning)
@@ -296,6 +305,9 @@ def test_a_cap_on_leaves_bounds_the_work_and_says_so(sample_of):
     flagged = []
     for most in (1, 3, 10, len(sample.searcher.leaves)):
         result = capped(sample, most).search(queries, thresholds)
+        alone = capped(sample, most).search(queries[:1], thresholds[:1])
+        assert alone.truncated[0] == result.truncated[0]
+        assert alone.truncated[0] or most > 1
         assert_valid(result, sample, queries)
         for row in range(30):
             ids, _ = result.row(row)
