@@ -3,6 +3,7 @@
 from pebr_tf.config.corpus import Data, Features, Split, Strata
 from pebr_tf.config.error import ConfigError
 from pebr_tf.config.model import Loss, Towers, Training
+from pebr_tf.config.pipeline import Pipeline
 from pebr_tf.config.retrieval import Cutoff, Evaluation, Gates, Index
 from pebr_tf.config.root import Config
 from pebr_tf.config.serving import Batching, Limits, Serving, TfServing, Tls
@@ -19,6 +20,7 @@ __all__ = [
     "Index",
     "Limits",
     "Loss",
+    "Pipeline",
     "Serving",
     "Split",
     "Strata",

@@ -7,6 +7,8 @@ from pebr_tf.config.section import Section
 from pebr_tf.config.setting import setting
 
 MAX_SEED = 2**31 - 1
+# Of two distributions: L-infinity for text, Jensen-Shannon for numbers.
+_DISTANCE = {"above": 0, "maximum": 1}
 
 
 @dataclass(frozen=True)
@@ -14,7 +16,9 @@ class Data(Section):
     """Where the click log and the catalogue are, and what their columns are called."""
 
     click_log: str = setting("data/clicks/*", "Path or glob; {SPAN} or {YYYY}-{MM}-{DD} for spans")
-    catalogue: str = setting("data/catalogue/*", "Path or glob; a row an item")
+    catalogue: str | None = setting(
+        "data/catalogue/*", "Path or glob, a row an item; null: the click log has its columns"
+    )
     format: Literal["auto", "csv", "tsv", "jsonl", "parquet"] = setting(
         "auto", "Of both; auto goes by the name, also .gz"
     )
@@ -31,6 +35,15 @@ class Data(Section):
     )
     reject_limit: float = setting(
         0.01, "Share of bad rows above which the run stops", minimum=0, maximum=1
+    )
+    schema: str | None = setting(
+        None, "A reviewed schema, pbtxt; null: inferred from the training split"
+    )
+    drift_limit: float | None = setting(
+        0.3, "Drift of a column since the last run; null: any", **_DISTANCE
+    )
+    skew_limit: float | None = setting(
+        0.3, "Skew of a column, train to held out; null: any", **_DISTANCE
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from pebr_tf.config.corpus import Data, Features, Split, Strata
 from pebr_tf.config.error import ConfigError, shown
 from pebr_tf.config.model import Loss, Towers, Training
+from pebr_tf.config.pipeline import Pipeline
 from pebr_tf.config.retrieval import Cutoff, Evaluation, Index
 from pebr_tf.config.section import Section, leaves
 from pebr_tf.config.serving import Serving
@@ -31,6 +32,7 @@ class Config(Section):
     cutoff: Cutoff = field(default_factory=Cutoff)
     index: Index = field(default_factory=Index)
     evaluation: Evaluation = field(default_factory=Evaluation)
+    pipeline: Pipeline = field(default_factory=Pipeline)
     serving: Serving = field(default_factory=Serving)
 
     def check(self) -> None:

@@ -162,6 +162,7 @@ def test_to_mapping_is_plain() -> None:
         "cutoff",
         "index",
         "evaluation",
+        "pipeline",
         "serving",
     ]
     assert mapping["evaluation"]["average_k"] == [50, 150, 500]

@@ -1,0 +1,23 @@
+"""Settings of a run: where it works, where releases go, what Beam runs on."""
+
+from dataclasses import dataclass
+
+from pebr_tf.config.section import Section
+from pebr_tf.config.setting import setting
+
+
+@dataclass(frozen=True)
+class Pipeline(Section):
+    """Where a run keeps its artifacts and pushes its releases, and what Beam runs on."""
+
+    name: str = setting(
+        "pebr",
+        "Name in the metadata",
+        pattern=r"[a-z][a-z0-9-]{0,62}",
+        form="lower-case letters, digits and hyphens, a letter first",
+    )
+    root: str = setting("run", "Folder of artifacts, metadata and checkpoints")
+    releases: str = setting("releases", "Folder of pushed releases, one a version")
+    beam_args: tuple[str, ...] = setting(
+        ("--runner=DirectRunner",), "Passed to Beam: runner, project, workers"
+    )
