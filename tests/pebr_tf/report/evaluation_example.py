@@ -1,0 +1,231 @@
+"""A whole evaluation, made by hand: every key that a report may show, with plausible numbers."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+AVERAGE_K = [50, 150, 500]
+# Name, title, and precision and recall at each average k.
+POLICIES = [
+    ("level", "level, T = 0.6", [(0.187, 0.762), (0.100, 0.851), (0.035, 0.924)]),
+    (
+        "level_head",
+        "level from the head, T = 0.6",
+        [(0.171, 0.741), (0.095, 0.832), (0.034, 0.915)],
+    ),
+    ("top_k", "top k", [(0.124, 0.688), (0.070, 0.795), (0.031, 0.904)]),
+    ("score", "one cosine for all", [(0.206, 0.551), (0.121, 0.699), (0.056, 0.854)]),
+    ("gap", "gap to the best cosine", [(0.219, 0.701), (0.112, 0.806), (0.036, 0.906)]),
+    ("cdf", "literal pEBR (CDF)", [(0.152, 0.314), (0.138, 0.483), (0.115, 0.750)]),
+    ("nucleus", "nucleus", [(0.160, 0.722), (0.083, 0.818), (0.033, 0.910)]),
+    ("adapter", "cosine adapter", [(0.169, 0.729), (0.088, 0.829), (0.034, 0.917)]),
+    ("oracle", "oracle", [(0.402, 0.905), (0.168, 0.948), (0.052, 0.981)]),
+]
+# How a stratum differs from all queries: factor of precision, recall less, factor of k.
+STRATA = {"head": (2.4, 0.035, 3.6), "torso": (1.3, 0.012, 1.4), "tail": (0.6, -0.015, 0.5)}
+EMPTY = {"score": 0.031, "cdf": 0.27}
+
+
+def figures(precision: float, recall: float, average: float, empty: float = 0.0) -> dict[str, Any]:
+    """The measures of a policy at one average number of items."""
+    return {
+        "precision": round(precision, 6),
+        "recall": round(recall, 6),
+        "micro_precision": round(0.7 * precision, 6),
+        "micro_recall": round(0.93 * recall, 6),
+        "average": average,
+        "empty": empty,
+        "capped": 0.0,
+        "p10": round(0.06 * average),
+        "p50": round(0.4 * average),
+        "p90": round(2.3 * average),
+        "p99": round(9.1 * average),
+    }
+
+
+def policy(name: str, title: str, pairs: list[tuple[float, float]], less: float) -> dict[str, Any]:
+    """A policy with its measures by average k and stratum."""
+    at = {}
+    for k, (precision, recall) in zip(AVERAGE_K, pairs, strict=True):
+        empty = EMPTY.get(name, 0.0) * 50 / k
+        overall = figures(precision * (1 - less), recall - less, k - 0.02, empty)
+        by_stratum = {
+            stratum: figures(
+                min(precision * (1 - less) * factor, 1), recall - less - drop, k * width, empty
+            )
+            for stratum, (factor, drop, width) in STRATA.items()
+        }
+        at[str(k)] = {"overall": overall, **by_stratum}
+    return {"name": name, "title": title, "default": name == "level", "at": at}
+
+
+def curve(pairs: list[tuple[float, float]]) -> dict[str, list[float]]:
+    """Twenty points through three, straight in log k, log P and the logit of R."""
+    logs = [math.log(k) for k in AVERAGE_K]
+
+    def along(values: list[float], at: float) -> float:
+        first = 0 if at < logs[1] else 1
+        part = (at - logs[first]) / (logs[first + 1] - logs[first])
+        return values[first] + part * (values[first + 1] - values[first])
+
+    precisions = [math.log(p) for p, _ in pairs]
+    recalls = [math.log(r / (1 - r)) for _, r in pairs]
+    steps = [math.log(10) + i * math.log(200) / 19 for i in range(20)]
+    return {
+        "average": [math.exp(at) for at in steps],
+        "precision": [min(math.exp(along(precisions, at)), 1.0) for at in steps],
+        "recall": [1 / (1 + math.exp(-along(recalls, at))) for at in steps],
+    }
+
+
+def calibration() -> dict[str, Any]:
+    """What is kept of what is asked; the tail falls short a little."""
+    asked = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
+    strays = {"overall": 0.006, "head": 0.021, "torso": 0.011, "tail": -0.028}
+    kept = {
+        group: [
+            round(a + stray * (1.35 - a) * (1 + 0.3 * (-1) ** i), 4) for i, a in enumerate(asked)
+        ]
+        for group, stray in strays.items()
+    }
+    return {
+        "asked": asked,
+        "kept": kept,
+        "average": [6.1, 8.4, 12.0, 17.3, 26.2, 41.5, 70.8, 136.4, 301.7, 1043.2],
+        "error": {"overall": 0.0041, "head": 0.0136, "torso": 0.0071, "tail": 0.0182},
+    }
+
+
+EXAMPLES = [
+    ("huawei phone", "head", 1873, 412, 398, 0.4127),
+    ("running shoes", "head", 2960, 655, 611, 0.3871),
+    ("手机壳 透明", "head", 941, 230, 221, 0.4456),
+    ("usb-c cable 2m", "torso", 118, 31, 30, 0.5512),
+    ("سماعات لاسلكية", "torso", 164, 40, 37, 0.5308),
+    ("coffee grinder manual", "torso", 73, 18, 17, 0.5790),
+    ("שולחן כתיבה", "torso", 51, 12, 12, 0.6013),
+    ("replacement lid for 1.7 l kettle", "tail", 6, 2, 2, 0.7204),
+    ("rtx-4070 <12gb> & cooler", "tail", 3, 1, 1, 0.7716),
+    ("left-handed scissors for children aged five to seven", "tail", 9, 3, 2, 0.7011),
+    ("oud strings", "tail", 4, 2, 1, 0.7433),
+    ("zzyzx 19", "tail", 1, 1, 0, 0.8020),
+]
+
+
+def example() -> dict[str, Any]:
+    """A blessed evaluation with a previous release."""
+    policies = [policy(*entry, 0.0) for entry in POLICIES]
+    evaluation: dict[str, Any] = {
+        "model": {
+            "loss": "beta_nce",
+            "dimension": 128,
+            "steps": 3000,
+            "temper": 0.6,
+            "policy": "level",
+            "family": "beta",
+        },
+        "data": {
+            "items": 20000,
+            "test_queries": 2391,
+            "test_clicks": 30112,
+            "calibrate_queries": 2404,
+            "train_clicks": 239655,
+            "span": 7,
+            "strata": {"head": 143, "torso": 562, "tail": 1686},
+        },
+        "average_k": AVERAGE_K,
+        "policies": policies,
+        "curves": {name: curve(pairs) for name, _, pairs in POLICIES},
+        "unseen": [policy(*entry, 0.031) for entry in POLICIES],
+        "calibration": calibration(),
+        "default_knob": {
+            "knob": "recall",
+            "value": 0.9,
+            "figures": {**figures(0.088, 0.902, 301.7, 0.0008), "p50": 42, "p99": 4120},
+            "by_stratum": {
+                "head": figures(0.211, 0.909, 1204.0),
+                "torso": figures(0.114, 0.905, 402.5),
+                "tail": figures(0.051, 0.887, 91.6),
+            },
+        },
+        "budget": {"asked": AVERAGE_K, "received": [51.2, 147.8, 512.9]},
+        "counts": {
+            "edges": [0, *(2**power for power in range(15))],
+            "queries": [2, 61, 152, 258, 317, 389, 402, 311, 221, 126, 73, 42, 25, 12, 0],
+        },
+        "examples": [
+            dict(
+                zip(
+                    ("query", "stratum", "count", "relevant", "kept", "threshold"),
+                    entry,
+                    strict=True,
+                )
+            )
+            for entry in EXAMPLES
+        ],
+        "index": {
+            "kind": "scann",
+            "items": 20000,
+            "recall_macro": 0.9941,
+            "recall_micro": 0.9968,
+            "queries": 500,
+        },
+        "latency": {
+            "batch": [1, 32],
+            "p50_ms": [1.83, 14.2],
+            "p99_ms": [4.214, 31.7],
+            "queries_per_second": [512.4, 2190.8],
+        },
+        "gates": [
+            gate("min_precision_lift", "precision over top_k at k = 150", ">= 0.00", 0.4286),
+            gate("min_recall_lift", "recall over top_k at k = 150", ">= 0.00", 0.0704),
+            gate("max_calibration_error", "error of the recall knob", "<= 0.03", 0.0041),
+            gate(
+                "max_stratum_calibration_error",
+                "error of the recall knob, worst stratum",
+                "<= 0.05",
+                0.0182,
+            ),
+            gate("min_index_recall", "share of the exact answer found", ">= 0.98", 0.9941),
+            gate("max_empty_rate", "queries without a result", "<= 0.01", 0.0008),
+        ],
+        "blessed": True,
+        "previous": None,
+    }
+    previous = {
+        key: copy.deepcopy(evaluation[key])
+        for key in ("policies", "calibration", "default_knob", "index", "latency")
+    }
+    previous["version"] = "1731"
+    for entry, (_, _, pairs) in zip(previous["policies"], POLICIES, strict=True):
+        for k, (precision, recall) in zip(AVERAGE_K, pairs, strict=True):
+            entry["at"][str(k)]["overall"].update(
+                precision=precision + 0.004, recall=recall - 0.013
+            )
+    previous["calibration"]["error"].update(overall=0.0093, tail=0.0182)
+    previous["latency"]["p99_ms"] = [3.905, 30.1]
+    evaluation["previous"] = previous
+    return evaluation
+
+
+def gate(name: str, title: str, required: str, received: float) -> dict[str, Any]:
+    """A gate that passed."""
+    return {
+        "name": name,
+        "title": title,
+        "required": required,
+        "received": received,
+        "passed": True,
+    }
+
+
+def refused() -> dict[str, Any]:
+    """The example with a recall below that of top_k, and so not blessed."""
+    evaluation = example()
+    overall = evaluation["policies"][0]["at"]["150"]["overall"]
+    overall["recall"] = 0.795 * (1 - 0.012)
+    evaluation["gates"][1].update(received=-0.012, passed=False)
+    evaluation["blessed"] = False
+    return evaluation

@@ -1,0 +1,133 @@
+"""The table in the terminal, the outcome in a sentence, and numbers as text."""
+
+import io
+import math
+
+import pytest
+from evaluation_example import example, refused
+from rich.console import Console
+
+from pebr_tf.report import formats, outcome, summary_table
+
+
+def printed(evaluation, width=80):
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(summary_table(evaluation))
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+def test_a_policy_is_one_line_of_eighty_characters():
+    lines = printed(example())
+    assert max(map(len, lines)) <= 80
+    cells = {line.split("  ")[0].strip(): line.split() for line in lines if line.strip()}
+    assert cells["level, T = 0.6"][-4:] == [".187/.762", ".100/.851", ".035/.924", "0.004"]
+    assert cells["top k"][-3:] == [".124/.688", ".070/.795", ".031/.904"]
+    assert cells["oracle"][-3:] == [".402/.905", ".168/.948", ".052/.981"]
+    assert lines[-1] == "Blessed: all 6 gates passed."
+    assert len([line for line in lines if "/." in line]) == 9
+
+
+def test_the_best_of_a_column_is_bold():
+    table = summary_table(example())
+    bold = [
+        str(cell)[span.start : span.end]
+        for column in table.columns
+        for cell in column.cells
+        for span in getattr(cell, "spans", [])
+        if span.style == "bold"
+    ]
+    assert bold == [".762", ".219", ".851", ".138", ".924", ".115"]
+
+
+def test_gaps_and_markup_in_the_table():
+    evaluation = example()
+    evaluation["policies"][0].update(title="[red]level[/red]")
+    evaluation["policies"][0]["at"]["50"]["overall"]["recall"] = math.nan
+    evaluation["policies"][0]["at"]["150"] = None
+    evaluation["policies"][5]["at"]["50"]["overall"].update(precision=1.0)
+    evaluation["calibration"] = None
+    lines = printed(evaluation)
+    assert "[red]level[/red] .187/– –/– .035/.924 –" in [" ".join(line.split()) for line in lines]
+    assert any("1.000/.314" in line for line in lines)
+    assert printed({})[-1] == "Not blessed."
+
+
+def gate(name="min_recall_lift", required=">= 0.00", received=-0.012):
+    return {"name": name, "required": required, "received": received, "passed": False}
+
+
+@pytest.mark.parametrize(
+    ("failed", "reason"),
+    [
+        (gate(), "recall lift -0.012 is below the required 0.00"),
+        # Three digits would show the bound itself.
+        (gate(received=-0.0004), "recall lift -0.0004 is below the required 0.00"),
+        (gate(received=-1e-15), "recall lift -0.000000000 is below the required 0.00"),
+        (
+            gate("max_calibration_error", "<= 0.03", 0.0301),
+            "calibration error 0.0301 is above the allowed 0.03",
+        ),
+        (
+            gate("max_p99_milliseconds", "<= 20", 1234.56),
+            "p99 milliseconds 1,234.6 is above the allowed 20",
+        ),
+        (gate(received=math.nan), "recall lift was not measured, required is >= 0.00"),
+        (gate(received=None), "recall lift was not measured, required is >= 0.00"),
+        (gate("shape", "a list", 3), "shape is 3.00, required is a list"),
+    ],
+)
+def test_a_failed_gate_is_named_with_both_numbers(failed, reason):
+    assert outcome({"blessed": False, "gates": [failed]}) == f"Not blessed: {reason}."
+
+
+def test_outcomes():
+    assert outcome(example()) == "Blessed: all 6 gates passed."
+    assert outcome({"blessed": True, "gates": [{"passed": True}]}) == (
+        "Blessed: the one gate passed."
+    )
+    assert outcome({"blessed": True, "gates": []}) == "Blessed."
+    two = refused()
+    two["gates"][5].update(received=0.021, passed=False)
+    assert outcome(two) == (
+        "Not blessed: recall lift -0.012 is below the required 0.00; "
+        "empty rate 0.021 is above the allowed 0.01."
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "text"),
+    [
+        (formats.share, 0.8505, "0.851"),
+        (formats.share, 1, "1.000"),
+        (formats.share, -0.0001, "0.000"),
+        (formats.percent, 0.0049, "0.5%"),
+        (formats.percent, -0.00001, "0.0%"),
+        (formats.count, 4120, "4,120"),
+        (formats.count, 42.0, "42"),
+        (formats.count, 42.25, "42.2"),
+        (formats.average, 12.0, "12.0"),
+        (formats.average, 99.96, "100"),
+        (formats.average, 1043.2, "1,043"),
+        (formats.amount, 17, "17"),
+        (formats.amount, 0.895, "0.895"),
+        (formats.milliseconds, 4.214, "4.21 ms"),
+        (formats.milliseconds, 9.996, "10.0 ms"),
+        (formats.milliseconds, -1204.4, "-1,204 ms"),
+        (formats.compact, 50, "50"),
+        (formats.compact, 2000, "2k"),
+        (formats.compact, 1_500_000, "1.5M"),
+        (formats.change, "0.056", "+0.056"),
+        (formats.change, "-0.012", "−0.012"),
+        (formats.change, "0.000", "0.000"),
+        (formats.change, "–", "–"),
+    ],
+)
+def test_numbers_as_text(form, value, text):
+    assert form(value) == text
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, "12", True, [1]])
+def test_what_is_no_number_is_a_dash(value):
+    for form in (formats.share, formats.percent, formats.count, formats.average):
+        assert form(value) == "–"
+    assert formats.milliseconds(value) == "–"
