@@ -18,6 +18,8 @@ COMMANDS = {
     ),
     "import": ("pebr_tf.cli.importing:import_data", "Turn public data into a click log."),
     "index": ("pebr_tf.cli.index:index", "Build a search index from vectors, or check one."),
+    "query": ("serving.query_command:query", "Answer queries from a release."),
+    "run": ("pipeline.run_command:run", "Run the pipeline: from click logs to a pushed release."),
 }
 
 

@@ -105,7 +105,7 @@ class Features(Section):
         (1, 2), "Words in a token; [] for none", minimum=1, maximum=5, increasing=True
     )
     character_ngrams: tuple[int, ...] = setting(
-        (2, 3), "Characters in a token; [] for none", minimum=1, maximum=8, increasing=True
+        (3,), "Characters in a token; [] for none", minimum=1, maximum=8, increasing=True
     )
     max_tokens: int = setting(64, "Tokens kept of a text", minimum=1, maximum=4096)
     vocabulary_size: int = setting(

@@ -17,6 +17,7 @@ from pebr_tf.data.tables import Batch, Rejected, convert
 
 # Clocks differ: a click may be so many seconds ahead of ours.
 CLOCK_SLACK = 3_600
+UNKNOWN_ITEM = "item not in the catalogue"
 
 
 def check_clicks(batch: Batch, data: Data, now: int, known: pa.Array | None = None) -> Batch:
@@ -41,19 +42,56 @@ def check_clicks(batch: Batch, data: Data, now: int, known: pa.Array | None = No
     checks.refuse(_numpy(pc.greater(time, now + CLOCK_SLACK)), "time in the future")
     if known is not None:
         found = pc.is_in(item, value_set=known)
-        checks.refuse(_numpy(pc.invert(found)), "item not in the catalogue")
+        checks.refuse(_numpy(pc.invert(found)), UNKNOWN_ITEM)
     return checks.passed({"query": query, "item_id": item, "clicks": clicks, "timestamp": time})
 
 
-def check_items(batch: Batch, item_column: str, texts: Sequence[str]) -> Batch:
-    """Good items as columns `item_id` and `texts`, all text; a missing text is empty.
+def check_items(
+    batch: Batch, item_column: str, texts: Sequence[str], numbers: Sequence[str] = ()
+) -> Batch:
+    """Good items as columns `texts`, `numbers` (float32) and `item_id`.
 
-    An item twice is for the caller to find: a batch does not see the others.
+    A missing text is empty, a missing number 0. An item twice is for the caller to find: a batch
+    does not see the others.
     """
     checks = _Checks(batch)
     item = checks.required_text(item_column, "item_id")
     others = {name: checks.text(name, name).fill_null("") for name in texts}
+    others |= {name: checks.real_number(name).fill_null(0) for name in numbers}
     return checks.passed({**others, "item_id": item})
+
+
+def check_clicks_and_items(
+    batch: Batch, data: Data, now: int, texts: Sequence[str], numbers: Sequence[str] = ()
+) -> tuple[Batch, Batch]:
+    """Of a log that has the items' columns too, the rows good as a click and as an item.
+
+    Returns:
+      As `check_clicks` and `check_items`, of the same rows; both with all that were refused.
+    """
+    clicks = check_clicks(batch, data, now)
+    left = np.isin(batch.rows, clicks.rows, assume_unique=True)
+    rest = Batch(batch.columns.filter(pa.array(left)), clicks.rows, clicks.rejected)
+    items = check_items(rest, data.item_column, texts, numbers)
+    good = pa.array(np.isin(clicks.rows, items.rows, assume_unique=True))
+    return Batch(clicks.columns.filter(good), items.rows, items.rejected), items
+
+
+def join_items(clicks: Batch, items: pa.Table) -> Batch:
+    """Clicks with the columns of their items; those on an unknown item are refused.
+
+    Args:
+      clicks: As `check_clicks` returns them.
+      items: With `item_id`, each once, and columns of other names than a click's.
+    """
+    checks = _Checks(clicks)
+    known = items.column("item_id").combine_chunks()
+    places = pc.index_in(clicks.columns.column("item_id"), value_set=known)
+    checks.refuse(_numpy(places.is_null()), UNKNOWN_ITEM)
+    names = [name for name in items.column_names if name != "item_id"]
+    joined = {name: items.column(name).combine_chunks().take(places) for name in names}
+    columns = dict(zip(clicks.columns.schema.names, clicks.columns.columns, strict=True))
+    return checks.passed({**columns, **joined})
 
 
 class _Checks:
@@ -80,6 +118,12 @@ class _Checks:
         """The column as text without spaces around it, in every row."""
         values = pc.utf8_trim_whitespace(self.text(column, name))
         self.refuse(_numpy(pc.equal(values, "").fill_null(True)), f"no {name}")
+        return values
+
+    def real_number(self, column: str) -> pa.Array:
+        """The column as float32."""
+        values, bad = convert.number(convert.without_empty(self._batch.columns.column(column)))
+        self.refuse(bad, f"{column} is not a number")
         return values
 
     def number(

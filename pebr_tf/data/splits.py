@@ -12,6 +12,8 @@ train.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +24,7 @@ NAMES = ("train", "calibrate", "test")
 TRAIN, CALIBRATE, TEST = range(3)
 # Says to the hash what is drawn, so that one draw tells nothing about another.
 HELD_OUT, SIDE = 1, 2
+MOST_STRETCHES = 1 << 22
 
 
 def assign(
@@ -57,6 +60,59 @@ def held_out_from(split: Split, time: np.ndarray) -> int:
       time: [N] seconds of all clicks, or of a uniform sample.
     """
     return int(np.quantile(time, 1 - split.calibrate - split.test, method="higher")) + 1
+
+
+@dataclass(frozen=True)
+class TimeCounts:
+    """How many clicks each stretch of time has: all that a split by time needs of a huge log.
+
+    Stretches are a second long until there would be more than `MOST_STRETCHES`; then their length
+    doubles. However the clicks are cut into parts and merged, the outcome is the same.
+
+    Attributes:
+      stretch: [S] int64, place of each stretch that has clicks, ascending.
+      clicks: [S] int64.
+      length: Seconds of a stretch.
+    """
+
+    stretch: np.ndarray
+    clicks: np.ndarray
+    length: int = 1
+
+    @classmethod
+    def of(cls, time: np.ndarray) -> TimeCounts:
+        """Of clicks at these seconds [M]."""
+        return cls(*np.unique(np.asarray(time, np.int64), return_counts=True))._bounded()
+
+    def and_also(self, other: TimeCounts) -> TimeCounts:
+        """Of both together."""
+        length = max(self.length, other.length)
+        return _summed([self._at(length), other._at(length)], length)._bounded()
+
+    def held_out_from(self, split: Split) -> int:
+        """As the function `held_out_from` over all clicks, to the length of a stretch."""
+        ends = np.cumsum(self.clicks)
+        place = np.ceil((ends[-1] - 1) * (1 - split.calibrate - split.test))
+        last = self.stretch[np.searchsorted(ends, place, side="right")]
+        return (int(last) + 1) * self.length
+
+    def _at(self, length: int) -> TimeCounts:
+        return TimeCounts(self.stretch // (length // self.length), self.clicks, length)
+
+    def _bounded(self) -> TimeCounts:
+        counts = self
+        while len(counts.stretch) > MOST_STRETCHES:
+            longer = 2 * counts.length
+            counts = _summed([counts._at(longer)], longer)
+        return counts
+
+
+def _summed(parts: Sequence[TimeCounts], length: int) -> TimeCounts:
+    stretches = np.concatenate([part.stretch for part in parts])
+    stretch, inverse = np.unique(stretches, return_inverse=True)
+    clicks = np.zeros(len(stretch), np.int64)
+    np.add.at(clicks, inverse, np.concatenate([part.clicks for part in parts]))
+    return TimeCounts(stretch, clicks, length)
 
 
 def _uniform(seed: int, purpose: int, *columns: pa.Array) -> np.ndarray:

@@ -60,9 +60,9 @@ def cross_entropy(logits: tf.Tensor, removed: tf.Tensor) -> tf.Tensor:
 
         log(1 + sum_j exp(l[i, j] - l[i, i]))      j != i, not removed
 
-    The positive is subtracted before anything is summed: its term is exactly 1, so that a row with
-    all else removed gives 0 and never log 0, and large logits lose no digits to each other. A
-    removed logit is minus infinity, which has no weight and no gradient in any dtype.
+    TensorFlow's fused op makes loss and gradient in one pass over the matrix. A removed logit is
+    minus infinity, which has no weight and no gradient in any dtype; a row with all else removed
+    gives exactly 0.
 
     Args:
       logits: [B, C] logits, C >= B.
@@ -71,9 +71,10 @@ def cross_entropy(logits: tf.Tensor, removed: tf.Tensor) -> tf.Tensor:
     Returns:
       [B] losses.
     """
-    relative = logits - tf.linalg.diag_part(logits)[:, tf.newaxis]
     minus_infinity = tf.constant(float("-inf"), logits.dtype)
-    return tf.reduce_logsumexp(tf.where(removed, minus_infinity, relative), axis=1)
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(
+        tf.range(tf.shape(logits)[0]), tf.where(removed, minus_infinity, logits)
+    )
 
 
 def _item_to_query(scores: tf.Tensor, candidates: Candidates, gamma: float) -> tf.Tensor:

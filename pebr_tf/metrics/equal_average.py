@@ -63,15 +63,30 @@ class Figures:
     micro_recall: float
     counts: np.ndarray
 
+    @classmethod
+    def of(cls, counts: np.ndarray, hits: np.ndarray, totals: np.ndarray) -> Figures:
+        """From the items [Q], the relevant among them [Q] and all that are relevant [Q].
+
+        Without a query every figure is 0.
+        """
+        queries = max(len(counts), 1)
+        return cls(
+            precision=float(np.sum(hits / np.maximum(counts, 1)) / queries),
+            recall=float(np.sum(hits / totals) / queries),
+            micro_precision=float(hits.sum() / max(counts.sum(), 1)),
+            micro_recall=float(hits.sum() / max(totals.sum(), 1)),
+            counts=counts,
+        )
+
     @property
     def average(self) -> float:
         """Items of a query on average."""
-        return float(self.counts.mean())
+        return float(self.counts.sum() / max(len(self.counts), 1))
 
     @property
     def empty(self) -> float:
         """Share of queries that get nothing."""
-        return float(np.mean(self.counts == 0))
+        return float(np.sum(self.counts == 0) / max(len(self.counts), 1))
 
 
 def cutoff_at(lists: Lists, average: float) -> float:
@@ -95,10 +110,4 @@ def evaluate(lists: Lists, cutoff: float) -> Figures:
     retrieved = (lists.scores >= cutoff) & (lists.scores > -np.inf)
     counts = retrieved.sum(axis=1)
     hits = (retrieved & lists.relevant).sum(axis=1)
-    return Figures(
-        precision=float(np.mean(hits / np.maximum(counts, 1))),
-        recall=float(np.mean(hits / lists.totals)),
-        micro_precision=float(hits.sum() / max(counts.sum(), 1)),
-        micro_recall=float(hits.sum() / lists.totals.sum()),
-        counts=counts,
-    )
+    return Figures.of(counts, hits, lists.totals)

@@ -20,10 +20,24 @@ def strata_of(clicks: np.ndarray, shares: Strata) -> np.ndarray:
       shares: Shares of the clicks.
     """
     clicks = np.asarray(clicks, np.float64)
-    levels, place = np.unique(-clicks, return_inverse=True)
-    of_level = np.bincount(place, clicks, len(levels))
+    levels, queries = np.unique(clicks, return_counts=True)
+    head, torso = first_of_strata(levels, queries, shares)
+    return ((clicks < head).astype(np.int8) + (clicks < torso)).astype(np.int8)
+
+
+def first_of_strata(clicks: np.ndarray, queries: np.ndarray, shares: Strata) -> tuple[float, float]:
+    """The fewest clicks of a head query, and of a torso query; infinite if there is none.
+
+    Args:
+      clicks: [M] different numbers of clicks.
+      queries: [M] queries that have so many.
+      shares: Shares of the clicks.
+    """
+    order = np.argsort(-np.asarray(clicks, np.float64))
+    level = np.asarray(clicks, np.float64)[order]
+    of_level = level * np.asarray(queries)[order]
     before = np.cumsum(of_level) - of_level
     # Sums of shares such as .5 + .3 stray in the last bits.
-    ends = np.array([shares.head, shares.head + shares.torso]) * clicks.sum() * (1 - 1e-9)
-    strata = np.searchsorted(ends, before, side="right")
-    return np.where(clicks > 0, strata[place], len(STRATA) - 1).astype(np.int8)
+    ends = np.array([shares.head, shares.head + shares.torso]) * of_level.sum() * (1 - 1e-9)
+    head, torso = (level[(before < end) & (level > 0)].min(initial=np.inf) for end in ends)
+    return float(head), float(torso)

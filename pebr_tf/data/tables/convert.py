@@ -1,4 +1,4 @@
-"""Values as files have them made into text, whole numbers and times, a column at once.
+"""Values as files have them made into text, numbers and times, a column at once.
 
 Every function returns the values of the rows that can be converted, null elsewhere, and [M] bool,
 true where a value is there but cannot be.
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 # Spaces around a number, and a whole number that some tool wrote as 3.0.
 WHOLE_NUMBER = r"^\s*[+-]?[0-9]{1,18}(\.0*)?\s*$"
+NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 # An all-digit time of so many digits is in milliseconds, else in seconds since 1970.
 MILLISECONDS = 10**11
 
@@ -61,6 +62,22 @@ def whole_number(values: pa.Array) -> Converted:
     return numbers, bad | not_numbers
 
 
+def number(values: pa.Array) -> Converted:
+    """float32; NaN is a missing number, one that float32 cannot hold is bad."""
+    bad = _none_of(values)
+    if not _is_number(values.type):
+        written, bad = text(values)
+        matches = pc.match_substring_regex(written, NUMBER)
+        trimmed = pc.replace_substring_regex(written, r"^\s*\+?|\s*$", "")
+        values, not_numbers = _where(trimmed, matches, pa.float64())
+        bad = bad | not_numbers
+    numbers = values.cast(pa.float64())
+    numbers = pc.if_else(pc.is_nan(numbers), None, numbers)
+    fits = pc.less_equal(pc.abs(numbers), float(np.finfo(np.float32).max))
+    held, too_large = _where(numbers, fits, pa.float32())
+    return held, bad | too_large
+
+
 def time(values: pa.Array) -> Converted:
     """int64 seconds since 1970 in UTC, of numbers (seconds or milliseconds), dates and ISO 8601."""
     if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
@@ -100,6 +117,15 @@ def _instant(value: str) -> int | None:
     except ValueError:
         return None
     return int(moment.replace(tzinfo=moment.tzinfo or datetime.timezone.utc).timestamp())
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+    )
 
 
 def _seconds(numbers: pa.Array) -> pa.Array:

@@ -1,13 +1,20 @@
 """Rows of click logs and catalogues: what is kept, and the first reason against what is not."""
 
 import datetime
+import decimal
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from pebr_tf.config import Data
-from pebr_tf.data.click_log import CLOCK_SLACK, check_clicks, check_items
+from pebr_tf.data.click_log import (
+    CLOCK_SLACK,
+    check_clicks,
+    check_clicks_and_items,
+    check_items,
+    join_items,
+)
 from pebr_tf.data.tables import Batch, Rejected
 
 NOW = 1_800_000_000
@@ -174,6 +181,72 @@ def test_items_keep_their_texts():
     assert reasons(kept) == {3: "broken", 12: "no item_id", 13: "brand is not UTF-8 text"}
     kept = check_items(batch, "item_id", ["title"])
     assert kept.columns.column("title").to_pylist() == ["a", ""]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (pa.array([b"1.5", b" +2 ", b"-.5e1", b""]), [1.5, 2, -5, 0]),
+        (pa.array(["1e39", "nan", "1_0", "x"]), []),
+        (pa.array([1.5, float("nan"), float("inf"), None]), [1.5, 0, 0]),
+        (pa.array([decimal.Decimal("1.25"), None, None, None]), [1.25, 0, 0, 0]),
+        (pa.array([1, 2, 3, None]), [1, 2, 3, 0]),
+        (pa.array([True, False, True, None]), [1, 0, 1, 0]),
+        (pa.array([[1.0], [2.0], None, None]), [0, 0]),
+    ],
+)
+def test_numbers_of_items(values, expected):
+    batch = batch_of(item_id=["a", "b", "c", "d"], price=values)
+    kept = check_items(batch, "item_id", [], ["price"])
+    assert kept.columns.column("price").type == pa.float32()
+    assert kept.columns.column("price").to_pylist() == expected
+    assert set(kept.rejected.reasons[1:]) <= {"price is not a number"}
+    assert len(kept) + len(kept.rejected) == 5
+
+
+ITEMS = pa.table({"item_id": ["b", "a"], "title": ["B", "A"], "price": pa.array([2.0, 1.0])})
+
+
+def test_clicks_get_the_columns_of_their_items():
+    clicks = check_clicks(batch_of(query=["x", "y", "z"], item_id=["a", "?", "b"]), Data(), NOW)
+    kept = join_items(clicks, ITEMS)
+    assert kept.columns.to_pydict() == {
+        "query": ["x", "z"],
+        "item_id": ["a", "b"],
+        "clicks": [1, 1],
+        "timestamp": [0, 0],
+        "title": ["A", "B"],
+        "price": [1.0, 2.0],
+    }
+    assert kept.rows.tolist() == [11, 13]
+    assert reasons(kept) == {3: "broken", 12: "item not in the catalogue"}
+
+
+def test_clicks_without_any_item_to_join():
+    clicks = check_clicks(batch_of(query=["x"], item_id=["a"]), Data(), NOW)
+    kept = join_items(clicks, ITEMS.slice(0, 0))
+    assert (len(kept), len(kept.rejected)) == (0, 2)
+
+
+def test_rows_that_are_a_click_and_an_item():
+    """Refused for either, in the order of the rows."""
+    batch = batch_of(
+        query=["x", "", "y", "z"],
+        item_id=["a", "b", "c", "d"],
+        title=[b"A", b"\xff", b"\xff", b"D"],
+        price=["1", "1", "1", "much"],
+    )
+    clicks, items = check_clicks_and_items(batch, Data(), NOW, ["title"], ["price"])
+    assert clicks.columns.column("query").to_pylist() == ["x"]
+    assert items.columns.to_pydict() == {"title": ["A"], "price": [1.0], "item_id": ["a"]}
+    assert clicks.rows.tolist() == items.rows.tolist() == [11]
+    expected = {
+        3: "broken",
+        12: "no query",
+        13: "title is not UTF-8 text",
+        14: "price is not a number",
+    }
+    assert reasons(clicks) == reasons(items) == expected
 
 
 def test_no_row_at_all():

@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 from pebr_tf.config import Split
-from pebr_tf.data.splits import CALIBRATE, TEST, TRAIN, assign, held_out_from
+from pebr_tf.data import splits
+from pebr_tf.data.splits import CALIBRATE, TEST, TRAIN, TimeCounts, assign, held_out_from
 
 GENERATOR = np.random.default_rng(0)
 COUNT = 40_000
@@ -89,3 +90,33 @@ def test_a_split_by_time_requires_its_begin():
     one = pa.array(["a"])
     with pytest.raises(ValueError, match="requires the second that it begins at"):
         assign(Split(by="time"), one, one, np.zeros(1))
+
+
+def counted(parts):
+    """Of some parts, merged one after another."""
+    counts = TimeCounts.of(np.empty(0, np.int64))
+    for part in parts:
+        counts = counts.and_also(TimeCounts.of(part))
+    return counts
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1_000, COUNT])
+@pytest.mark.parametrize(("calibrate", "test"), [(0.1, 0.1), (0.25, 0.5), (0.001, 0.002)])
+def test_counts_of_times_cut_where_all_times_do(size, calibrate, test):
+    split = Split(by="time", calibrate=calibrate, test=test)
+    times = TIMES[:size] - 500_000
+    assert counted(np.array_split(times, 3)).held_out_from(split) == held_out_from(split, times)
+
+
+def test_longer_stretches_do_not_depend_on_the_order_of_merging(monkeypatch):
+    monkeypatch.setattr(splits, "MOST_STRETCHES", 100)
+    split = Split(by="time")
+    counts = counted(np.array_split(TIMES, 9))
+    backwards = counted(np.array_split(TIMES[::-1], 2))
+    assert len(counts.stretch) <= 100
+    assert counts.length == backwards.length == 16_384
+    np.testing.assert_array_equal(counts.stretch, backwards.stretch)
+    np.testing.assert_array_equal(counts.clicks, backwards.clicks)
+    assert counts.clicks.sum() == COUNT
+    exact = held_out_from(split, TIMES)
+    assert exact <= counts.held_out_from(split) < exact + counts.length

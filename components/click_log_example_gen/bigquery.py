@@ -1,0 +1,92 @@
+"""Rows of BigQuery, read with Beam's own reader and batched into columns.
+
+A source is `bigquery://project.dataset.table` or `bigquery://SELECT ...`. Every column that the
+configuration names must be there: a table without clicks or times needs their columns set to null.
+"""
+
+from __future__ import annotations
+
+import decimal
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.io.gcp.bigquery import ReadFromBigQuery
+
+from components.click_log_example_gen.rows import Rows
+from pebr_tf.data.tables import Batch, Rejected
+from pebr_tf.errors import UserError
+
+SCHEME = "bigquery://"
+BATCH_ROWS = 65_536
+
+
+def is_source(where: str) -> bool:
+    """Whether it names BigQuery, not files."""
+    return where.startswith(SCHEME)
+
+
+def needs_span(source: str) -> bool:
+    """Whether a query has one of TFX's places for a span."""
+    return "@span_" in source
+
+
+def fingerprint() -> str:
+    """One that no other run has."""
+    return f"bigquery at {time.time_ns()}"
+
+
+def reader(source: str, columns: Sequence[str]) -> ReadFromBigQuery:
+    """Beam's reader of a table or of a query, by the Storage API."""
+    what = source.removeprefix(SCHEME).strip()
+    method = ReadFromBigQuery.Method.DIRECT_READ
+    if any(character.isspace() for character in what):
+        return ReadFromBigQuery(
+            query=what, use_standard_sql=True, method=method, use_native_datetime=True
+        )
+    parts = what.strip("`").split(".")
+    if len(parts) != 3 or not all(parts):
+        raise UserError(
+            f"{SCHEME} must be followed by project.dataset.table or by a query. Received: {source}."
+        )
+    project, dataset, table = parts
+    return ReadFromBigQuery(
+        table=f"{project}:{dataset}.{table}",
+        selected_fields=list(columns),
+        method=method,
+        use_native_datetime=True,
+    )
+
+
+class ReadRows(beam.PTransform):
+    """`Rows` of a BigQuery source with these columns."""
+
+    def __init__(self, source: str, columns: Sequence[str]):
+        super().__init__()
+        self._source = source
+        self._columns = tuple(columns)
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
+        return (
+            pipeline
+            | "Query" >> reader(self._source, self._columns)
+            | "Batch" >> beam.BatchElements(min_batch_size=1_000, max_batch_size=BATCH_ROWS)
+            | "Columns" >> beam.Map(in_columns, self._source, self._columns)
+        )
+
+
+def in_columns(records: Iterable[Mapping[str, Any]], source: str, columns: Sequence[str]) -> Rows:
+    """Rows of records, as Beam's reader gives them."""
+    records = list(records)
+    arrays = {name: _array([record.get(name) for record in records]) for name in columns}
+    numbers = np.arange(1, len(records) + 1)
+    batch = Batch(pa.RecordBatch.from_pydict(arrays), numbers, Rejected.none())
+    return Rows(0, source, batch, numbered=False)
+
+
+def _array(values: list[Any]) -> pa.Array:
+    # A NUMERIC is written out: whether it is a whole number shows in its text.
+    return pa.array([str(v) if isinstance(v, decimal.Decimal) else v for v in values])

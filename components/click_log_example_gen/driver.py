@@ -1,0 +1,47 @@
+"""Finds span and files before the run, so that TFX can tell whether it was done already."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from tfx.components.example_gen import driver
+from tfx.orchestration import data_types
+from tfx.orchestration.portable import data_types as portable_data_types
+from tfx.proto.orchestration import driver_output_pb2
+
+from components.click_log_example_gen import inputs
+from components.click_log_example_gen.settings import from_exec_properties
+from pebr_tf.errors import UserError
+
+
+class Driver(driver.Driver):
+    """Adds span, version, fingerprint and the filled-in patterns to the exec properties."""
+
+    def resolve_exec_properties(
+        self,
+        exec_properties: dict[str, Any],
+        pipeline_info: data_types.PipelineInfo,
+        component_info: data_types.ComponentInfo,
+    ) -> dict[str, Any]:
+        """As TFX's own, for two patterns that need not be alike."""
+        del pipeline_info, component_info
+        data = from_exec_properties(exec_properties).data
+        try:
+            found = inputs.resolve(data, exec_properties.get(inputs.WANTED_SPAN))
+        except UserError:
+            # The executor meets the same error, and its runs are recorded as failed.
+            return {**exec_properties, **inputs.NOT_FOUND}
+        return {**exec_properties, **found.to_exec_properties()}
+
+    def run(
+        self, execution_info: portable_data_types.ExecutionInfo
+    ) -> driver_output_pb2.DriverOutput:
+        """As TFX's own, for both artifacts of Examples."""
+        result = super().run(execution_info)
+        catalogue = copy.deepcopy(execution_info.output_dict["catalogue"][0].mlmd_artifact)
+        [examples] = result.output_artifacts["examples"].artifacts
+        for name, value in examples.custom_properties.items():
+            catalogue.custom_properties[name].CopyFrom(value)
+        result.output_artifacts["catalogue"].artifacts.append(catalogue)
+        return result

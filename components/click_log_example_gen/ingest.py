@@ -1,0 +1,102 @@
+"""The Beam pipeline: items first, then clicks joined to them.
+
+    catalogue ---> check ---> each once ---> Examples
+                                 |
+                              a table, read once a worker
+                                 |
+    click log ---> check ---> join ---> split ---> Examples
+
+Batches stream from the file to the shard in one stage, so memory holds a few batches and the table
+of the items. For a split by time the log is read twice: first for the times alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apache_beam as beam
+from apache_beam.pvalue import AsIter, AsSingleton
+
+from components.click_log_example_gen import items, publish
+from components.click_log_example_gen.clicks import CountTimes, WriteClicks, cut_time, merged
+from components.click_log_example_gen.reading import ReadTable
+from components.click_log_example_gen.settings import Settings
+
+
+@dataclass(frozen=True)
+class Ingest:
+    """One run.
+
+    Attributes:
+      settings: What is read and written.
+      clicks: Files of the click log, or one BigQuery source.
+      items: Likewise of the catalogue; empty: the click log has its columns.
+      folder: Of temporary files, in reach of every worker; in the end `publish.read_parts` tells
+        what they are.
+      now: Seconds since 1970; later clicks are refused.
+    """
+
+    settings: Settings
+    clicks: Sequence[str]
+    items: Sequence[str]
+    folder: str
+    now: int
+
+    def build(self, pipeline: beam.Pipeline) -> None:
+        """Adds all steps to a pipeline."""
+        table, item_parts = self._build_items(pipeline)
+        sides = [AsSingleton(table)]
+        if self.settings.split.by == "time":
+            sides.append(AsSingleton(self._build_cut_time(pipeline, table)))
+        rows, failed = pipeline | "ReadClicks" >> self._read_clicks(after=table)
+        writer = WriteClicks(self.settings, self.now, self.folder)
+        click_parts = rows | "WriteClicks" >> beam.ParDo(writer, *sides)
+        _ = (
+            (*item_parts, failed, click_parts)
+            | "AllParts" >> beam.Flatten()
+            | "ListParts" >> beam.combiners.ToList()
+            | "WriteParts" >> beam.Map(publish.write_parts, self.folder)
+        )
+
+    def _build_items(
+        self, pipeline: beam.Pipeline
+    ) -> tuple[beam.PCollection, list[beam.PCollection]]:
+        """Path of the table of the items, and what became of their rows."""
+        parts = []
+        if self.items:
+            read = ReadTable(
+                items.SPLIT, self.items, self.settings.data.format, self.settings.item_columns
+            )
+            rows, failed = pipeline | "ReadItems" >> read
+            check = beam.ParDo(items.CheckItems(self.settings, self.folder))
+            good = rows | "CheckItems" >> check.with_outputs(items.PARTS, main="good")
+            found = good.good
+            parts += [failed, good[items.PARTS]]
+        else:
+            rows, failed = pipeline | "ReadForItems" >> self._read_clicks()
+            found = rows | "FindItems" >> beam.ParDo(items.FindItems(self.settings, self.now))
+            parts.append(failed)
+        writer = items.WriteCatalogue(self.settings, self.folder, repeats=bool(self.items))
+        write = beam.ParDo(writer, AsIter(found), AsIter(failed))
+        written = (
+            pipeline
+            | "Once" >> beam.Create([None])
+            | "WriteItems" >> write.with_outputs(items.PARTS, main="table")
+        )
+        return written.table, [*parts, written[items.PARTS]]
+
+    def _build_cut_time(self, pipeline: beam.Pipeline, table: beam.PCollection) -> beam.PCollection:
+        rows, _ = pipeline | "ReadTimes" >> self._read_clicks(after=table)
+        count = beam.ParDo(CountTimes(self.settings, self.now), AsSingleton(table))
+        return (
+            rows
+            | "CountTimes" >> count
+            | "AllTimes" >> beam.CombineGlobally(merged)
+            | "CutTime" >> beam.Map(cut_time, self.settings.split)
+        )
+
+    def _read_clicks(self, after: beam.PCollection | None = None) -> ReadTable:
+        required, optional = self.settings.click_columns
+        format = self.settings.data.format
+        return ReadTable("clicks", self.clicks, format, required, optional, after)

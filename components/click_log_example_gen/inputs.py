@@ -1,0 +1,196 @@
+"""Which files a run reads: the latest span of a pattern, its files, and their fingerprint."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import posixpath
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+from tfx.components.example_gen import utils
+from tfx.dsl.io import fileio
+from tfx.proto import example_gen_pb2, range_config_pb2
+
+from components.click_log_example_gen import bigquery
+from pebr_tf.config import Data
+from pebr_tf.data.tables import Source
+from pebr_tf.errors import UserError
+
+# Of Hadoop's writers and of editors: not data.
+IGNORED = ("_", ".")
+# Exec properties: what is asked for, and what the driver found.
+WANTED_SPAN = "wanted_span"
+CLICK_LOG, CATALOGUE = "click_log_found", "catalogue_found"
+NOT_FOUND = {
+    utils.SPAN_PROPERTY_NAME: 0,
+    utils.VERSION_PROPERTY_NAME: None,
+    utils.FINGERPRINT_PROPERTY_NAME: "",
+}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a run reads.
+
+    Attributes:
+      click_log: Pattern or BigQuery source, with the span filled in.
+      catalogue: Likewise; None: the click log has its columns.
+      span: Number of the span, in days since 1970 where it is a date; None without one.
+      version: Of the span; None without one.
+      fingerprint: Digest of name, size and time of change of every file. What BigQuery holds
+        cannot be told from outside, so it then equals no other run's.
+    """
+
+    click_log: str
+    catalogue: str | None
+    span: int | None
+    version: int | None
+    fingerprint: str
+
+    def to_exec_properties(self) -> dict[str, Any]:
+        """As TFX's drivers name them; without a span it is 0."""
+        return {
+            CLICK_LOG: self.click_log,
+            CATALOGUE: self.catalogue,
+            utils.SPAN_PROPERTY_NAME: self.span or 0,
+            utils.VERSION_PROPERTY_NAME: self.version,
+            utils.FINGERPRINT_PROPERTY_NAME: self.fingerprint,
+        }
+
+
+def from_exec_properties(properties: dict[str, Any], data: Data) -> Inputs:
+    """What the driver found, or what there is where no driver ran."""
+    if CLICK_LOG not in properties:
+        return resolve(data, properties.get(WANTED_SPAN))
+    has_span = _has_span(data.click_log) or WANTED_SPAN in properties
+    return Inputs(
+        properties[CLICK_LOG],
+        properties.get(CATALOGUE),
+        properties[utils.SPAN_PROPERTY_NAME] if has_span else None,
+        properties.get(utils.VERSION_PROPERTY_NAME),
+        properties[utils.FINGERPRINT_PROPERTY_NAME],
+    )
+
+
+def resolve(data: Data, wanted_span: int | None = None) -> Inputs:
+    """Fills in the wanted span of the click log, or else the latest, and the catalogue's same one.
+
+    Raises:
+      UserError: There is no such span, or a pattern that is none.
+    """
+    log, span, version = _with_span("data.click_log", data.click_log, wanted_span)
+    catalogue = data.catalogue
+    if catalogue is not None and (bigquery.is_source(catalogue) or _has_span(catalogue)):
+        if span is None and not bigquery.is_source(catalogue):
+            raise UserError(
+                "data.catalogue must have no span where data.click_log has none. "
+                f"Received: {catalogue}."
+            )
+        catalogue, _, _ = _with_span("data.catalogue", catalogue, span)
+    places = {"click_log": log} if catalogue is None else {"click_log": log, "catalogue": catalogue}
+    digests = [f"{name}:{_fingerprint(where)}" for name, where in places.items()]
+    return Inputs(log, catalogue, span, version, ",".join(digests))
+
+
+def list_files(key: str, pattern: str) -> list[str]:
+    """The files of a pattern, by name.
+
+    Raises:
+      UserError: There is none.
+    """
+    if fileio.exists(pattern) and not fileio.isdir(pattern):
+        return [pattern]
+    files = [name for name in _glob(pattern) if not posixpath.basename(name).startswith(IGNORED)]
+    if not files:
+        found = "a folder" if fileio.isdir(pattern) else "no such file"
+        raise UserError(
+            f"{key} must name a file, or files by a glob. Received: {pattern}: {found}."
+        )
+    return files
+
+
+def sources(key: str, where: str | None) -> list[str]:
+    """Files of a pattern, or one BigQuery source; nothing of nothing.
+
+    Raises:
+      UserError: There is no such file.
+    """
+    if where is None:
+        return []
+    return [where] if bigquery.is_source(where) else list_files(key, where)
+
+
+def source_of(name: str, format: str) -> Source:
+    """A file of any file system that Beam knows."""
+    return Source(name, functools.partial(_open, name), format)
+
+
+def _open(name: str) -> BinaryIO:
+    return cast(BinaryIO, FileSystems.open(name, compression_type=CompressionTypes.UNCOMPRESSED))
+
+
+def _glob(pattern: str) -> list[str]:
+    return sorted(str(name) for name in fileio.glob(pattern) if not fileio.isdir(name))
+
+
+def _has_span(pattern: str) -> bool:
+    if bigquery.is_source(pattern):
+        return False
+    try:
+        return any(utils.verify_split_pattern_specs(_split_of(pattern)))
+    except ValueError as error:
+        raise UserError(f"{pattern} must be a valid pattern. Received: {error}.") from None
+
+
+def _with_span(key: str, pattern: str, wanted: int | None) -> tuple[str, int | None, int | None]:
+    """The pattern filled in, its span and its version."""
+    if bigquery.is_source(pattern):
+        if wanted is None and bigquery.needs_span(pattern):
+            raise UserError(f"{key} must be read with a span. Received: {pattern}.")
+        filled = pattern if wanted is None else utils.get_query_for_span(pattern, wanted)
+        return filled, wanted, None
+    if not _has_span(pattern):
+        if wanted is not None:
+            raise UserError(
+                f"{key} must have a place for the span ({{SPAN}} or {{YYYY}}, {{MM}} and {{DD}}) "
+                f"where one is asked for. Received: {pattern}."
+            )
+        return pattern, None, None
+    split = _split_of(pattern)
+    try:
+        # Fills in the pattern of the split that it is given.
+        _, span, version = utils.calculate_splits_fingerprint_span_and_version(
+            "", [split], _range_of(wanted)
+        )
+    except ValueError as error:
+        which = "a span" if wanted is None else f"span {wanted}"
+        raise UserError(
+            f"{key} must match files of {which}. Received: {pattern}: {error}."
+        ) from None
+    return split.pattern, span, version
+
+
+def _split_of(pattern: str) -> example_gen_pb2.Input.Split:
+    return example_gen_pb2.Input.Split(name="files", pattern=pattern)
+
+
+def _range_of(span: int | None) -> range_config_pb2.RangeConfig | None:
+    if span is None:
+        return None
+    static = range_config_pb2.StaticRange(start_span_number=span, end_span_number=span)
+    return range_config_pb2.RangeConfig(static_range=static)
+
+
+def _fingerprint(where: str) -> str:
+    if bigquery.is_source(where):
+        return bigquery.fingerprint()
+    states = []
+    for name in _glob(where):
+        # TFX's own stat knows whole seconds only.
+        state = FileSystems.get_filesystem(name).metadata(name)
+        states.append([name, state.size_in_bytes, state.last_updated_in_seconds])
+    return hashlib.sha256(json.dumps(states).encode()).hexdigest()

@@ -1,0 +1,127 @@
+"""Tunes the cut-off on held-out clicks, and writes the query model that serves with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absl import logging
+from tfx.dsl.components.base.base_executor import BaseExecutor
+from tfx.types import Artifact, artifact_utils
+from tfx.utils import path_utils
+
+from components.folders import local_folder, published_folder
+from components.pairs import MOST_QUERIES, read_pairs, training_queries
+from components.query_tower import QueryTower
+from pebr_tf.config import Config
+from pebr_tf.cutoff import (
+    Calibration,
+    LevelFit,
+    Policies,
+    Tempering,
+    calibrate,
+    collect,
+    default_policy,
+    depth_of,
+    fit_level_head,
+    head_levels,
+    tempers_for,
+    tune_temper,
+)
+from pebr_tf.cutoff.calibration import require_enough
+from pebr_tf.errors import UserError
+from serving.moments import Moments
+from serving.signatures import TOWERS_FACTS, export_query_model, read_facts
+
+# Queries of the training split that the level head is fitted to.
+LEVEL_QUERIES = 20_000
+
+
+class Executor(BaseExecutor):
+    """CutoffCalibrator's executor."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Calibrates.
+
+        Args:
+          input_dict: `examples`, `model` and `index`.
+          output_dict: `cutoff`: cutoff.json, query_model/ and tuning.json.
+          exec_properties: `settings`, JSON of `cutoff` and of some of `evaluation`.
+
+        Raises:
+          UserError: Too few calibrate queries, or an input that is not what it should be.
+        """
+        config = Config.from_mapping(json.loads(exec_properties["settings"]))
+        examples = artifact_utils.get_single_instance(input_dict["examples"])
+        model = artifact_utils.get_single_instance(input_dict["model"])
+        with (
+            local_folder(path_utils.serving_model_path(model.uri)) as towers,
+            local_folder(artifact_utils.get_single_uri(input_dict["index"])) as index,
+            published_folder(artifact_utils.get_single_uri(output_dict["cutoff"])) as folder,
+        ):
+            _calibrate(examples, towers, index, folder, config)
+
+
+def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, config: Config) -> None:
+    settings, average_k = config.cutoff, config.evaluation.average_k
+    clicked = read_pairs(examples, "calibrate").limited(MOST_QUERIES)
+    require_enough(len(clicked.queries), settings)
+    texts = training_queries(examples, LEVEL_QUERIES)
+    if not texts:
+        raise UserError("the split train must have clicks. Received: none.")
+    family = read_facts(towers, TOWERS_FACTS)["family"]
+    vectors, ids = np.load(index / "vectors.npy"), np.load(index / "ids.npy")
+    tower = QueryTower(towers)
+    queries = tower.embed(clicked.queries)
+    candidates = collect(
+        vectors,
+        queries,
+        clicked.pairs(ids),
+        family,
+        tempers_for(settings.temper),
+        depth_of(len(queries), len(ids), average_k, settings.cap),
+    )
+    tempering = tune_temper(candidates, average_k, settings.temper)
+    fitted = fit_level_head(
+        vectors, tower.embed(texts), family, tempering.temper, settings.level_hidden_layers
+    )
+    candidates = dataclasses.replace(candidates, head_levels=head_levels(fitted.head, queries))
+    lists = Policies(tempering.temper).lists(default_policy(settings), candidates)
+    calibration = calibrate(
+        lists, queries.strata, settings.policy, family, tempering.temper, settings
+    )
+    _log(calibration, tempering, fitted, settings.default_knob, settings.default_value)
+    (folder / "cutoff.json").write_text(calibration.to_json(), encoding="utf-8")
+    (folder / "tuning.json").write_text(_tuning(tempering, fitted), encoding="utf-8")
+    moments = Moments.load(index / "moments.npz")
+    export_query_model(towers, folder / "query_model", calibration, fitted.head, moments, config)
+
+
+def _log(
+    calibration: Calibration, tempering: Tempering, fitted: LevelFit, knob: str, value: float
+) -> None:
+    logging.info(
+        "T = %g by %d calibrate queries; the level head explains %.3f of the variance.",
+        tempering.temper,
+        calibration.queries,
+        fitted.r_squared,
+    )
+    if knob in ("recall", "budget") and (statement := calibration.statement(knob, value)):
+        logging.warning("The default knob is beyond what calibration reaches: %s", statement)
+
+
+def _tuning(tempering: Tempering, fitted: LevelFit) -> str:
+    content = {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in vars(tempering).items()
+    }
+    head = {"r_squared": fitted.r_squared, "queries": fitted.queries}
+    return json.dumps({**content, "level_head": head}, indent=1) + "\n"

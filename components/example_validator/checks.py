@@ -1,0 +1,140 @@
+"""What tfdv is asked: which columns are compared, how, and what an inferred schema may forbid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tensorflow_data_validation as tfdv
+from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
+
+Statistics = statistics_pb2.DatasetFeatureStatisticsList
+# The time of a click is later in every run, and in every held-out part of a split by time.
+NOT_COMPARED = ("timestamp",)
+# With fewer examples a share strays by 0.05 by chance alone, and limits of 0.3 lose their meaning.
+LEAST_EXAMPLES = 100
+_TYPES = {
+    statistics_pb2.FeatureNameStatistics.INT: schema_pb2.INT,
+    statistics_pb2.FeatureNameStatistics.FLOAT: schema_pb2.FLOAT,
+    statistics_pb2.FeatureNameStatistics.STRING: schema_pb2.BYTES,
+    statistics_pb2.FeatureNameStatistics.BYTES: schema_pb2.BYTES,
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Distances above which two distributions of a column are an anomaly; None: any is fine.
+
+    Attributes:
+      drift: Of train, since the last accepted run.
+      skew: Of a held-out split, to train.
+    """
+
+    drift: float | None
+    skew: float | None
+
+
+def relaxed(schema: schema_pb2.Schema) -> schema_pb2.Schema:
+    """An inferred schema without the values that happened to be in the training split.
+
+    SchemaGen lists the values of every text column that has few, so that the first query or brand
+    that is held out alone would be an anomaly. Types, presence and shapes stay.
+    """
+    result = schema_pb2.Schema()
+    result.CopyFrom(schema)
+    del result.string_domain[:]
+    for feature in result.feature:
+        domain = feature.WhichOneof("domain_info")
+        if domain is not None:
+            feature.ClearField(domain)
+        feature.ClearField("distribution_constraints")
+    return result
+
+
+def examples(statistics: Statistics) -> int:
+    """The number of examples that were counted."""
+    return sum(dataset.num_examples for dataset in statistics.datasets)
+
+
+def check_train(
+    train: Statistics, schema: schema_pb2.Schema, previous: Statistics | None, limits: Limits
+) -> anomalies_pb2.Anomalies:
+    """Train against the schema and, for drift, against train of the last accepted run."""
+    if previous is None or not _large_enough(train, previous):
+        return _validated(train, schema)
+    compared = _with_comparators(schema, "drift_comparator", limits.drift, train, previous)
+    return tfdv.validate_statistics(train, compared, previous_statistics=previous)
+
+
+def check_held_out(
+    statistics: Statistics, schema: schema_pb2.Schema, train: Statistics, limits: Limits
+) -> anomalies_pb2.Anomalies:
+    """A held-out split against the schema and, for skew, against train."""
+    if not _large_enough(statistics, train):
+        return _validated(statistics, schema)
+    compared = _with_comparators(schema, "skew_comparator", limits.skew, statistics, train)
+    # Distances are symmetric, and the statistics in the first place are those held to the schema.
+    return tfdv.validate_statistics(statistics, compared, serving_statistics=train)
+
+
+def _validated(statistics: Statistics, schema: schema_pb2.Schema) -> anomalies_pb2.Anomalies:
+    if examples(statistics):
+        return tfdv.validate_statistics(statistics, schema)
+    # One anomaly says more than every column reported as missing.
+    anomalies = anomalies_pb2.Anomalies()
+    info = anomalies.dataset_anomaly_info
+    info.severity = anomalies_pb2.AnomalyInfo.ERROR
+    info.short_description = info.description = "no examples"
+    info.reason.add(
+        type=anomalies_pb2.AnomalyInfo.DATASET_LOW_NUM_EXAMPLES,
+        short_description="no examples",
+        description="no examples",
+    )
+    return anomalies
+
+
+def _large_enough(*statistics: Statistics) -> bool:
+    return min(map(examples, statistics)) >= LEAST_EXAMPLES
+
+
+def _with_comparators(
+    schema: schema_pb2.Schema,
+    name: str,
+    limit: float | None,
+    statistics: Statistics,
+    control: Statistics,
+) -> schema_pb2.Schema:
+    """A copy of the schema that compares every column which both sides have with one type.
+
+    A comparator that stands in the schema already was put there by a reviewer, and stays. A column
+    that one side lacks is no drift: the features have changed, or the schema reports it missing.
+    """
+    result = schema_pb2.Schema()
+    result.CopyFrom(schema)
+    here, there = _types(statistics), _types(control)
+    for feature in result.feature:
+        if here.get(feature.name) is None or here[feature.name] != there.get(feature.name):
+            feature.ClearField(name)
+        elif limit is not None and not feature.HasField(name):
+            _compare(feature, name, limit)
+    return result
+
+
+def _compare(feature: schema_pb2.Feature, name: str, limit: float) -> None:
+    if feature.name in NOT_COMPARED:
+        return
+    if feature.type == schema_pb2.BYTES:
+        getattr(feature, name).infinity_norm.threshold = limit
+    elif feature.type in (schema_pb2.INT, schema_pb2.FLOAT):
+        divergence = getattr(feature, name).jensen_shannon_divergence
+        divergence.threshold = limit
+        # Buckets of equal width hold next to everything in the first one when a price is an
+        # outlier: two samples of one log-normal law are then 0.3 to 0.9 apart.
+        divergence.source.type = schema_pb2.HistogramSelection.QUANTILES
+
+
+def _types(statistics: Statistics) -> dict[str, int | None]:
+    return {
+        feature.path.step[0]: _TYPES.get(feature.type)
+        for dataset in statistics.datasets
+        for feature in dataset.features
+    }

@@ -1,0 +1,74 @@
+"""Wires ExampleValidator: statistics and schema in, anomalies out."""
+
+from __future__ import annotations
+
+import json
+from typing import ClassVar
+
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
+from tfx.types import BaseChannel, Channel
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.types.standard_artifacts import ExampleAnomalies, ExampleStatistics, Schema
+
+from components.example_validator.executor import Executor
+from pebr_tf.config import Config
+
+
+class ExampleValidatorSpec(ComponentSpec):
+    """The interface of ExampleValidator."""
+
+    PARAMETERS: ClassVar = {
+        "settings": ExecutionParameter(type=str),
+        "source": ExecutionParameter(type=str),
+    }
+    INPUTS: ClassVar = {
+        "statistics": ChannelParameter(type=ExampleStatistics),
+        "schema": ChannelParameter(type=Schema),
+        "last_accepted": ChannelParameter(type=ExampleAnomalies, optional=True),
+    }
+    OUTPUTS: ClassVar = {"anomalies": ChannelParameter(type=ExampleAnomalies)}
+
+
+class ExampleValidator(BaseComponent):
+    """Checks every split against the schema, the held-out splits and the last accepted run.
+
+    An anomaly stops the run with an error that names it. TFX's own ExampleValidator writes
+    anomalies down and goes on, and compares with no earlier run.
+    """
+
+    SPEC_CLASS = ExampleValidatorSpec
+    EXECUTOR_SPEC = ExecutorClassSpec(Executor)
+
+    def __init__(
+        self,
+        statistics: BaseChannel,
+        schema: BaseChannel,
+        config: Config,
+        last_accepted: BaseChannel | None = None,
+        source: str = "",
+    ):
+        """Makes the component.
+
+        Args:
+          statistics: ExampleStatistics of the splits train, calibrate and test.
+          schema: The Schema, inferred from train or reviewed, as `config.data.schema` says.
+          config: The configuration, of which data.schema and the two limits are read.
+          last_accepted: ExampleAnomalies of the last run that passed, or none; see `resolver`.
+          source: A hash of the code that runs, so that an edit of it invalidates the cache.
+        """
+        settings = {
+            "inferred": config.data.schema is None,
+            "drift_limit": config.data.drift_limit,
+            "skew_limit": config.data.skew_limit,
+        }
+        super().__init__(
+            ExampleValidatorSpec(
+                statistics=statistics,
+                schema=schema,
+                last_accepted=last_accepted,
+                settings=json.dumps(settings, sort_keys=True),
+                source=source,
+                anomalies=Channel(type=ExampleAnomalies),
+            )
+        )

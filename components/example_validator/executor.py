@@ -1,0 +1,132 @@
+"""Runs the checks, writes what they find, and stops a run that must not go on."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import tensorflow_data_validation as tfdv
+from tfx.components.example_validator.executor import (
+    ARTIFACT_PROPERTY_BLESSED_KEY,
+    BLESSED_VALUE,
+    DEFAULT_FILE_NAME,
+    NOT_BLESSED_VALUE,
+)
+from tfx.components.statistics_gen.stats_artifact_utils import BINARY_PB_BASENAME, load_statistics
+from tfx.dsl.components.base.base_executor import BaseExecutor
+from tfx.dsl.io import fileio
+from tfx.types import Artifact, artifact_utils
+from tfx.utils import io_utils
+
+from components.example_validator.checks import (
+    Limits,
+    Statistics,
+    check_held_out,
+    check_train,
+    relaxed,
+)
+from components.example_validator.findings import Finding, findings
+from pebr_tf.errors import UserError
+
+TRAIN = "train"
+FINDINGS = "anomalies.json"
+
+
+class Executor(BaseExecutor):
+    """ExampleValidator's executor."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Validates the statistics.
+
+        Args:
+          input_dict: `statistics`, `schema` and, unless this is the first run, `last_accepted`.
+          output_dict: `anomalies`: `Split-NAME/SchemaDiff.pb` for each split as TFX writes it,
+            `anomalies.json`, and `Split-train/FeatureStats.pb` for the next run to compare with.
+          exec_properties: `settings`, JSON of `inferred`, `drift_limit` and `skew_limit`.
+
+        Raises:
+          UserError: An anomaly; the text names every one. TFX removes the output of a failed
+            component, so anomalies.json then stands beside it, as `URI.json`.
+        """
+        settings = json.loads(exec_properties["settings"])
+        limits = Limits(settings["drift_limit"], settings["skew_limit"])
+        artifact = artifact_utils.get_single_instance(input_dict["statistics"])
+        splits = artifact_utils.decode_split_names(artifact.split_names)
+        if TRAIN not in splits:
+            raise ValueError(f"statistics must have a split train. Received: {splits}.")
+        statistics = {split: load_statistics(artifact, split).proto() for split in splits}
+        schema_uri = artifact_utils.get_single_uri(input_dict["schema"])
+        schema = io_utils.SchemaReader().read(io_utils.get_only_uri_in_dir(schema_uri))
+        if settings["inferred"]:
+            schema = relaxed(schema)
+        previous = _previous(input_dict.get("last_accepted") or [])
+
+        output = artifact_utils.get_single_instance(output_dict["anomalies"])
+        found: list[Finding] = []
+        blessed = {}
+        for split in splits:
+            if split == TRAIN:
+                anomalies = check_train(statistics[split], schema, previous, limits)
+            else:
+                anomalies = check_held_out(statistics[split], schema, statistics[TRAIN], limits)
+            in_split = findings(split, anomalies)
+            path = os.path.join(_split_uri(output, split), DEFAULT_FILE_NAME)
+            _write(path, anomalies.SerializeToString())
+            refused = any(finding.stops for finding in in_split)
+            blessed[split] = NOT_BLESSED_VALUE if refused else BLESSED_VALUE
+            found += in_split
+        report = _report(found, previous is not None)
+        _write(os.path.join(output.uri, FINDINGS), report)
+        if any(finding.stops for finding in found):
+            kept = f"{output.uri.rstrip('/')}.json"
+            _write(kept, report)
+            raise UserError(_refusal(found, kept))
+
+        train = statistics[TRAIN].SerializeToString()
+        _write(os.path.join(_split_uri(output, TRAIN), BINARY_PB_BASENAME), train)
+        output.split_names = artifact_utils.encode_split_names(splits)
+        output.span = artifact.span
+        output.set_json_value_custom_property(ARTIFACT_PROPERTY_BLESSED_KEY, blessed)
+
+
+def _previous(accepted: list[Artifact]) -> Statistics | None:
+    """Statistics of train in the last accepted run; none on a first run."""
+    if not accepted:
+        return None
+    path = os.path.join(_split_uri(accepted[0], TRAIN), BINARY_PB_BASENAME)
+    # The folder of an old run may have been cleared away while the metadata still names it.
+    return tfdv.load_stats_binary(path) if fileio.exists(path) else None
+
+
+def _split_uri(artifact: Artifact, split: str) -> str:
+    return os.path.join(artifact.uri, f"Split-{split}")
+
+
+def _report(found: list[Finding], compared: bool) -> bytes:
+    content = {
+        "accepted": not any(finding.stops for finding in found),
+        "compared_with_last_accepted_run": compared,
+        "anomalies": [finding.as_mapping() for finding in found],
+    }
+    return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _refusal(found: list[Finding], path: str) -> str:
+    named = "; ".join(str(finding) for finding in found if finding.stops)
+    return (
+        "the click log must fit its schema and the limits of drift and skew. "
+        f"Received: {named}. They are also in {path}."
+    )
+
+
+def _write(path: str, content: bytes) -> None:
+    """Writes a file, local or remote, whole or not at all."""
+    temporary = f"{path}.part"
+    io_utils.write_bytes_file(temporary, content)
+    fileio.rename(temporary, path, overwrite=True)

@@ -1,0 +1,83 @@
+"""Anomalies in words: column, split, what was expected and what was received."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tensorflow_metadata.proto.v0 import anomalies_pb2
+
+_Info = anomalies_pb2.AnomalyInfo
+_DISTANCES = {
+    _Info.COMPARATOR_L_INFTY_HIGH: "largest difference of a value's share",
+    _Info.COMPARATOR_JENSEN_SHANNON_DIVERGENCE_HIGH: "Jensen-Shannon divergence",
+}
+_MOST = "The feature value with maximum difference is: "
+_PREVIOUS = "between current and previous"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One anomaly.
+
+    Attributes:
+      split: Where.
+      column: Of the click log; empty when the split as a whole is meant.
+      what: In a few words.
+      stops: Whether it is more than a warning.
+    """
+
+    split: str
+    column: str
+    what: str
+    stops: bool
+
+    def __str__(self) -> str:
+        column = f"column {self.column} in " if self.column else ""
+        return f"{column}split {self.split}: {self.what}"
+
+    def as_mapping(self) -> dict[str, Any]:
+        """For JSON."""
+        return dataclasses.asdict(self)
+
+
+def findings(split: str, anomalies: anomalies_pb2.Anomalies) -> list[Finding]:
+    """Every reason of every anomaly, in the order of the columns' names."""
+    return list(_findings(split, anomalies))
+
+
+def _findings(split: str, anomalies: anomalies_pb2.Anomalies) -> Iterator[Finding]:
+    whole = anomalies.dataset_anomaly_info
+    for reason in whole.reason:
+        yield Finding(split, "", _sentence(reason.description), whole.severity == _Info.ERROR)
+    measured = {tuple(info.path.step): info for info in anomalies.drift_skew_info}
+    for key in sorted(anomalies.anomaly_info):
+        info = anomalies.anomaly_info[key]
+        path = tuple(info.path.step)
+        for reason in info.reason:
+            if reason.type in _DISTANCES:
+                what = _distance(reason, measured[path])
+            else:
+                what = _sentence(reason.description)
+            yield Finding(split, ".".join(path), what, info.severity == _Info.ERROR)
+
+
+def _distance(reason: _Info.Reason, measured: anomalies_pb2.DriftSkewInfo) -> str:
+    drifted = _PREVIOUS in reason.short_description
+    measurement = (measured.drift_measurements if drifted else measured.skew_measurements)[0]
+    _, named, most = reason.description.partition(_MOST)
+    details = [
+        f"{_DISTANCES[reason.type]} {'since the last accepted run' if drifted else 'to train'}",
+        *([f"most at {most.strip()!r}"] if named else []),
+    ]
+    return (
+        f"{'drift' if drifted else 'skew'} of {measurement.value:.3g} above "
+        f"{measurement.threshold:g} ({', '.join(details)})"
+    )
+
+
+def _sentence(description: str) -> str:
+    text = description.strip().rstrip(".")
+    return text[:1].lower() + text[1:]

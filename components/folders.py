@@ -1,0 +1,66 @@
+"""Artifacts as local folders: read where they are or copied, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tfx.dsl.io import fileio
+
+
+@contextlib.contextmanager
+def local_folder(uri: str) -> Iterator[Path]:
+    """The folder at `uri`; of a remote one, a copy that is removed afterwards."""
+    if "://" not in uri:
+        yield Path(uri)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        for folder, _, names in fileio.walk(uri):
+            target = Path(scratch) / os.path.relpath(folder, uri)
+            target.mkdir(parents=True, exist_ok=True)
+            for name in names:
+                fileio.copy(os.path.join(folder, name), str(target / name), overwrite=True)
+        yield Path(scratch)
+
+
+@contextlib.contextmanager
+def published_folder(uri: str) -> Iterator[Path]:
+    """A new local folder whose content becomes the artifact once it is complete.
+
+    A local artifact is renamed into its place. A remote one is copied there file by file: TFX makes
+    it known only after all of them. What a killed try left is cleared.
+    """
+    uri = uri.rstrip("/")
+    local = "://" not in uri
+    work = f"{uri}.work"
+    if local:
+        if fileio.exists(work):
+            fileio.rmtree(work)
+        fileio.makedirs(work)
+    try:
+        with tempfile.TemporaryDirectory(dir=work if local else None) as scratch:
+            folder = Path(scratch) / "artifact"
+            folder.mkdir()
+            yield folder
+            if fileio.exists(uri):
+                fileio.rmtree(uri)
+            if local:
+                folder.rename(uri)
+            else:
+                _copy(folder, uri)
+    finally:
+        if local:
+            fileio.rmtree(work)
+
+
+def _copy(folder: Path, uri: str) -> None:
+    for path in sorted(folder.rglob("*")):
+        target = f"{uri}/{path.relative_to(folder).as_posix()}"
+        if path.is_dir():
+            fileio.makedirs(target)
+        else:
+            fileio.makedirs(os.path.dirname(target))
+            fileio.copy(str(path), target, overwrite=True)

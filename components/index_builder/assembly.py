@@ -1,0 +1,148 @@
+"""From shards to the artifact: one order, checked ids and vectors, and the search index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from absl import logging
+
+from components.index_builder import shards
+from pebr_tf.config import Index
+from pebr_tf.errors import UserError
+from pebr_tf.retrieval import build_index
+from pebr_tf.retrieval.vectors import unit_vectors
+
+# Items or ids that an error names.
+SHOWN = 3
+_BLOCK = 65_536
+
+
+def gather(
+    folder: str, names: Sequence[str], payload_columns: Sequence[str]
+) -> tuple[pa.Table, np.ndarray]:
+    """The whole catalogue in the order of its ids: ids and payload [N], unit vectors [N, n].
+
+    Args:
+      folder: Of the shards.
+      names: The shards.
+      payload_columns: Columns of the payload.
+
+    Raises:
+      UserError: An item id twice, or a vector that is not finite or of length zero.
+    """
+    parts = [shards.read_items(folder, name, payload_columns) for name in names]
+    items = pa.concat_tables(parts)
+    order = pc.sort_indices(items[shards.ITEM_ID])
+    items = items.take(order)
+    _refuse_duplicates(items[shards.ITEM_ID])
+    places = np.empty(len(items), np.int64)
+    places[order.to_numpy()] = np.arange(len(items))
+    # Filled shard by shard, so that no second copy of all vectors is ever held.
+    begins = np.cumsum([0, *map(len, parts)])
+    vectors = None
+    for begin, name in zip(begins[:-1], names, strict=True):
+        part = shards.read_vectors(folder, name)
+        if vectors is None:
+            vectors = np.empty((len(items), part.shape[1]), np.float32)
+        vectors[places[begin : begin + len(part)]] = part
+    return items, checked_vectors("item", items[shards.ITEM_ID], vectors)
+
+
+def write_artifact(
+    folder: Path,
+    items: pa.Table,
+    vectors: np.ndarray,
+    config: Index,
+    queries: np.ndarray | None,
+    background_sample: int,
+) -> None:
+    """Writes every file of the artifact.
+
+    Args:
+      folder: An empty local folder.
+      items: [N] ids and payload.
+      vectors: [N, n] unit vectors in the same order.
+      config: The `index` section of the configuration.
+      queries: [Q, n] unit vectors of queries to tune the index with; None for none.
+      background_sample: Items of the sample that stands for the catalogue.
+
+    Raises:
+      UserError: The index does not find enough of what it should.
+    """
+    ids = np.array(items[shards.ITEM_ID].to_pylist(), str)
+    np.save(folder / "ids.npy", ids)
+    np.save(folder / "vectors.npy", vectors)
+    pq.write_table(items, folder / "payload.parquet")
+    mean, covariance = moments(vectors)
+    np.savez(folder / "moments.npz", mean=mean, covariance=covariance)
+    try:
+        build_index(
+            folder / "index",
+            vectors,
+            ids,
+            config,
+            queries=queries,
+            background_sample=background_sample,
+            progress=lambda step: logging.info("index: %s", step),
+        )
+    except ValueError as error:
+        # Ids and vectors are checked above: what is left is the index's own check.
+        raise UserError(str(error)) from error
+
+
+def moments(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean [n] and covariance [n, n] of vectors [N, n], in float64."""
+    dimension = vectors.shape[1]
+    mean = vectors.mean(axis=0, dtype=np.float64)
+    covariance = np.zeros((dimension, dimension))
+    for begin in range(0, len(vectors), _BLOCK):
+        centred = vectors[begin : begin + _BLOCK] - mean
+        covariance += centred.T @ centred
+    return mean, covariance / len(vectors)
+
+
+def checked_vectors(what: str, names: Sequence[object], vectors: np.ndarray) -> np.ndarray:
+    """Vectors [M, n] of length 1.
+
+    Args:
+      what: "item" or "query".
+      names: [M] what to call each in an error.
+      vectors: [M, n] as the towers gave them.
+
+    Raises:
+      UserError: A vector that is not finite or of length zero.
+    """
+    squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
+    at_fault = np.flatnonzero(~np.isfinite(squares) | (squares == 0))
+    if len(at_fault):
+        shown = [
+            f"{str(names[place])!r} ({'zero' if squares[place] == 0 else 'not finite'})"
+            for place in at_fault[:SHOWN].tolist()
+        ]
+        raise UserError(
+            f"the model must give every {what} a finite vector of length above zero. "
+            f"Received: {_listed(shown, len(at_fault))}."
+        )
+    return unit_vectors("vectors", vectors)
+
+
+def _refuse_duplicates(ids: pa.ChunkedArray) -> None:
+    """Refuses a sorted column in which an id stands twice."""
+    repeated = np.flatnonzero(pc.equal(ids[1:], ids[:-1]).to_numpy())
+    if not len(repeated):
+        return
+    names = pc.unique(ids.take(pa.array(repeated))).to_pylist()
+    raise UserError(
+        "the catalogue must have every item_id once. "
+        f"Received: more than one {_listed([repr(name) for name in names[:SHOWN]], len(names))}."
+    )
+
+
+def _listed(shown: list[str], count: int) -> str:
+    more = f" and {count - SHOWN} more" if count > SHOWN else ""
+    return f"{', '.join(shown)}{more}"

@@ -1,0 +1,143 @@
+"""Embeds the catalogue with Beam, assembles the index, and moves it to its place in one step."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.dsl.io import fileio
+from tfx.types import Artifact, artifact_utils
+from tfx.utils import path_utils
+
+from components.index_builder import shards
+from components.index_builder.assembly import checked_vectors, gather, write_artifact
+from components.index_builder.embed import embed_catalogue, sample_queries
+from components.index_builder.towers import ITEM_ID, Towers
+from pebr_tf.config import Index
+from pebr_tf.errors import UserError
+from pebr_tf.retrieval.build import TUNING_QUERIES
+
+ITEMS = "items"
+CALIBRATE = "calibrate"
+
+
+class Executor(BaseBeamExecutor):
+    """IndexBuilder's executor."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Builds the index.
+
+        Args:
+          input_dict: `catalogue`, `model` and `examples`.
+          output_dict: `index`: `index/`, vectors.npy, ids.npy, payload.parquet and moments.npz.
+          exec_properties: `settings`, JSON of `index`, `background_sample`, `payload_columns`.
+
+        Raises:
+          UserError: An empty catalogue, an id twice, a column that the model needs missing, a
+            vector that is not finite or of length zero, or a model without a signature.
+        """
+        settings = json.loads(exec_properties["settings"])
+        config = Index.from_mapping(settings["index"])
+        payload = [name for name in settings["payload_columns"] if name != ITEM_ID]
+        catalogue = artifact_utils.get_single_instance(input_dict["catalogue"])
+        model = artifact_utils.get_single_instance(input_dict["model"])
+        model_path = path_utils.serving_model_path(model.uri)
+        clicks = artifact_utils.get_single_instance(input_dict["examples"])
+        uri = artifact_utils.get_single_uri(output_dict["index"]).rstrip("/")
+
+        towers = Towers(model_path, payload)
+        item_files = _split_files(catalogue, ITEMS)
+        click_files = _split_files(clicks, CALIBRATE)
+        _check_columns(towers, item_files)
+        with _work_folder(uri) as work:
+            names, queries = (os.path.join(work, f"{name}.json") for name in ("shards", "queries"))
+            with self._make_beam_pipeline() as pipeline:
+                embed_catalogue(pipeline, item_files, model_path, payload, work, names)
+                wanted = TUNING_QUERIES + config.check_queries
+                sample_queries(pipeline, click_files, wanted, queries)
+            found, texts = shards.read_json(names), shards.read_json(queries)
+            if not found:
+                raise UserError(
+                    f"the catalogue must have an item. Received: none in {catalogue.uri}."
+                )
+            items, vectors = gather(work, found, payload)
+            query_vectors = None
+            if texts:
+                query_vectors = checked_vectors("query", texts, towers.embed_queries(texts))
+            with _artifact_folder(uri, work) as folder:
+                write_artifact(
+                    folder, items, vectors, config, query_vectors, settings["background_sample"]
+                )
+
+
+def _split_files(examples: Artifact, split: str) -> list[str]:
+    """The files of a split; none if there is no such split."""
+    if split not in artifact_utils.decode_split_names(examples.split_names):
+        return []
+    return sorted(fileio.glob(os.path.join(artifact_utils.get_split_uri([examples], split), "*")))
+
+
+def _check_columns(towers: Towers, files: list[str]) -> None:
+    """Looks at one example, for an error inside a Beam worker is a page long."""
+    for serialized in tf.data.TFRecordDataset(files, "GZIP").take(1):
+        missing = towers.missing_columns(serialized.numpy())
+        if missing:
+            raise UserError(
+                "the catalogue must have the columns that the model and data.payload_columns "
+                f"name. Received: no {' and no '.join(missing)}."
+            )
+
+
+@contextlib.contextmanager
+def _work_folder(uri: str) -> Iterator[str]:
+    """A folder beside the artifact, where workers reach it; cleared of what a killed try left."""
+    work = f"{uri}.work"
+    if fileio.exists(work):
+        fileio.rmtree(work)
+    fileio.makedirs(work)
+    try:
+        yield work
+    finally:
+        fileio.rmtree(work)
+
+
+@contextlib.contextmanager
+def _artifact_folder(uri: str, work: str) -> Iterator[Path]:
+    """A local folder whose content becomes the artifact once it is complete.
+
+    A local artifact is renamed into its place. A remote one is copied there file by file: TFX makes
+    it known only after all of them.
+    """
+    local = "://" not in uri
+    with tempfile.TemporaryDirectory(dir=work if local else None) as scratch:
+        folder = Path(scratch) / "artifact"
+        folder.mkdir()
+        yield folder
+        if fileio.exists(uri):
+            fileio.rmtree(uri)
+        if local:
+            folder.rename(uri)
+        else:
+            _copy(folder, uri)
+
+
+def _copy(folder: Path, uri: str) -> None:
+    for path in sorted(folder.rglob("*")):
+        target = f"{uri}/{path.relative_to(folder).as_posix()}"
+        if path.is_dir():
+            fileio.makedirs(target)
+        else:
+            fileio.makedirs(os.path.dirname(target))
+            fileio.copy(str(path), target, overwrite=True)

@@ -1,0 +1,81 @@
+"""Wires Pusher: cut-off, index, evaluation and blessing in, a release out."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
+from tfx.types import BaseChannel, Channel
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.types.standard_artifacts import Examples, ModelBlessing
+
+from components.artifacts import CutoffModel, Release, RetrievalEvaluation, RetrievalIndex
+from components.pusher.executor import Executor
+from pebr_tf.config import Config
+
+
+class PusherSpec(ComponentSpec):
+    """The interface of Pusher."""
+
+    PARAMETERS: ClassVar = {
+        "config": ExecutionParameter(type=str),
+        "releases": ExecutionParameter(type=str),
+        "source": ExecutionParameter(type=str),
+    }
+    INPUTS: ClassVar = {
+        "cutoff": ChannelParameter(type=CutoffModel),
+        "index": ChannelParameter(type=RetrievalIndex),
+        "evaluation": ChannelParameter(type=RetrievalEvaluation),
+        "blessing": ChannelParameter(type=ModelBlessing),
+        "examples": ChannelParameter(type=Examples),
+    }
+    OUTPUTS: ClassVar = {"release": ChannelParameter(type=Release)}
+
+
+class Pusher(BaseComponent):
+    """Writes a release if the model was blessed, and nothing otherwise.
+
+    TFX's own Pusher copies one model; a release is a model, an index and a cut-off that belong
+    together, and appears as one.
+    """
+
+    SPEC_CLASS = PusherSpec
+    EXECUTOR_SPEC = ExecutorClassSpec(Executor)
+
+    def __init__(
+        self,
+        cutoff: BaseChannel,
+        index: BaseChannel,
+        evaluation: BaseChannel,
+        blessing: BaseChannel,
+        examples: BaseChannel,
+        config: Config,
+        releases: str | None = None,
+        source: str = "",
+    ):
+        """Makes the component.
+
+        Args:
+          cutoff: CutoffModel: the query model and the calibrated knobs.
+          index: RetrievalIndex that was embedded with the same towers.
+          evaluation: RetrievalEvaluation: the figures and the report.
+          blessing: ModelBlessing, whose custom property `blessed` decides.
+          examples: The click log, for its span.
+          config: The configuration; all of it goes into the release.
+          releases: Folder of releases; None: `config.pipeline.releases`.
+          source: A hash of the code that runs, so that an edit of it invalidates the cache.
+        """
+        super().__init__(
+            PusherSpec(
+                cutoff=cutoff,
+                index=index,
+                evaluation=evaluation,
+                blessing=blessing,
+                examples=examples,
+                config=config.to_yaml(comments=False),
+                releases=releases or config.pipeline.releases,
+                source=source,
+                release=Channel(type=Release),
+            )
+        )

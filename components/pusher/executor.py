@@ -1,0 +1,65 @@
+"""Writes the release, or says why not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+from absl import logging
+from tfx.components.util.model_utils import is_model_blessed
+from tfx.dsl.components.base.base_executor import BaseExecutor
+from tfx.types import Artifact, artifact_utils
+
+from components.folders import local_folder, published_folder
+from pebr_tf.config import Config
+from serving.release import Parts, write_release
+
+RELEASE = "release.json"
+
+
+class Executor(BaseExecutor):
+    """Pusher's executor."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Pushes a blessed model.
+
+        Args:
+          input_dict: `cutoff`, `index`, `evaluation`, `blessing` and `examples`.
+          output_dict: `release`: release.json with version and path, null where nothing was
+            pushed; custom properties `pushed`, 0 or 1, and with 1 also `version`.
+          exec_properties: `config`, YAML, and `releases`, the folder to push to.
+
+        Raises:
+          UserError: A part is missing, or the query model does not belong to the index.
+        """
+        output = artifact_utils.get_single_instance(output_dict["release"])
+        if not is_model_blessed(artifact_utils.get_single_instance(input_dict["blessing"])):
+            logging.warning("The model was not blessed: nothing was pushed.")
+            output.set_int_custom_property("pushed", 0)
+            _write(output, version=None, path=None)
+            return
+        examples = artifact_utils.get_single_instance(input_dict["examples"])
+        config = Config.from_yaml(exec_properties["config"])
+        with contextlib.ExitStack() as stack:
+            folders = (
+                stack.enter_context(local_folder(artifact_utils.get_single_uri(input_dict[name])))
+                for name in ("cutoff", "index", "evaluation")
+            )
+            # TFX gives the span 0 to examples without one.
+            parts = Parts(*folders, config, examples.span or None)
+            release = write_release(Path(exec_properties["releases"]), parts)
+        output.set_int_custom_property("version", release.version)
+        output.set_int_custom_property("pushed", 1)
+        _write(output, version=release.version, path=str(release.directory.absolute()))
+
+
+def _write(output: Artifact, **content: int | str | None) -> None:
+    with published_folder(output.uri) as folder:
+        (folder / RELEASE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,82 @@
+"""Wires RetrievalEvaluator: test clicks and all that is to be released in, a verdict out."""
+
+from __future__ import annotations
+
+import json
+from typing import ClassVar
+
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
+from tfx.types import BaseChannel, Channel
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
+
+from components.artifacts import CutoffModel, RetrievalEvaluation, RetrievalIndex
+from components.retrieval_evaluator.executor import Executor
+from pebr_tf.config import Config
+
+
+class RetrievalEvaluatorSpec(ComponentSpec):
+    """The interface of RetrievalEvaluator."""
+
+    PARAMETERS: ClassVar = {
+        "settings": ExecutionParameter(type=str),
+        "source": ExecutionParameter(type=str),
+    }
+    INPUTS: ClassVar = {
+        "examples": ChannelParameter(type=Examples),
+        "model": ChannelParameter(type=Model),
+        "index": ChannelParameter(type=RetrievalIndex),
+        "cutoff": ChannelParameter(type=CutoffModel),
+        "previous": ChannelParameter(type=RetrievalEvaluation, optional=True),
+    }
+    OUTPUTS: ClassVar = {
+        "evaluation": ChannelParameter(type=RetrievalEvaluation),
+        "blessing": ChannelParameter(type=ModelBlessing),
+    }
+
+
+class RetrievalEvaluator(BaseComponent):
+    """Compares every policy on test clicks, checks the knobs and the index, blesses or not."""
+
+    SPEC_CLASS = RetrievalEvaluatorSpec
+    EXECUTOR_SPEC = ExecutorClassSpec(Executor)
+
+    def __init__(
+        self,
+        examples: BaseChannel,
+        model: BaseChannel,
+        index: BaseChannel,
+        cutoff: BaseChannel,
+        config: Config,
+        source: str = "",
+        previous: BaseChannel | None = None,
+    ):
+        """Makes the component.
+
+        Args:
+          examples: The click log, with the splits `train`, `calibrate` and `test`.
+          model: The trained towers.
+          index: RetrievalIndex that was embedded with them.
+          cutoff: CutoffModel that was calibrated on both.
+          config: The configuration, of which `cutoff` and `evaluation` are read.
+          source: A hash of the code that runs, so that an edit of it invalidates the cache.
+          previous: RetrievalEvaluation of the last blessed release, if any.
+        """
+        settings = {
+            "cutoff": config.cutoff.to_mapping(),
+            "evaluation": config.evaluation.to_mapping(),
+        }
+        super().__init__(
+            RetrievalEvaluatorSpec(
+                examples=examples,
+                model=model,
+                index=index,
+                cutoff=cutoff,
+                previous=previous,
+                settings=json.dumps(settings, sort_keys=True),
+                source=source,
+                evaluation=Channel(type=RetrievalEvaluation),
+                blessing=Channel(type=ModelBlessing),
+            )
+        )

@@ -1,0 +1,168 @@
+"""What evaluation.json says: policies, curves, knobs and the index, on the clicks of a split."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tfx.types import Artifact
+
+from components.pairs import MOST_QUERIES, Clicked, read_known, read_pairs
+from components.retrieval_evaluator.searching import Search, index_recall, latency
+from pebr_tf.config import Cutoff, Evaluation
+from pebr_tf.cutoff import (
+    Calibration,
+    Candidates,
+    Knobs,
+    Pairs,
+    Policies,
+    Queries,
+    collect,
+    default_policy,
+    depth_of,
+    evaluate_policies,
+    fit_adapter,
+)
+from pebr_tf.errors import UserError
+from pebr_tf.metrics import STRATA
+from pebr_tf.retrieval import ExactSearcher, load_index
+from pebr_tf.retrieval.artifact import read_manifest
+from serving.encoder import EmbeddedEncoder, Encoded
+
+BATCH = 1_024
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured.
+
+    Attributes:
+      facts: towers.json.
+      calibration: The knobs.
+      encoder: The query model.
+      vectors: [N, n] item vectors.
+      ids: [N] item ids.
+      index: Folder of the index.
+    """
+
+    facts: dict[str, Any]
+    calibration: Calibration
+    encoder: EmbeddedEncoder
+    vectors: np.ndarray
+    ids: np.ndarray
+    index: Path
+
+    def encode(self, texts: Sequence[str]) -> Encoded:
+        """What the query model says of one query or more."""
+        batches = [
+            self.encoder.encode(texts[begin : begin + BATCH])
+            for begin in range(0, len(texts), BATCH)
+        ]
+        columns = {
+            field.name: np.concatenate([getattr(batch, field.name) for batch in batches])
+            for field in dataclasses.fields(Encoded)
+        }
+        return Encoded(**columns)
+
+    def candidates(
+        self,
+        clicked: Clicked,
+        encoded: Encoded,
+        average_k: Sequence[int],
+        cap: int,
+        known: Pairs | None = None,
+    ) -> Candidates:
+        """The best items of encoded queries, compared with all of the catalogue."""
+        queries = Queries(encoded.embedding, encoded.tau, encoded.stratum)
+        found = collect(
+            self.vectors,
+            queries,
+            clicked.pairs(self.ids),
+            self.calibration.family,
+            sorted({self.calibration.temper, 1.0}),
+            depth_of(len(queries), len(self.ids), average_k, cap),
+            known,
+        )
+        return dataclasses.replace(found, head_levels=encoded.level)
+
+
+def measure(
+    examples: Artifact, subject: Subject, settings: Cutoff, evaluation: Evaluation
+) -> dict[str, Any]:
+    """evaluation.json without gates, verdict and comparison.
+
+    Raises:
+      UserError: No test query has clicks.
+    """
+    average_k, default = evaluation.average_k, default_policy(settings)
+    everything = read_pairs(examples, "test")
+    if not everything.queries:
+        raise UserError("the split test must have clicks. Received: none.")
+    clicked = everything.limited(evaluation.max_queries or MOST_QUERIES)
+    known, train_clicks = read_known(examples, clicked.queries)
+    calibrate = read_pairs(examples, "calibrate").limited(MOST_QUERIES)
+    encoded = subject.encode(clicked.queries)
+    candidates = subject.candidates(
+        clicked, encoded, average_k, settings.cap, known.pairs(subject.ids)
+    )
+    policies = _policies(subject, calibrate, average_k, settings)
+    curves: dict[str, Any] = {}
+    entries = evaluate_policies(policies, candidates, average_k, default, curves)
+    unseen = candidates.unseen()
+    knobs = Knobs(subject.calibration, policies, candidates, settings)
+    return {
+        "model": {
+            "loss": subject.facts["loss"],
+            "dimension": subject.facts["dimension"],
+            "steps": subject.facts["steps"],
+            "temper": subject.calibration.temper,
+            "policy": settings.policy,
+            "family": subject.calibration.family,
+        },
+        "data": {
+            "items": len(subject.ids),
+            "test_queries": len(clicked.queries),
+            "test_clicks": everything.clicks,
+            "calibrate_queries": subject.calibration.queries,
+            "train_clicks": train_clicks,
+            # TFX gives the span 0 to examples without one.
+            "span": examples.span or None,
+            "strata": {
+                name: int(np.sum(encoded.stratum == place)) for place, name in enumerate(STRATA)
+            },
+        },
+        "average_k": list(average_k),
+        "policies": entries,
+        "curves": curves,
+        "unseen": evaluate_policies(policies, unseen, average_k, default) if len(unseen) else [],
+        **knobs.measure(average_k),
+        "examples": list(knobs.examples(clicked.queries)),
+        **_index(subject, encoded, settings),
+    }
+
+
+def _policies(
+    subject: Subject, calibrate: Clicked, average_k: Sequence[int], settings: Cutoff
+) -> Policies:
+    """All policies, with the adapter fitted to calibrate queries."""
+    encoded = subject.encode(calibrate.queries)
+    # It learns from where lists end, which lies well within four times the largest average.
+    depth = min(settings.cap, 4 * max(average_k))
+    candidates = subject.candidates(calibrate, encoded, average_k, depth)
+    return Policies(subject.calibration.temper, fit_adapter(candidates))
+
+
+def _index(subject: Subject, encoded: Encoded, settings: Cutoff) -> dict[str, Any]:
+    searcher = load_index(subject.index)
+    exact = ExactSearcher(subject.vectors, subject.ids, background=searcher.background)
+    search = Search(subject.calibration, settings)
+    found = index_recall(searcher, exact, encoded, search)
+    kind = read_manifest(subject.index)["kind"]
+    return {
+        "index": {"kind": kind, "items": len(searcher), **found},
+        "latency": latency(searcher, encoded, search),
+    }

@@ -1,0 +1,34 @@
+"""How far to look for each query: ways to end a list, the temper, the level head, the knobs."""
+
+from pebr_tf.cutoff.adapter import CosineAdapter, fit_adapter
+from pebr_tf.cutoff.calibration import Calibration, calibrate
+from pebr_tf.cutoff.candidates import Candidates, Pairs, Queries, collect, depth_of
+from pebr_tf.cutoff.evaluation import Knobs, default_policy, evaluate_policies
+from pebr_tf.cutoff.knob_map import KnobMap
+from pebr_tf.cutoff.level_fit import LevelFit, fit_level_head, head_levels
+from pebr_tf.cutoff.policies import POLICIES, Policies
+from pebr_tf.cutoff.temper import Tempering, tempers_for, tune_temper
+
+__all__ = [
+    "POLICIES",
+    "Calibration",
+    "Candidates",
+    "CosineAdapter",
+    "KnobMap",
+    "Knobs",
+    "LevelFit",
+    "Pairs",
+    "Policies",
+    "Queries",
+    "Tempering",
+    "calibrate",
+    "collect",
+    "default_policy",
+    "depth_of",
+    "evaluate_policies",
+    "fit_adapter",
+    "fit_level_head",
+    "head_levels",
+    "tempers_for",
+    "tune_temper",
+]

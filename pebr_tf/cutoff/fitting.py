@@ -1,0 +1,75 @@
+"""Fits a small head on frozen vectors: batches, and an end when held-out queries stop to gain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+BATCH = 512
+LEARNING_RATE = 3e-3
+MOST_STEPS = 4_000
+HELD_OUT = 0.1
+# Held-out rows are looked at after a pass over the data, and after so many steps.
+LEAST_STEPS = 20
+# Without a gain for so many passes over the data, and so many steps, the fit ends.
+PATIENT_PASSES, PATIENT_STEPS = 10, 300
+
+
+def fit(
+    head: tf.keras.layers.Layer,
+    losses: Callable[..., tf.Tensor],
+    arrays: Sequence[np.ndarray],
+    seed: int = 0,
+) -> np.ndarray:
+    """Fits the head, and leaves it with the weights that were best on held-out rows.
+
+    Args:
+      head: A built layer.
+      losses: From a batch of the arrays to losses [B].
+      arrays: Float arrays of Q rows each.
+      seed: Of what is held out and of the batches.
+
+    Returns:
+      [Q] bool, the rows that were held out: a tenth; all of them, and all fitted, below ten.
+    """
+    count = len(arrays[0])
+    generator = np.random.default_rng(seed)
+    held_out = np.zeros(count, bool)
+    held_out[generator.permutation(count)[: int(count * HELD_OUT)]] = True
+    train = np.flatnonzero(~held_out)
+    if not held_out.any():
+        held_out[:] = True
+    optimizer = tf.keras.optimizers.Adam(LEARNING_RATE)
+    signature = [tf.TensorSpec([None, *array.shape[1:]], tf.float32) for array in arrays]
+
+    @tf.function(autograph=False, input_signature=signature)
+    def step(*batch: tf.Tensor) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(losses(*batch))
+        variables = head.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+
+    @tf.function(autograph=False, input_signature=signature)
+    def measure(*batch: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_mean(losses(*batch))
+
+    def tensors(rows: np.ndarray) -> list[tf.Tensor]:
+        return [tf.constant(array[rows], tf.float32) for array in arrays]
+
+    checked = tensors(np.flatnonzero(held_out))
+    best, weights, last_gain, steps = np.inf, head.get_weights(), 0, 0
+    steps_a_pass = -(-len(train) // BATCH)
+    patience = max(PATIENT_PASSES * steps_a_pass, PATIENT_STEPS)
+    while steps < min(last_gain + patience, MOST_STEPS):
+        for _ in range(-(-LEAST_STEPS // steps_a_pass)):
+            generator.shuffle(train)
+            for begin in range(0, len(train), BATCH):
+                step(*tensors(train[begin : begin + BATCH]))
+                steps += 1
+        loss = float(measure(*checked))
+        if loss < best:
+            best, weights, last_gain = loss, head.get_weights(), steps
+    head.set_weights(weights)
+    return held_out

@@ -1,0 +1,72 @@
+"""Fits the level head to levels that were measured over the corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+from pebr_tf.cutoff.candidates import Queries, levels_of
+from pebr_tf.cutoff.fitting import fit
+from pebr_tf.distributions.logit import Family
+from pebr_tf.models.level_head import LevelHead
+
+# Cosines to look at, at most: of a million items, ten thousand queries.
+MOST_COSINES = 10_000_000_000
+
+
+@dataclass(frozen=True)
+class LevelFit:
+    """A fitted level head.
+
+    Attributes:
+      head: The head.
+      r_squared: Share of the variance of tau * level that it explains, on held-out queries.
+      queries: Queries that it was fitted to.
+    """
+
+    head: LevelHead
+    r_squared: float
+    queries: int
+
+
+def fit_level_head(
+    corpus: np.ndarray,
+    queries: Queries,
+    family: Family,
+    temper: float,
+    hidden: Sequence[int] = (128,),
+    seed: int = 0,
+) -> LevelFit:
+    """Measures the levels of queries over the corpus and fits the head to them.
+
+    Args:
+      corpus: [N, n] float32 unit vectors.
+      queries: At least one, of the training split.
+      family: Which logit the towers were trained with.
+      temper: T of the level.
+      hidden: Widths of the head's hidden layers.
+      seed: Of the weights, of what is held out and of the batches.
+    """
+    most = max(1, MOST_COSINES // len(corpus))
+    if len(queries) > most:
+        queries = queries.part(np.random.default_rng(seed).permutation(len(queries))[:most])
+    levels = levels_of(corpus, queries, family, temper)
+    tf.keras.utils.set_random_seed(seed)
+    head = LevelHead(family, tuple(hidden))
+    head(tf.constant(queries.vectors[:1]), tf.constant(queries.tau[:1]))
+    held_out = fit(head, head.squared_error, (queries.vectors, queries.tau, levels), seed)
+    checked = queries.part(held_out)
+    wanted = checked.tau * levels[held_out]
+    received = checked.tau * head_levels(head, checked)
+    variance = float(np.sum((wanted - wanted.mean()) ** 2))
+    error = float(np.sum((received - wanted) ** 2))
+    return LevelFit(head, 1 - error / max(variance, 1e-12), len(queries))
+
+
+def head_levels(head: LevelHead, queries: Queries) -> np.ndarray:
+    """[Q] float32 levels that a head predicts."""
+    levels: np.ndarray = head(tf.constant(queries.vectors), tf.constant(queries.tau)).numpy()
+    return levels

@@ -1,0 +1,56 @@
+"""The best that any way to end a list could do, given the ranking of the towers.
+
+A list is a prefix of its query's ranking. The macro recall of all lists under a budget of items is
+largest when the budget goes, item by item, where it buys the most recall: by the slopes of the
+concave envelope of recall over items. These slopes fall along each ranking, so the oracle is itself
+a score with one cut-off, and at every average that one of its cut-offs reaches, no choice of
+prefixes has a larger macro recall.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pebr_tf.metrics.ranked import Ranks
+
+
+def oracle_scores(relevant: Ranks, totals: np.ndarray, depth: int) -> np.ndarray:
+    """[Q, M] float32 recall that an item buys; -inf past the last relevant item.
+
+    Args:
+      relevant: Where the relevant items are.
+      totals: [Q] relevant items of each query.
+      depth: M, the candidates of each query.
+    """
+    scores = np.full((len(totals), depth), -np.inf, np.float32)
+    inside = relevant.ranks < depth
+    rows, ranks = relevant.rows[inside], relevant.ranks[inside]
+    order = np.lexsort((ranks, rows))
+    rows, ends = rows[order], ranks[order] + 1
+    splits = np.searchsorted(rows, np.arange(len(totals) + 1))
+    for row in np.unique(rows):
+        begin = 0
+        for end, hits in _envelope(ends[splits[row] : splits[row + 1]]):
+            scores[row, begin:end] = hits / (end - begin) / totals[row]
+            begin = end
+    return scores
+
+
+def _envelope(ends: np.ndarray) -> list[tuple[int, int]]:
+    """Segments of the concave envelope: where each ends, and the relevant items that it holds.
+
+    Args:
+      ends: Rising lengths of the prefixes that end in a relevant item.
+    """
+    # Of each segment: length, relevant items. One that is steeper than that before it joins it.
+    segments: list[tuple[int, int]] = []
+    before = 0
+    for end in ends.tolist():
+        length, hits = end - before, 1
+        while segments and hits * segments[-1][0] >= segments[-1][1] * length:
+            longer, more = segments.pop()
+            length, hits = length + longer, hits + more
+        segments.append((length, hits))
+        before = end
+    lengths = np.cumsum([length for length, _ in segments]).tolist()
+    return [(end, hits) for end, (_, hits) in zip(lengths, segments, strict=True)]

@@ -1,0 +1,62 @@
+"""The inputs of the two towers: which columns they come from, and what vocabulary they speak.
+
+One list serves the graph that makes the ids, the towers that embed them and the signatures, so that
+the three cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pebr_tf.config import Features
+
+TOKENS = "tokens"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One input of a tower.
+
+    Attributes:
+      name: Its name after the transform.
+      column: The column that it is made of.
+      kind: Text cut into tokens, a value looked up whole, or a number.
+      vocabulary: What its ids count in; empty for a number.
+    """
+
+    name: str
+    column: str
+    kind: Literal["text", "whole", "number"]
+    vocabulary: str = ""
+
+
+def query_fields(features: Features) -> tuple[Field, ...]:
+    """The inputs of the query tower."""
+    if features.query_kind == "id":
+        return (Field("query_tokens", "query", "whole", "queries"),)
+    return (Field("query_tokens", "query", "text", TOKENS),)
+
+
+def item_fields(features: Features) -> tuple[Field, ...]:
+    """The inputs of the item tower."""
+    texts = [Field(f"item_{c}_tokens", c, "text", TOKENS) for c in features.item_text]
+    whole = [Field(f"item_{c}_value", c, "whole", f"values_{c}") for c in features.item_categories]
+    numbers = [Field(f"item_{c}_number", c, "number") for c in features.item_numbers]
+    ids = [Field("item_id_value", "item_id", "whole", "items")] if features.item_id else []
+    return (*texts, *whole, *numbers, *ids)
+
+
+def table_sizes(
+    fields: tuple[Field, ...], sizes: Mapping[str, int], buckets: int
+) -> dict[str, int]:
+    """Rows of the table of each vocabulary: its words, then the buckets for the others.
+
+    Args:
+      fields: Of both towers.
+      sizes: Words of each vocabulary.
+      buckets: `features.oov_buckets`.
+    """
+    names = dict.fromkeys(field.vocabulary for field in fields if field.vocabulary)
+    return {name: sizes[name] + buckets for name in names}

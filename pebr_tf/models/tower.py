@@ -1,0 +1,75 @@
+"""One tower: ids of a query or an item to a unit vector (DSSM)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from pebr_tf.config import Towers
+from pebr_tf.models.fields import Field
+
+
+class TokenTables(tf.keras.layers.Layer):
+    """A vector for every word of every vocabulary; two towers may share one of these.
+
+    Attributes:
+      tables: Variables [V, d] by vocabulary.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], dimension: int, **kwargs: Any):
+        super().__init__(**{"dtype": "float32", **kwargs})
+        # The mean of many vectors is to be of the order of one.
+        start = tf.keras.initializers.RandomUniform(-0.5 / dimension**0.5, 0.5 / dimension**0.5)
+        self.tables = {
+            name: self.add_weight(name=name, shape=(size, dimension), initializer=start)
+            for name, size in sizes.items()
+        }
+
+    def call(self, ids: tf.RaggedTensor, vocabulary: str) -> tf.Tensor:
+        """[B, d], the sum of the vectors of ids [B, (T)] over the root of their number.
+
+        The root keeps short and long texts on one scale, for the vectors of a text point in many
+        directions.
+        """
+        return tf.nn.embedding_lookup_sparse(
+            self.tables[vocabulary], ids, None, combiner="sqrtn", allow_fast_lookup=True
+        )
+
+
+class Tower(tf.keras.layers.Layer):
+    """Pools each field, then a perceptron makes the unit vector."""
+
+    def __init__(
+        self, fields: tuple[Field, ...], tables: TokenTables, towers: Towers, **kwargs: Any
+    ):
+        """Makes the tower.
+
+        Args:
+          fields: Its inputs.
+          tables: Vectors of all their vocabularies.
+          towers: Widths, dropout and the length of the vector.
+          **kwargs: Of the Keras layer.
+        """
+        super().__init__(**kwargs)
+        self.fields, self.tables = fields, tables
+        self._hidden = [tf.keras.layers.Dense(w, "relu") for w in towers.hidden_layers]
+        self._dropout = tf.keras.layers.Dropout(towers.dropout)
+        self._last = tf.keras.layers.Dense(towers.dimension)
+
+    def pooled(self, features: Mapping[str, Any]) -> tf.Tensor:
+        """[B, F], what the tower knows of its input before the perceptron."""
+        parts = [
+            features[field.name][:, tf.newaxis]
+            if field.kind == "number"
+            else self.tables(features[field.name], field.vocabulary)
+            for field in self.fields
+        ]
+        return tf.concat(parts, axis=1)
+
+    def call(self, pooled: tf.Tensor, training: bool = False) -> tf.Tensor:
+        """Unit vectors [B, n], float32 under every precision, of `pooled` [B, F]."""
+        for layer in self._hidden:
+            pooled = self._dropout(layer(pooled), training=training)
+        return tf.math.l2_normalize(tf.cast(self._last(pooled), tf.float32), axis=1)

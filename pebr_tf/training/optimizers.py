@@ -1,0 +1,40 @@
+"""The optimizers that the config names."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from pebr_tf.config import Training
+
+
+class SparseAdam(tf.keras.optimizers.Adam):
+    """Adam that touches only the rows of a table that a batch has.
+
+    Keras' own lets the moments of every row decay in every step, and so rewrites the whole table
+    three times for the few thousand rows of a batch. Here a row that is absent stands still, as in
+    the LazyAdam of TensorFlow Addons, which this version set does not have.
+    """
+
+    def update_step(self, gradient: tf.Tensor | tf.IndexedSlices, variable: tf.Variable) -> None:
+        """One step of one variable; the indices of slices are different from each other."""
+        if not isinstance(gradient, tf.IndexedSlices):
+            super().update_step(gradient, variable)
+            return
+        step = tf.cast(self.iterations + 1, variable.dtype)
+        rate = tf.cast(self.learning_rate, variable.dtype)
+        rate = rate * tf.sqrt(1 - tf.pow(self.beta_2, step)) / (1 - tf.pow(self.beta_1, step))
+        place = self._index_dict[self._var_key(variable)]
+        first, second = self._momentums[place], self._velocities[place]
+        rows, values = gradient.indices, gradient.values
+        mean = self.beta_1 * tf.gather(first, rows) + (1 - self.beta_1) * values
+        square = self.beta_2 * tf.gather(second, rows) + (1 - self.beta_2) * tf.square(values)
+        first.scatter_update(tf.IndexedSlices(mean, rows))
+        second.scatter_update(tf.IndexedSlices(square, rows))
+        change = -rate * mean / (tf.sqrt(square) + self.epsilon)
+        variable.scatter_add(tf.IndexedSlices(change, rows))
+
+
+def optimizer_of(training: Training) -> tf.keras.optimizers.Optimizer:
+    """The optimizer that the config names, with its learning rate."""
+    kinds = {"adam": SparseAdam, "adagrad": tf.keras.optimizers.Adagrad}
+    return kinds[training.optimizer](training.effective_learning_rate)

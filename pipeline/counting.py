@@ -1,0 +1,175 @@
+"""Vocabularies and totals over the whole training split, counted batch by batch.
+
+`tft.vocabulary` sends every word of every batch through Beam as an element of its own; with n-grams
+that is most of Transform's time. Here a batch is one element a shard: its words are counted in
+TensorFlow, and merged as dictionaries. The files are those of `tft.vocabulary`, and are looked up
+as such.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+
+import apache_beam as beam
+import numpy as np
+import tensorflow as tf
+import tensorflow_transform as tft
+import tensorflow_transform.beam as tft_beam
+from tensorflow_transform import tf_utils
+
+from pebr_tf.config import Strata
+from pebr_tf.metrics.strata import first_of_strata
+
+# Parts that workers count side by side.
+SHARDS = 16
+# What stands in an asset before the data are seen.
+_UNSEEN = b"unseen"
+
+Totals = dict[bytes, float]
+Counted = tuple[float, bytes]
+
+
+def vocabulary(words: tf.Tensor, name: str, size: int, least: int) -> tf.Tensor:
+    """The path of a file with the most frequent words, most frequent first, equal ones in order.
+
+    Args:
+      words: [M] strings of a batch, without line breaks.
+      name: Of the file.
+      size: Words at most.
+      least: Times that a word must occur.
+    """
+    different, _, counts = tf.unique_with_counts(words, tf.int64)
+    (path,) = tft.experimental.ptransform_analyzer(
+        [different, counts], _Vocabulary(name, size, least), [tf.string], [[]], [_UNSEEN], name=name
+    )
+    return path
+
+
+def totals(keys: tf.Tensor, weights: tf.Tensor, name: str) -> tf.Tensor:
+    """[B] sums of the weights [B] of equal keys [B], integers, over the training split.
+
+    A key that the split does not have gets 0.
+    """
+    (path,) = tft.experimental.ptransform_analyzer(
+        _summed(keys, weights), _Totals(name), [tf.string], [[]], [b"0 " + _UNSEEN], name=name
+    )
+    words = tf.strings.as_string(keys)
+    return tf_utils.construct_and_lookup_table(_total_table, path, words)[0]
+
+
+def strata_of(total: tf.Tensor, keys: tf.Tensor, weights: tf.Tensor, strata: Strata) -> tf.Tensor:
+    """[B] int64, the place in `pebr_tf.metrics.STRATA` that each total [B] belongs to."""
+    (first,) = tft.experimental.ptransform_analyzer(
+        _summed(keys, weights), _FirstOfStrata("strata", strata), [tf.float32], [[2]], name="strata"
+    )
+    return tf.reduce_sum(tf.cast(total[:, tf.newaxis] < first, tf.int64), axis=1)
+
+
+def _summed(keys: tf.Tensor, weights: tf.Tensor) -> list[tf.Tensor]:
+    """The different keys of a batch as words, and the sums of their weights."""
+    different, places = tf.unique(keys)
+    sums = tf.math.unsorted_segment_sum(weights, places, tf.size(different))
+    return [tf.strings.as_string(different), sums]
+
+
+def _total_table(path: tf.Tensor) -> tf.lookup.StaticHashTable:
+    """From the second column of lines `total key` to the first."""
+    lines = tf.lookup.TextFileInitializer(path, tf.string, 1, tf.float32, 0, delimiter=" ")
+    return tf.lookup.StaticHashTable(lines, 0.0)
+
+
+class _Counter(tft_beam.experimental.PTransformAnalyzer):
+    """Counts words [M] with their counts [M] of all batches, then writes a file."""
+
+    def __init__(self, name: str):
+        super().__init__()
+        self._name = name
+
+    def counted(self, batches: beam.PCollection) -> beam.PCollection:
+        """A dictionary of totals for every shard."""
+        return (
+            batches
+            | "Shard" >> beam.FlatMap(_sharded)
+            | "Merge" >> beam.CombinePerKey(_merged)
+            | "Totals" >> beam.Values()
+        )
+
+    def path(self) -> str:
+        """Of the file; its name becomes the asset's."""
+        return f"{self.base_temp_dir}/{self._name}"
+
+
+class _Vocabulary(_Counter):
+    def __init__(self, name: str, size: int, least: int):
+        super().__init__(name)
+        self._size, self._least = size, least
+
+    def expand(self, batches: beam.PCollection) -> beam.PCollection:
+        best = self.counted(batches) | beam.Map(_most_frequent, self._size, self._least)
+        return (
+            best
+            | beam.combiners.ToList()
+            | beam.Map(_write_words, path=self.path(), size=self._size)
+        )
+
+
+class _Totals(_Counter):
+    def expand(self, batches: beam.PCollection) -> beam.PCollection:
+        lists = self.counted(batches) | beam.combiners.ToList()
+        return lists | beam.Map(_write_totals, path=self.path())
+
+
+class _FirstOfStrata(_Counter):
+    def __init__(self, name: str, strata: Strata):
+        super().__init__(name)
+        self._strata = strata
+
+    def expand(self, batches: beam.PCollection) -> beam.PCollection:
+        lists = self.counted(batches) | beam.combiners.ToList()
+        return lists | beam.Map(_first_of_strata, strata=self._strata)
+
+
+def _sharded(batch: tuple[np.ndarray, np.ndarray]) -> Iterator[tuple[int, Totals]]:
+    shards: list[Totals] = [{} for _ in range(SHARDS)]
+    for word, count in zip(batch[0].tolist(), batch[1].tolist(), strict=True):
+        shards[zlib.crc32(word) % SHARDS][word] = count
+    return ((number, shard) for number, shard in enumerate(shards) if shard)
+
+
+def _merged(parts: Iterable[Totals]) -> Totals:
+    merged: Totals = {}
+    for part in parts:
+        for word, count in part.items():
+            merged[word] = merged.get(word, 0) + count
+    return merged
+
+
+def _most_frequent(counts: Totals, size: int, least: int) -> list[Counted]:
+    enough = ((-count, word) for word, count in counts.items() if count >= least and word)
+    return heapq.nsmallest(size, enough)
+
+
+def _write_words(shards: list[list[Counted]], path: str, size: int) -> np.ndarray:
+    # A table cannot be made of an empty file.
+    best = [word for _, word in heapq.nsmallest(size, heapq.merge(*shards))] or [_UNSEEN]
+    return _write(path, best)
+
+
+def _write_totals(shards: list[Totals], path: str) -> np.ndarray:
+    lines = [b"%r %s" % (total, key) for shard in shards for key, total in sorted(shard.items())]
+    return _write(path, lines)
+
+
+def _write(path: str, lines: list[bytes]) -> np.ndarray:
+    tf.io.gfile.makedirs(os.path.dirname(path))
+    with tf.io.gfile.GFile(path, "wb") as file:
+        file.write(b"".join(line + b"\n" for line in lines))
+    return np.array(path, object)
+
+
+def _first_of_strata(shards: list[Totals], strata: Strata) -> np.ndarray:
+    clicks = np.array([total for shard in shards for total in shard.values()])
+    return np.array(first_of_strata(*np.unique(clicks, return_counts=True), strata), np.float32)

@@ -1,0 +1,166 @@
+"""Runs the pipeline in this process, a component after the other, and tells how it goes.
+
+TFX's LocalDagRunner does the same without a word on progress, on what came from the cache, or on
+where results are; nor does it keep two runs apart that share a root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ml_metadata import MetadataStore
+from ml_metadata.proto import metadata_store_pb2
+from tfx.dsl.compiler import constants
+from tfx.orchestration import metadata
+from tfx.orchestration.local import runner_utils
+from tfx.orchestration.pipeline import Pipeline
+from tfx.orchestration.portable import launcher, runtime_parameter_utils, tfx_runner
+from tfx.proto.orchestration import pipeline_pb2
+
+from pebr_tf.config import Config
+from pebr_tf.errors import UserError
+from pipeline.pipeline import create_pipeline
+
+
+class Display(Protocol):
+    """What is told about the components of a run."""
+
+    def begin(self, name: str) -> None:
+        """A component begins."""
+
+    def end(self, name: str, seconds: float, cached: bool) -> None:
+        """A component is done."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left.
+
+    Attributes:
+      evaluation: Content of evaluation.json; None if the run ended before.
+      report: The HTML report.
+      release: The pushed release.
+      seconds: Of the whole run.
+    """
+
+    evaluation: dict[str, Any] | None
+    report: Path | None
+    release: Path | None
+    seconds: float
+
+
+class LocalRunner(tfx_runner.IrBasedRunner):
+    """Runs a compiled pipeline here.
+
+    Attributes:
+      run_id: Name of the last run in the metadata.
+    """
+
+    def __init__(self, display: Display):
+        self._display = display
+        self.run_id = ""
+
+    def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, run_options: Any = None) -> None:
+        """Runs every node in order; the first that fails ends the run."""
+        del run_options
+        self.run_id = f"{time.time_ns()}"
+        runtime_parameter_utils.substitute_runtime_parameter(
+            pipeline, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: self.run_id}
+        )
+        deployment = runner_utils.extract_local_deployment_config(pipeline)
+        connection = deployment.metadata_connection_config
+        chosen = getattr(connection, connection.WhichOneof("connection_config"))
+        for wrapper in pipeline.nodes:
+            node = wrapper.pipeline_node
+            name = node.node_info.id
+            self._display.begin(name)
+            began = time.monotonic()
+            execution = launcher.Launcher(
+                pipeline_node=node,
+                mlmd_connection=metadata.Metadata(chosen),
+                pipeline_info=pipeline.pipeline_info,
+                pipeline_runtime_spec=pipeline.runtime_spec,
+                executor_spec=runner_utils.extract_executor_spec(deployment, name),
+                custom_driver_spec=runner_utils.extract_custom_driver_spec(deployment, name),
+            ).launch()
+            self._display.end(name, time.monotonic() - began, execution is None)
+
+
+def run(config: Config, display: Display, until: str | None = None, cache: bool = True) -> Outcome:
+    """Runs the pipeline of a config here.
+
+    Args:
+      config: All of it.
+      display: Is told of every component.
+      until: The last component; None: all.
+      cache: Whether results of earlier runs are taken where nothing has changed.
+
+    Raises:
+      UserError: What the user has to mend, or another run works on the same root.
+    """
+    began = time.monotonic()
+    root = Path(config.pipeline.root)
+    with _alone(root):
+        pipeline = create_pipeline(config, until, cache)
+        runner = LocalRunner(display)
+        try:
+            runner.run(pipeline)
+        except Exception as error:
+            raise _users(error) from error
+        return _outcome(pipeline, runner.run_id, time.monotonic() - began)
+
+
+@contextlib.contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Holds the root's lock, which the system frees when a process ends, however it does."""
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / ".lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise UserError(
+                f"pipeline.root must be used by one run at a time. Received: {root}, where "
+                f"process {holder} is at work."
+            ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def _users(error: BaseException) -> BaseException:
+    """The user's error below what Beam and TFX have wrapped around it, or the error itself."""
+    below: BaseException | None = error
+    while below is not None:
+        if isinstance(below, UserError):
+            return below
+        below = below.__cause__ or below.__context__
+    return error
+
+
+def _outcome(pipeline: Pipeline, run_id: str, seconds: float) -> Outcome:
+    store = MetadataStore(pipeline.metadata_connection_config)
+    context = store.get_context_by_type_and_name("pipeline_run", run_id)
+    types = {kind.id: kind.name for kind in store.get_artifact_types()}
+    found: dict[str, metadata_store_pb2.Artifact] = {
+        types[artifact.type_id]: artifact
+        for artifact in (store.get_artifacts_by_context(context.id) if context else ())
+    }
+    evaluation = report = release = None
+    if measured := found.get("components.RetrievalEvaluation"):
+        report = Path(measured.uri) / "report.html"
+        evaluation = json.loads((Path(measured.uri) / "evaluation.json").read_text("utf-8"))
+    if pushed := found.get("components.Release"):
+        path = json.loads((Path(pushed.uri) / "release.json").read_text("utf-8"))["path"]
+        release = path and Path(path)
+    return Outcome(evaluation, report, release, seconds)

@@ -1,0 +1,96 @@
+"""What Transform computes: the ids that the towers embed, frequencies, and strata of the queries.
+
+Everything is in the graph, so that a query is cut, counted and classed in serving as in training.
+The outputs, beside the inputs of the towers (`pebr_tf.models.fields`):
+
+    query_id, item_hash         int64, for masks: equal texts have equal ids
+    clicks                      float, of the row
+    query_frequency             float, clicks of the query in the training split
+    item_frequency              float, clicks of the item in the training split
+    stratum                     int64, place in `pebr_tf.metrics.STRATA`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_transform as tft
+
+from pebr_tf.config import Features, Strata
+from pebr_tf.models.fields import Field, item_fields, query_fields
+from pebr_tf.models.text import normalised, tokens_of
+from pipeline.counting import strata_of, totals, vocabulary
+
+_LARGEST = 2**63 - 1
+
+
+def preprocessing_fn(
+    inputs: dict[str, tf.Tensor], custom_config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Raw columns [B, 1] to what the towers train on.
+
+    Args:
+      inputs: Columns of the click log with the item's own.
+      custom_config: `features` and `strata`, as mappings.
+    """
+    features = Features.from_mapping(custom_config["features"])
+    strata = Strata.from_mapping(custom_config["strata"])
+    columns = {name: tf.reshape(values, [-1]) for name, values in inputs.items()}
+    # Known queries are told apart as they are read, whatever the case and width of their letters.
+    columns["query"] = normalised(columns["query"], features.lowercase)
+    outputs = _fields((*query_fields(features), *item_fields(features)), columns, features)
+
+    clicks = tf.cast(columns["clicks"], tf.float32)
+    query_id, item_hash = (_identity(columns[name]) for name in ("query", "item_id"))
+    frequency = totals(query_id, clicks, "query_clicks")
+    return {
+        **outputs,
+        "query_id": query_id,
+        "item_hash": item_hash,
+        "clicks": clicks,
+        "query_frequency": frequency,
+        "item_frequency": totals(item_hash, clicks, "item_clicks"),
+        "stratum": strata_of(frequency, query_id, clicks, strata),
+    }
+
+
+def _fields(
+    fields: tuple[Field, ...], columns: dict[str, tf.Tensor], features: Features
+) -> dict[str, Any]:
+    """Ids and numbers of the towers' inputs; those that share a vocabulary are counted together."""
+    outputs: dict[str, Any] = {}
+    by_vocabulary: dict[str, dict[str, tf.RaggedTensor]] = {}
+    for field in fields:
+        column = columns[field.column]
+        if field.kind == "number":
+            outputs[field.name] = tft.scale_to_z_score(tf.cast(column, tf.float32))
+            continue
+        words = _tokens(column, features) if field.kind == "text" else _whole(column)
+        by_vocabulary.setdefault(field.vocabulary, {})[field.name] = words
+    for name, parts in by_vocabulary.items():
+        words = tf.concat([part.flat_values for part in parts.values()], axis=0)
+        path = vocabulary(words, name, features.vocabulary_size, features.min_token_count)
+        for field_name, part in parts.items():
+            outputs[field_name] = tft.apply_vocabulary(
+                part, path, num_oov_buckets=features.oov_buckets
+            )
+    return outputs
+
+
+def _tokens(column: tf.Tensor, features: Features) -> tf.RaggedTensor:
+    """[B, (T)] tokens of texts [B]; a text that a batch has often is cut once."""
+    texts, places = tf.unique(column)
+    return tf.gather(tokens_of(texts, features), places)
+
+
+def _whole(column: tf.Tensor) -> tf.RaggedTensor:
+    """[B, (1)], each value as one token; a line break would end the vocabulary's line."""
+    tokens = tf.strings.regex_replace(column, r"[\r\n]", " ")
+    return tf.RaggedTensor.from_uniform_row_length(tokens, 1).with_row_splits_dtype(tf.int64)
+
+
+def _identity(texts: tf.Tensor) -> tf.Tensor:
+    """[B] int64 that stand for texts [B]; two texts share one by an accident rarer than errors."""
+    return tf.strings.to_hash_bucket_fast(texts, _LARGEST)

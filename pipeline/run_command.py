@@ -1,0 +1,69 @@
+"""`pebr run`: the whole pipeline, in this process."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from pebr_tf.config import Config
+from pebr_tf.environment import is_verbose
+
+
+@click.command()
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="What `pebr config init` writes.",
+)
+@click.option("--until", metavar="COMPONENT", help="The last component to run, such as Transform.")
+@click.option("--no-cache", is_flag=True, help="Run everything anew.")
+def run(config_file: Path, until: str | None, no_cache: bool) -> None:
+    """Run the pipeline: from click logs to a pushed release.
+
+    Components whose inputs, settings and code have not changed since an earlier run are not run
+    again. A run that was killed goes on where it was.
+    """
+    config = Config.load(config_file)
+    console = Console(highlight=False)
+    console.print("[dim]starting[/dim]")
+    _quiet()
+    from pebr_tf.report import summary_table
+    from pipeline import local_runner
+    from pipeline.display import RunDisplay
+
+    with RunDisplay(console) as display:
+        outcome = local_runner.run(config, display, until, not no_cache)
+    if outcome.evaluation:
+        console.print()
+        console.print(summary_table(outcome.evaluation))
+        console.print()
+    paths = {
+        "report": outcome.report,
+        "release": outcome.release,
+        "run": config.pipeline.root,
+    }
+    for name, path in paths.items():
+        if path:
+            console.print(f"[dim]{name:<10}[/dim]{escape(str(path))}", soft_wrap=True)
+    console.print(f"[dim]{'time':<10}[/dim]{outcome.seconds:,.0f} s")
+    if outcome.release:
+        hint = f'pebr query --release {outcome.release.parent} "..."'
+        console.print(f"[dim]{'try':<10}[/dim]{escape(hint)}", soft_wrap=True)
+
+
+def _quiet() -> None:
+    """Keeps the thousands of lines of TFX and Beam to themselves, unless asked for."""
+    if is_verbose():
+        return
+    from absl import logging as absl_logging
+
+    absl_logging.set_verbosity(absl_logging.FATAL)
+    for name in ("absl", "tfx", "apache_beam", "root", "tensorflow"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)

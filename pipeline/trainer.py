@@ -1,0 +1,203 @@
+"""`run_fn`: what TFX's Trainer runs. Data in, towers out; the training itself is `pebr_tf`'s."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import tensorflow as tf
+import tensorflow_transform as tft
+from tfx.components.trainer.fn_args_utils import FnArgs
+from tfx.dsl.io import fileio
+
+from pebr_tf.config import Config
+from pebr_tf.models.fields import item_fields, query_fields
+from pebr_tf.models.two_tower import TwoTower, family_of
+from pebr_tf.training import batches
+from pebr_tf.training.loop import Trained, Trainer, strategy_of
+from pebr_tf.training.optimizers import optimizer_of
+from pebr_tf.training.warm_start import warm_start
+from pipeline.display import training_progress
+from serving.release import latest_release
+
+DESCRIPTION = "assets.extra/towers.json"
+# The attribute of the exported module that holds the model, and so the name in its checkpoint.
+MODEL = "towers"
+SECTIONS = ("features", "towers", "loss", "training")
+
+
+def run_fn(fn_args: FnArgs) -> None:
+    """Trains the towers and exports them.
+
+    `fn_args.custom_config` holds `config`, a mapping of the sections in SECTIONS, `checkpoints`, a
+    folder that outlives a killed run, and `releases`, where a warm start finds the last model.
+    """
+    config = Config.from_mapping(fn_args.custom_config["config"])
+    training = config.training
+    tf.keras.utils.set_random_seed(training.seed)
+    policy = "mixed_bfloat16" if training.mixed_precision else "float32"
+    tf.keras.mixed_precision.set_global_policy(policy)
+    transform = tft.TFTransformOutput(fn_args.transform_output)
+    files = [path for pattern in fn_args.train_files for path in tf.io.gfile.glob(pattern)]
+    parse = _parser(transform, config)
+    checkpoints = f"{fn_args.custom_config['checkpoints']}/{_identity(fn_args)}"
+
+    strategy = strategy_of(training)
+    with strategy.scope():
+        vocabularies = _vocabularies(transform, config)
+        model = TwoTower(config, {name: len(words) for name, words in vocabularies.items()})
+        validation = batches.validation_batches(files, parse, training)
+        _build(model, files, parse, config)
+        if training.warm_start:
+            _start_from_last_release(model, fn_args.custom_config["releases"], vocabularies)
+        trainer = Trainer(
+            model, optimizer_of(training), training, checkpoints, fn_args.model_run_dir, strategy
+        )
+    data = batches.training_batches(files, parse, training, trainer.resumed_from)
+    with training_progress(training.steps, trainer.resumed_from) as progress:
+        trained = trainer.run(data, validation, progress)
+    tf.keras.mixed_precision.set_global_policy("float32")
+    export(model, transform, config, trained, fn_args.serving_model_dir)
+    if fileio.exists(checkpoints):
+        fileio.rmtree(checkpoints)
+
+
+def export(
+    model: TwoTower,
+    transform: tft.TFTransformOutput,
+    config: Config,
+    trained: Trained,
+    directory: str,
+) -> None:
+    """Writes the towers as a SavedModel that takes raw columns."""
+    module = tf.Module()
+    setattr(module, MODEL, model)
+    module.transform = transform.transform_features_layer()
+    columns = _item_columns(config)
+
+    @tf.function(autograph=False)
+    def query(query: tf.Tensor) -> dict[str, tf.Tensor]:
+        return _query(module, {"query": query[:, tf.newaxis]})
+
+    @tf.function(autograph=False)
+    def item(**columns: tf.Tensor) -> dict[str, tf.Tensor]:
+        features = module.transform({name: value[:, tf.newaxis] for name, value in columns.items()})
+        return {"embedding": model.encode_item(features)}
+
+    @tf.function(autograph=False)
+    def serialized_examples(examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        spec = {
+            name: tf.io.FixedLenFeature([1], dtype)
+            for name, dtype in {"query": tf.string, **columns}.items()
+        }
+        raw = tf.io.parse_example(examples, spec)
+        encoded = _query(module, {"query": raw["query"]})
+        items = module.transform({name: raw[name] for name in columns})
+        encoded["query_embedding"] = encoded.pop("embedding")
+        return {**encoded, "item_embedding": model.encode_item(items)}
+
+    inputs = {name: tf.TensorSpec([None], dtype, name) for name, dtype in columns.items()}
+    signatures = {
+        "query": query.get_concrete_function(tf.TensorSpec([None], tf.string, "query")),
+        "item": item.get_concrete_function(**inputs),
+        "serialized_examples": serialized_examples.get_concrete_function(
+            tf.TensorSpec([None], tf.string, "examples")
+        ),
+    }
+    tf.saved_model.save(
+        module,
+        directory,
+        signatures,
+        tf.saved_model.SaveOptions(experimental_custom_gradients=False),
+    )
+    description = {
+        "family": family_of(config.loss),
+        "convention": config.loss.convention,
+        "delta_beta": config.loss.delta_beta,
+        "dimension": config.towers.dimension,
+        "loss": config.loss.family,
+        "item_inputs": list(columns),
+        "steps": trained.steps,
+    }
+    path = f"{directory}/{DESCRIPTION}"
+    fileio.makedirs(os.path.dirname(path))
+    with fileio.open(path, "w") as file:
+        file.write(json.dumps(description, indent=2) + "\n")
+
+
+def _query(module: tf.Module, raw: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    features = module.transform(raw)
+    encoded = getattr(module, MODEL).encode_query(features)
+    return {
+        "embedding": encoded.vectors,
+        "tau": encoded.tau,
+        "frequency": features["query_frequency"],
+        "stratum": features["stratum"],
+    }
+
+
+def _vocabularies(transform: tft.TFTransformOutput, config: Config) -> dict[str, list[str]]:
+    fields = (*query_fields(config.features), *item_fields(config.features))
+    names = dict.fromkeys(field.vocabulary for field in fields if field.vocabulary)
+    return {
+        name: [word.decode("utf-8") for word in transform.vocabulary_by_name(name)]
+        for name in names
+    }
+
+
+def _parser(transform: tft.TFTransformOutput, config: Config) -> batches.Parse:
+    """Parses raw examples and puts them through the transform's graph.
+
+    Transformed examples on disk would be many times as large as the log, and Beam slower to write
+    them than a training is to make them on the way.
+    """
+    layer = transform.transform_features_layer()
+    columns = {**_item_columns(config), **dict.fromkeys(("query", "item_id"), tf.string)}
+    spec = {name: tf.io.FixedLenFeature([1], dtype) for name, dtype in columns.items()}
+    spec["clicks"] = tf.io.FixedLenFeature([1], tf.int64)
+    return lambda examples: layer(tf.io.parse_example(examples, spec))
+
+
+def _item_columns(config: Config) -> dict[str, tf.DType]:
+    return {
+        field.column: tf.float32 if field.kind == "number" else tf.string
+        for field in item_fields(config.features)
+    }
+
+
+def _build(model: TwoTower, files: list[str], parse: batches.Parse, config: Config) -> None:
+    """Makes the variables, by one batch of two pairs."""
+    small = Config(training=type(config.training)(batch_size=2, shuffle_buffer=1)).training
+    model.compute_loss(next(iter(batches.training_batches(files[:1], parse, small))))
+
+
+def _start_from_last_release(
+    model: TwoTower, releases: str, vocabularies: dict[str, list[str]]
+) -> None:
+    """Takes over what fits of the last model that was blessed and pushed, if there is one.
+
+    It is looked up here and not handed in by a resolver: as an input it would change with every
+    release, and so a run in which nothing else has changed would train anew.
+    """
+    last = latest_release(Path(releases))
+    if last is None:
+        return
+    earlier = last.directory / "query_model"
+    words = {
+        name: (earlier / "assets" / name).read_text("utf-8").splitlines()
+        for name in vocabularies
+        if (earlier / "assets" / name).exists()
+    }
+    warm_start(model, earlier, vocabularies, words)
+
+
+def _identity(fn_args: FnArgs) -> str:
+    """Names one training: the same data, transform and settings go on where they were killed."""
+    content = json.dumps(
+        [fn_args.train_files, fn_args.transform_output, fn_args.custom_config],
+        sort_keys=True,
+    )
+    return hashlib.sha256(content.encode()).hexdigest()[:16]

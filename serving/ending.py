@@ -1,0 +1,180 @@
+"""Where a list ends: each policy as a search with one cut-off a query.
+
+Every policy scores items and keeps those at or above a cut-off:
+
+    level     logit - level                 by the probe, or by the query model's head
+    cdf       logit - logit of cosine 1     the paper's, whose level is not pinned
+    score     cosine
+    gap       cosine - best cosine
+    top_k     -rank, from 0
+    nucleus   log(1 - mass)                 the softmax mass of the items before it
+
+The scores are those of `pebr_tf.cutoff.policies`, which calibration goes by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import tensorflow as tf
+
+from pebr_tf.distributions.level import level_threshold
+from pebr_tf.distributions.logit import Family, relevance_logit
+from pebr_tf.retrieval import RangeResult, Searcher
+from pebr_tf.retrieval.level import LevelCut, search_by_level
+from pebr_tf.retrieval.result import assemble, take_rows
+from serving.encoder import Encoded
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How lists are ended, the cut-offs aside.
+
+    Attributes:
+      temper: T of the level.
+      family: Which logit the towers were trained with.
+      level_source: "probe" or "head".
+      probe_size: Items of the small search that gives the level.
+      floor: Items that a query always gets.
+    """
+
+    temper: float
+    family: Family
+    level_source: str
+    probe_size: int
+    floor: int
+
+    def level_cut(self, cutoff: float | np.ndarray, temper: float) -> LevelCut:
+        """The same for `search_by_level`."""
+        size = max(self.probe_size, self.floor)
+        return LevelCut(cutoff, temper, self.family, size, self.floor)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+      items: The items.
+      levels: [B] the levels that ended the lists, or the head's where none did.
+    """
+
+    items: RangeResult
+    levels: np.ndarray
+
+
+def search(
+    searcher: Searcher,
+    encoded: Encoded,
+    policy: str,
+    cutoffs: np.ndarray,
+    ending: Ending,
+    max_results: int,
+) -> Found:
+    """The items of B queries whose score by `policy` is at least the cut-off [B].
+
+    Every query gets the floor at least; a row that `max_results` cuts is `truncated`.
+    """
+    if policy == "level" and ending.level_source == "probe":
+        cut = ending.level_cut(cutoffs, ending.temper)
+        found = search_by_level(searcher, encoded.embedding, encoded.tau, cut, max_results)
+        return Found(found.items, found.levels)
+    items = _SEARCHES[policy](searcher, encoded, cutoffs, ending, max_results)
+    items = _with_floor(searcher, encoded, items, ending.floor)
+    over = items.counts > max_results
+    items = replace(items.head(max_results), truncated=items.truncated | over)
+    return Found(items, encoded.level)
+
+
+def _by_head(
+    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, max_results: int
+) -> RangeResult:
+    thresholds = _cosines(cutoffs, encoded.level, encoded, ending)
+    return searcher.search(encoded.embedding, thresholds, max_results=max_results)
+
+
+def _by_cdf(
+    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, max_results: int
+) -> RangeResult:
+    top = relevance_logit(tf.ones_like(encoded.tau), encoded.tau, ending.family).numpy()
+    thresholds = _cosines(cutoffs, top, encoded, ending)
+    return searcher.search(encoded.embedding, thresholds, max_results=max_results)
+
+
+def _by_score(
+    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, max_results: int
+) -> RangeResult:
+    return searcher.search(encoded.embedding, cutoffs, max_results=max_results)
+
+
+def _by_gap(
+    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, max_results: int
+) -> RangeResult:
+    best = searcher.search(encoded.embedding, top_k=1)
+    if not len(best.scores):
+        return best
+    return searcher.search(encoded.embedding, best.scores + cutoffs, max_results=max_results)
+
+
+def _by_rank(
+    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, max_results: int
+) -> RangeResult:
+    wanted = np.floor(-cutoffs).astype(np.int64) + 1
+    longest = max(int(wanted.max(initial=1)), 1)
+    found = searcher.search(encoded.embedding, top_k=longest, max_results=max_results)
+    ranks = np.arange(len(found.scores)) - np.repeat(found.row_splits[:-1], found.counts)
+    kept = found.keep(ranks < np.repeat(wanted, found.counts))
+    return replace(kept, truncated=np.minimum(wanted, len(searcher)) > max_results)
+
+
+def _by_mass(
+    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, max_results: int
+) -> RangeResult:
+    # A cut-off that nothing reaches: the probe gives the level, and no list is searched for.
+    cut = ending.level_cut(np.inf, temper=1.0)
+    level = search_by_level(searcher, encoded.embedding, encoded.tau, cut).levels
+    found = searcher.search(encoded.embedding, top_k=max_results, max_results=max_results)
+    rows = found.rows()
+    logits = relevance_logit(
+        tf.constant(found.scores, tf.float64), encoded.tau[rows].astype(np.float64), ending.family
+    )
+    mass = np.exp(logits.numpy() - level[rows]) / max(len(searcher), 1)
+    total = np.concatenate([[0.0], np.cumsum(mass)])
+    before = total[:-1] - np.repeat(total[found.row_splits[:-1]], found.counts)
+    # As a share of all: 1 - mass >= exp(c), which needs no logarithm of 0.
+    kept = found.keep(1 - before >= np.exp(cutoffs[rows]))
+    full = (kept.counts == found.counts) & (found.counts < len(searcher))
+    return replace(kept, truncated=full)
+
+
+_SEARCHES: dict[str, Callable[..., RangeResult]] = {
+    "level": _by_head,
+    "level_head": _by_head,
+    "cdf": _by_cdf,
+    "score": _by_score,
+    "gap": _by_gap,
+    "top_k": _by_rank,
+    "nucleus": _by_mass,
+}
+
+
+def _cosines(
+    cutoffs: np.ndarray, levels: np.ndarray, encoded: Encoded, ending: Ending
+) -> np.ndarray:
+    cutoff = tf.constant(cutoffs, tf.float32)
+    return level_threshold(cutoff, levels, encoded.tau, ending.family).numpy()
+
+
+def _with_floor(
+    searcher: Searcher, encoded: Encoded, items: RangeResult, floor: int
+) -> RangeResult:
+    """The same, with the best `floor` items for queries that got fewer."""
+    short = items.counts < min(floor, len(searcher))
+    if not short.any():
+        return items
+    rows, others = np.flatnonzero(short), np.flatnonzero(~short)
+    best = searcher.search(encoded.embedding[rows], top_k=floor, max_results=floor)
+    best = replace(best, thresholds=best.scores[best.row_splits[1:] - 1])
+    return assemble([(others, take_rows(items, others)), (rows, best)])

@@ -1,0 +1,167 @@
+"""`pebr query`: answers from a release, in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from pebr_tf.errors import UserError
+
+if TYPE_CHECKING:
+    from serving.retriever import Answer
+
+# Queries of one batch from standard input: few calls, and answers that soon begin to appear.
+BATCH = 256
+# Where no terminal sets a width, nothing is cut off.
+UNBOUNDED = 10_000
+
+
+@click.command()
+@click.option(
+    "--release",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="A release, or a folder of releases: the latest.",
+)
+@click.option("--recall", type=float, help="Share of the relevant to keep, such as 0.9.")
+@click.option("--budget", type=float, help="Items a query on average.")
+@click.option("--top-k", type=int, help="Items a query.")
+@click.option("--score", type=float, help="Least cosine.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Items to print."
+)
+@click.option("--json", "as_json", is_flag=True, help="A line of JSON a query.")
+@click.argument("queries", nargs=-1, required=True, metavar="QUERY...")
+def query(
+    release: Path,
+    recall: float | None,
+    budget: float | None,
+    top_k: int | None,
+    score: float | None,
+    limit: int,
+    as_json: bool,
+    queries: tuple[str, ...],
+) -> None:
+    """Answer queries from a release.
+
+    Without a knob the release's own default decides how far to look. A QUERY of - reads queries
+    from standard input, a line each.
+    """
+    knobs = {"recall": recall, "budget": budget, "top_k": top_k, "score": score}
+    given = {name: value for name, value in knobs.items() if value is not None}
+    if len(given) > 1:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise UserError(f"at most one knob may be given. Received: {named}.")
+    knob, value = next(iter(given.items()), (None, None))
+    texts = _texts(queries)
+    from serving.release import find_release
+    from serving.retriever import Retriever
+
+    with _status("loading the release"):
+        retriever = Retriever.load(find_release(release))
+    show: Callable[[Answer, int, int], None] = _print_json if as_json else _print_table
+    for begin in range(0, len(texts), BATCH):
+        answer = retriever.retrieve(texts[begin : begin + BATCH], knob, value)
+        for index in range(len(answer)):
+            if not as_json and begin + index:
+                click.echo()
+            show(answer, index, limit)
+
+
+def _texts(queries: tuple[str, ...]) -> list[str]:
+    """The queries, with the lines of standard input in the place of -."""
+    texts = []
+    for text in queries:
+        if text == "-":
+            texts += [line.strip() for line in sys.stdin if line.strip()]
+        elif text.strip():
+            texts.append(text)
+        else:
+            raise UserError(f"a query must be a text that is not blank. Received: {text!r}.")
+    if not texts:
+        raise UserError("standard input must hold a query a line. Received: nothing.")
+    return texts
+
+
+@contextlib.contextmanager
+def _status(step: str) -> Iterator[None]:
+    """Shows the step at work on a terminal."""
+    console = Console(stderr=True)
+    with console.status(step) if console.is_terminal else contextlib.nullcontext():
+        yield
+
+
+def _print_json(answer: Answer, index: int, limit: int) -> None:
+    items = answer.items
+    content = {
+        "query": answer.queries[index],
+        "knob": answer.knob,
+        "value": answer.value,
+        "stratum": answer.stratum(index),
+        "count": int(items.counts[index]),
+        "threshold": _number(items.thresholds[index]),
+        "level": _number(answer.levels[index]),
+        "expected_recall": _number(answer.expected_recall[index]),
+        "truncated": bool(items.truncated[index]),
+        "items": answer.rows(index, limit),
+    }
+    click.echo(json.dumps(content, ensure_ascii=False))
+
+
+def _print_table(answer: Answer, index: int, limit: int) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=UNBOUNDED)
+    count = int(answer.items.counts[index])
+    facts = [answer.stratum(index), f"{count:,} item{'s' if count != 1 else ''}"]
+    if (threshold := _number(answer.items.thresholds[index])) is not None:
+        facts.append(f"cosine from {threshold:.3f}")
+    if (expected := _number(answer.expected_recall[index])) is not None:
+        facts.append(f"expected to keep {expected:.0%} of the relevant")
+    if answer.items.truncated[index]:
+        facts.append("cut by the cap")
+    text = escape(_plain(answer.queries[index]))
+    console.print(f"[bold]{text}[/bold]  [dim]{' · '.join(facts)}[/dim]")
+    for line in _lines(answer.rows(index, limit), answer.payload.columns):
+        console.print(line, no_wrap=True, overflow="ellipsis")
+    if count > limit:
+        console.print(f"[dim]{count - limit:,} more[/dim]")
+
+
+def _lines(rows: list[dict[str, Any]], columns: list[str]) -> Iterator[Text]:
+    """Rank, cosine, id and payload of each item, in columns as wide as they need to be."""
+    cells = []
+    for rank, row in enumerate(rows, start=1):
+        known = (_plain(row[name] or "") for name in columns)
+        cells.append([str(rank), f"{row['score']:.3f}", _plain(str(row["item_id"])), *known])
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    for rank, score, *others in cells:
+        padded = (set_cell_size(*each) for each in zip(others, widths[2:], strict=True))
+        yield Text.assemble(
+            (f"{rank:>{widths[0]}}  ", "dim"),
+            f"{score:>{widths[1]}}  ",
+            (f"{next(padded)}  ", "dim"),
+            "  ".join(padded).rstrip(),
+        )
+
+
+def _plain(text: str) -> str:
+    """On one line, and without what would steer a terminal."""
+    printable = (character if character.isprintable() else " " for character in text)
+    return " ".join("".join(printable).split())
+
+
+def _number(value: float) -> float | None:
+    """A plain number, or None where there is none: NaN, or a threshold that all items pass."""
+    return float(value) if abs(value) < float("inf") else None

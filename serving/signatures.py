@@ -1,0 +1,259 @@
+"""The query model: towers, level head, background and calibrated knobs in one SavedModel.
+
+    serving_default      query [B] -> embedding [B, n], tau, alpha, beta, background_alpha,
+                         background_beta, level, threshold, stratum, frequency, [B] each
+    query_at             query [B], cutoff [B], the share of the relevant to keep, in (0, 1) -> the
+                         same; outside that range the threshold is NaN
+    item                 the item's columns -> embedding [B, n]
+    serialized_examples  examples [B], raw tf.Examples -> query_embedding, item_embedding, tau,
+                         frequency, stratum, level, threshold
+
+`threshold` is the cosine where the query's list ends, with the level of the head; the floor and the
+cap are the retriever's. What ends a list by its ranks (top_k, gap, nucleus) has no threshold before
+the search: it is -1 then, and the retriever ends the list. No op is custom, and nothing but
+TensorFlow is needed to load the model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from pebr_tf.config import Config, Cutoff
+from pebr_tf.cutoff.calibration import Calibration
+from pebr_tf.distributions import Beta, background_law
+from pebr_tf.distributions.level import level_threshold
+from pebr_tf.distributions.logit import relevance_logit
+from pebr_tf.errors import UserError
+from pebr_tf.files import new_directory
+from pebr_tf.metrics import STRATA
+from pebr_tf.models import LevelHead
+from serving.knobs import cut_of
+from serving.moments import Moments
+
+FACTS = "assets.extra/query_model.json"
+TOWERS_FACTS = "assets.extra/towers.json"
+TOWERS_SIGNATURES = ("query", "item", "serialized_examples")
+
+Tensors = dict[str, tf.Tensor]
+
+
+class QueryModel(tf.Module):
+    """Everything that is known of a query before the search, from its text."""
+
+    def __init__(
+        self,
+        towers: Any,
+        facts: dict[str, Any],
+        calibration: Calibration,
+        settings: Cutoff,
+        level_head: LevelHead | None,
+        moments: Moments,
+    ):
+        """Makes the module.
+
+        Args:
+          towers: A loaded SavedModel with the signatures query, item and serialized_examples.
+          facts: What they say about themselves; `convention` and `delta_beta` are read.
+          calibration: What the knobs mean.
+          settings: The default knob.
+          level_head: From vectors [B, n] and temperatures [B] to levels [B]; None for a policy
+            without levels, which are 0 then.
+          moments: Of the item vectors.
+        """
+        super().__init__()
+        self._towers = towers
+        self._convention, self._delta_beta = facts["convention"], facts["delta_beta"]
+        self._policy, self._family = calibration.policy, calibration.family
+        self._default = cut_of(calibration, settings.default_knob, settings.default_value)
+        self._keep, self._cutoffs = recall_table(calibration)
+        # Saved as plain variables: a Keras layer would ask for Keras on the way in.
+        self._level = _levels(level_head)
+        self._level_weights = [] if level_head is None else list(level_head.variables)
+        self._mean = tf.constant(moments.mean, tf.float64)
+        self._covariance = tf.constant(moments.covariance, tf.float64)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="query")], autograph=False)
+    def serving_default(self, query: tf.Tensor) -> Tensors:
+        """What is known of query texts [B], with thresholds by the release's default knob."""
+        encoded = self._encode(query)
+        return {**encoded, "threshold": self._default_threshold(encoded)}
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, name="query"),
+            tf.TensorSpec([None], tf.float32, name="cutoff"),
+        ],
+        autograph=False,
+    )
+    def query_at(self, query: tf.Tensor, cutoff: tf.Tensor) -> Tensors:
+        """The same, with thresholds that keep shares `cutoff` [B] of the relevant."""
+        encoded = self._encode(query)
+        rows = tf.gather(self._cutoffs, encoded["stratum"])
+        internal = interpolate(tf.cast(cutoff, tf.float64), self._keep, rows)
+        threshold = self._threshold(self._policy, tf.cast(internal, tf.float32), encoded)
+        # Where NaN stands in the place of a share, no comparison holds.
+        valid = (cutoff > 0) & (cutoff < 1)
+        return {**encoded, "threshold": tf.where(valid, threshold, float("nan"))}
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, name="examples")], autograph=False
+    )
+    def serialized_examples(self, examples: tf.Tensor) -> Tensors:
+        """Vectors of both sides of raw tf.Examples [B], and the queries' thresholds."""
+        encoded = dict(self._towers.signatures["serialized_examples"](examples=examples))
+        level = self._level(encoded["query_embedding"], encoded["tau"])
+        encoded["level"] = level
+        return {**encoded, "threshold": self._default_threshold(encoded)}
+
+    def _encode(self, query: tf.Tensor) -> Tensors:
+        encoded = self._towers.signatures["query"](query=query)
+        embedding, tau = encoded["embedding"], encoded["tau"]
+        background = background_law(embedding, self._mean, self._covariance)
+        alpha = tf.cast(Beta.from_tau(tau, self._convention).alpha, tf.float32)
+        return {
+            "embedding": embedding,
+            "tau": tau,
+            "alpha": alpha,
+            "beta": tf.ones_like(alpha) + self._delta_beta,
+            "background_alpha": tf.cast(background.alpha, tf.float32),
+            "background_beta": tf.cast(background.beta, tf.float32),
+            "level": self._level(embedding, tau),
+            "stratum": encoded["stratum"],
+            "frequency": encoded["frequency"],
+        }
+
+    def _default_threshold(self, encoded: Tensors) -> tf.Tensor:
+        policy, cutoffs = self._default
+        internal = tf.gather(tf.constant(cutoffs), encoded["stratum"])
+        return self._threshold(policy, internal, encoded)
+
+    def _threshold(self, policy: str, cutoff: tf.Tensor, encoded: Tensors) -> tf.Tensor:
+        """Cosines [B] where lists end by cut-offs [B] of a policy."""
+        tau, level = encoded["tau"], encoded["level"]
+        if policy == "score":
+            threshold = cutoff
+        elif policy in ("level", "level_head"):
+            threshold = level_threshold(cutoff, level, tau, self._family)
+        elif policy == "cdf":
+            top = relevance_logit(tf.ones_like(tau), tau, self._family)
+            threshold = level_threshold(cutoff, top, tau, self._family)
+        else:
+            threshold = -tf.ones_like(tau)
+        return tf.clip_by_value(threshold, -1.0, 1.0)
+
+
+def recall_table(calibration: Calibration) -> tuple[np.ndarray, np.ndarray]:
+    """The recall maps of all strata on one grid, which loses nothing: it has the points of each.
+
+    Returns:
+      [K] rising shares from 0 to 1, and [3, K] cut-offs by stratum, falling in a row.
+    """
+    maps = [calibration.map_of("recall", place) for place in range(len(STRATA))]
+    keep = np.unique(np.concatenate([[0.0, 1.0], *(each.asked for each in maps)]))
+    # Not by `KnobMap.cutoff`, whose float32 would not do between points so close together.
+    return keep, np.stack([np.interp(keep, each.asked, each.cutoffs) for each in maps])
+
+
+def interpolate(at: tf.Tensor, grid: np.ndarray, rows: tf.Tensor) -> tf.Tensor:
+    """The values at points [B] of functions given on one grid, piecewise linear, flat beyond it.
+
+    Args:
+      at: [B] points.
+      grid: [K] rising, K of at least 2.
+      rows: [B, K] values on the grid.
+    """
+    right = tf.clip_by_value(tf.searchsorted(grid, at), 1, len(grid) - 1)
+    begin, end = tf.gather(grid, right - 1), tf.gather(grid, right)
+    share = tf.clip_by_value((at - begin) / (end - begin), 0.0, 1.0)
+    low = tf.gather(rows, right - 1, batch_dims=1)
+    return low + share * (tf.gather(rows, right, batch_dims=1) - low)
+
+
+def export_query_model(
+    towers_directory: Path,
+    out_directory: Path,
+    calibration: Calibration,
+    level_head: LevelHead | None,
+    moments: Moments,
+    config: Config,
+) -> None:
+    """Writes the query model into a new folder, complete without the towers' own.
+
+    Args:
+      towers_directory: The SavedModel of the trainer, with assets.extra/towers.json.
+      out_directory: A new or empty folder.
+      calibration: What the knobs mean.
+      level_head: Fitted on frozen query vectors, built; None for a policy without levels.
+      moments: Of the vectors of the index that these towers made.
+      config: For the default knob.
+
+    Raises:
+      UserError: No such towers, or a signature that they lack.
+    """
+    towers_directory = Path(towers_directory)
+    facts = read_facts(towers_directory, TOWERS_FACTS)
+    towers = _load_towers(towers_directory)
+    if moments.mean.shape != (facts["dimension"],):
+        raise UserError(
+            f"the moments must be of {facts['dimension']} dimensions, as the towers of "
+            f"{towers_directory}. Received: {len(moments.mean)}."
+        )
+    model = QueryModel(towers, facts, calibration, config.cutoff, level_head, moments)
+    with new_directory(Path(out_directory)) as scratch:
+        tf.saved_model.save(
+            model,
+            str(scratch),
+            signatures={
+                "serving_default": model.serving_default,
+                "query_at": model.query_at,
+                "item": towers.signatures["item"],
+                "serialized_examples": model.serialized_examples,
+            },
+            # Nothing trains on; without this, saving warns of gradients that cannot be kept.
+            options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
+        )
+        path = scratch / FACTS
+        path.parent.mkdir(exist_ok=True)
+        content = {**facts, "policy": calibration.policy, "moments": moments.fingerprint()}
+        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def read_facts(directory: Path, name: str = FACTS) -> dict[str, Any]:
+    """What a SavedModel of ours says about itself.
+
+    Raises:
+      UserError: It says nothing.
+    """
+    path = Path(directory) / name
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} must be a readable JSON file. Received: {error}.") from None
+    if not isinstance(facts, dict):
+        raise UserError(f"{path} must hold a JSON object. Received: {facts!r}.")
+    return facts
+
+
+def _load_towers(directory: Path) -> Any:
+    try:
+        towers = tf.saved_model.load(str(directory))
+    except OSError as error:
+        raise UserError(f"{directory} must be a SavedModel. Received: {error}.") from None
+    missing = [name for name in TOWERS_SIGNATURES if name not in towers.signatures]
+    if missing:
+        raise UserError(
+            f"{directory} must have the signatures {', '.join(TOWERS_SIGNATURES)}. "
+            f"Received: {', '.join(sorted(towers.signatures)) or 'none'}."
+        )
+    return towers
+
+
+def _levels(head: LevelHead | None) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    """From vectors [B, n] and temperatures [B] to levels [B]; a function hides the layer."""
+    return lambda vectors, tau: tf.zeros_like(tau) if head is None else head(vectors, tau)

@@ -1,0 +1,250 @@
+"""From files to Examples: every feature of every row, accounting, dead letters, both directions."""
+
+import collections
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from example_gen_runs import (
+    ITEMS,
+    LOG,
+    SPLITS,
+    config_of,
+    csv_of,
+    left_behind,
+    letters_in,
+    run,
+    write_catalogue,
+    write_log,
+)
+from tfx.types import artifact_utils
+
+from components.click_log_example_gen import ledger
+from pebr_tf.config import Split
+from pebr_tf.data import splits
+from pebr_tf.errors import UserError
+
+
+def expected_click(query, item, clicks=1, timestamp=0):
+    number = int(item[1:])
+    return {
+        "query": query.encode(),
+        "item_id": item.encode(),
+        "clicks": clicks,
+        "timestamp": timestamp,
+        "title": f"title {number}".encode(),
+        "brand": f"brand{number % 3}".encode(),
+        "price": number + 0.5,
+    }
+
+
+def multiset(rows):
+    return collections.Counter(tuple(sorted(row.items())) for row in rows)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_log(tmp_path)
+    write_catalogue(tmp_path)
+    return tmp_path
+
+
+def test_every_click_comes_out_once_with_its_item_in_the_split_of_its_pair(folder, monkeypatch):
+    monkeypatch.setattr(ledger, "SHARD_ROWS", 100)
+    left = run(folder, config_of(folder))
+    assert multiset(left.all_clicks()) == multiset(expected_click(*row) for row in LOG)
+    query, item = (pa.array([row[place] for row in LOG]) for place in (0, 1))
+    places = splits.assign(Split(), query, item, np.zeros(len(LOG)))
+    for place, name in enumerate(SPLITS):
+        chosen = [expected_click(*row) for row, at in zip(LOG, places, strict=True) if at == place]
+        assert multiset(left.clicks(name)) == multiset(chosen)
+    assert left.items() == [
+        {
+            "item_id": f"i{n}".encode(),
+            "title": f"title {n}".encode(),
+            "brand": f"brand{n % 3}".encode(),
+            "price": n + 0.5,
+        }
+        for n in range(ITEMS)
+    ]
+    counts = {name: len(left.clicks(name)) for name in SPLITS}
+    assert left.accounting == {
+        "clicks": {
+            "read": 400,
+            "kept": 400,
+            "rejected": 0,
+            "reasons": {},
+            "files": [str(folder / "log.csv")],
+        },
+        "items": {
+            "read": ITEMS,
+            "kept": ITEMS,
+            "rejected": 0,
+            "reasons": {},
+            "files": [str(folder / "items.csv")],
+        },
+        "splits": counts,
+        "span": None,
+    }
+    assert left.letters == []
+    assert not any(".writing" in name for name in left_behind(folder))
+
+
+def test_artifacts_say_what_they_hold(folder):
+    left = run(folder, config_of(folder))
+    examples = left.artifacts["examples"]
+    assert artifact_utils.decode_split_names(examples.split_names) == list(SPLITS)
+    assert examples.get_string_custom_property("payload_format") == "FORMAT_TF_EXAMPLE"
+    assert examples.get_string_custom_property("file_format") == "tfrecords_gzip"
+    assert examples.get_string_custom_property("input_fingerprint")
+    catalogue = left.artifacts["catalogue"]
+    assert artifact_utils.decode_split_names(catalogue.split_names) == ["items"]
+
+
+def test_refused_rows_are_listed_and_counted(folder):
+    """Of the clicks and of the items; an item twice is refused the second time."""
+    log = csv_of(LOG).encode()
+    log += b"caf\xe9,i1,1,0\nq,i99,1,0\nq,i1\nq,i1,-1,0\n"
+    (folder / "log.csv").write_bytes(log)
+    items = (folder / "items.csv").read_text()
+    (folder / "items.csv").write_text(items + "i3,another,b,1\n,no id,b,1\ni98,t,b,much\n")
+    left = run(folder, config_of(folder, data__reject_limit=0.5))
+    log, items = str(folder / "log.csv"), str(folder / "items.csv")
+    reasons = {
+        (log, 401): "query is not UTF-8 text",
+        (log, 402): "item not in the catalogue",
+        (log, 403): "another number of fields than the header",
+        (log, 404): "negative clicks",
+        (items, 21): "item twice",
+        (items, 22): "no item_id",
+        (items, 23): "price is not a number",
+    }
+    received = {(letter["file"], letter["row"]): letter["reason"] for letter in left.letters}
+    assert received == reasons
+    assert len(left.letters) == len(reasons)
+    assert (len(left.all_clicks()), len(left.items())) == (400, ITEMS)
+    assert left.items()[3]["title"] == b"title 3"
+    for table, read, kept in (("clicks", 404, 400), ("items", 23, ITEMS)):
+        account = left.accounting[table]
+        assert (account["read"], account["kept"], account["rejected"]) == (read, kept, read - kept)
+        assert sum(account["reasons"].values()) == read - kept
+
+
+def test_too_many_bad_rows_end_the_run_and_the_dead_letters_survive(folder):
+    rows = [*LOG, *[("q", "unknown", 1, 0)] * 30, *[("", "i1", 1, 0)] * 10]
+    write_log(folder, rows)
+    refused = folder / "out" / "dead_letters" / "1.refused"
+    with pytest.raises(UserError) as error:
+        run(folder, config_of(folder))
+    assert str(error.value) == (
+        "Bad rows of the click log must stay within data.reject_limit (1.000%). Received: 40 of "
+        "440 rows (9.091%): 30 item not in the catalogue, 10 no query. They are listed in "
+        f"{refused}/dead_letters.jsonl.gz."
+    )
+    assert left_behind(folder) == [
+        "dead_letters/1.refused/accounting.json",
+        "dead_letters/1.refused/dead_letters.jsonl.gz",
+    ]
+    assert sorted(letter["row"] for letter in letters_in(refused)) == list(range(401, 441))
+    assert json.loads((refused / "accounting.json").read_text())["clicks"]["kept"] == 400
+    write_log(folder)
+    run(folder, config_of(folder))
+    assert not refused.exists()
+
+
+def test_a_log_that_has_the_columns_of_its_items(folder):
+    """The first row of an item says what it is, in the order of files; all files have clicks."""
+    header = "query,item_id,clicks,timestamp,title,brand,price"
+    for part in range(2):
+        rows = [
+            (*row, f"title {row[1][1:]} of {part} {place}", "b", "")
+            for place, row in enumerate(LOG[part * 200 :][:200])
+        ]
+        (folder / f"part{part}.csv").write_text(csv_of(rows, header))
+    left = run(folder, config_of(folder, log="part*.csv", catalogue=None))
+    titles = {f"i{n}".encode(): f"title {n} of 0 {n}".encode() for n in range(ITEMS)}
+    assert {item["item_id"]: item["title"] for item in left.items()} == titles
+    assert {(click["item_id"], click["title"]) for click in left.all_clicks()} == set(
+        titles.items()
+    )
+    assert {click["price"] for click in left.all_clicks()} == {0.0}
+    assert len(left.all_clicks()) == 400
+    assert left.accounting["items"] | {"files": []} == {
+        "read": ITEMS,
+        "kept": ITEMS,
+        "rejected": 0,
+        "reasons": {},
+        "files": [],
+    }
+
+
+def test_by_time_the_latest_are_held_out_over_all_files(folder):
+    """The cut is a quantile of all good clicks, though no file sees the others."""
+    write_log(folder, LOG[:100], "part2.csv")
+    write_log(folder, [*LOG[100:], ("q", "unknown", 1, 5)], "part1.csv")
+    left = run(folder, config_of(folder, log="part*.csv", split__by="time"))
+    times = np.array([row[3] for row in LOG])
+    begins = splits.held_out_from(Split(), times)
+    train = {click["timestamp"] for click in left.clicks("train")}
+    assert train == {time for time in times.tolist() if time < begins}
+    assert len(left.all_clicks()) == 400
+    assert left.accounting["clicks"]["rejected"] == 1
+
+
+def test_all_formats_and_globs_read_alike(folder):
+    logs = folder / "logs"
+    logs.mkdir()
+    write_log(logs, LOG[:100], "a.csv")
+    with gzip.open(logs / "b.tsv.gz", "wt") as file:
+        file.write(csv_of(LOG[100:200]).replace(",", "\t"))
+    names = ("query", "item_id", "clicks", "timestamp")
+    records = [dict(zip(names, row, strict=True)) for row in LOG]
+    (logs / "c.jsonl").write_text("\n".join(map(json.dumps, records[200:300])))
+    pq.write_table(pa.Table.from_pylist(records[300:]), logs / "d.parquet")
+    (logs / "_SUCCESS").touch()
+    (logs / ".hidden.csv").write_text("half a fi")
+    left = run(folder, config_of(folder, log="logs/*"))
+    assert multiset(left.all_clicks()) == multiset(expected_click(*row) for row in LOG)
+    assert [name.rsplit("/", 1)[1] for name in left.accounting["clicks"]["files"]] == [
+        "a.csv",
+        "b.tsv.gz",
+        "c.jsonl",
+        "d.parquet",
+    ]
+
+
+def test_payload_columns_are_in_the_catalogue_alone(folder):
+    config = config_of(
+        folder, data__payload_columns=["title", "brand", "price"], features__item_categories=[]
+    )
+    left = run(folder, config)
+    assert left.items()[1] == {
+        "item_id": b"i1",
+        "title": b"title 1",
+        "brand": b"brand1",
+        "price": 1.5,
+    }
+    assert set(left.clicks("train")[0]) == {
+        "query",
+        "item_id",
+        "clicks",
+        "timestamp",
+        "title",
+        "price",
+    }
+
+
+@pytest.mark.slow
+def test_workers_in_processes_of_their_own_give_the_same(folder):
+    write_log(folder, LOG[:150], "part0.csv")
+    write_log(folder, LOG[150:], "part1.csv")
+    config = config_of(folder, log="part*.csv", split__by="time")
+    here = run(folder, config)
+    apart = run(
+        folder, config, ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+    )
+    for split in SPLITS:
+        assert multiset(apart.clicks(split)) == multiset(here.clicks(split))

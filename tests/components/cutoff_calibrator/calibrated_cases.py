@@ -1,0 +1,165 @@
+"""A small world on disk: clicks in three splits, towers that look vectors up, an index."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from tfx.types import Channel, artifact_utils
+from tfx.types.standard_artifacts import Examples, Model
+
+from components.artifacts import CutoffModel, RetrievalIndex
+from components.cutoff_calibrator.component import CutoffCalibrator
+from components.cutoff_calibrator.executor import Executor
+from pebr_tf.config import Config
+from pebr_tf.retrieval import build_index
+
+QUERIES, ITEMS, DIMENSION = 300, 400, 8
+CONFIG = Config().replace_all(
+    {
+        "cutoff.min_calibration_queries": 100,
+        "cutoff.default_value": 0.7,
+        "cutoff.cap": 300,
+        "evaluation.average_k": [5, 20, 50],
+    }
+)
+
+
+class LookupTowers(tf.Module):
+    """The query "q7" has row 7 of a table, and the tail, torso and head take turns."""
+
+    def __init__(self, vectors, tau):
+        super().__init__()
+        self.vectors, self.tau = tf.Variable(vectors), tf.Variable(tau)
+
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, "query")])
+    def query(self, query):
+        rows = tf.strings.to_number(tf.strings.substr(query, 1, -1), tf.int64)
+        return {
+            "embedding": tf.gather(self.vectors, rows),
+            "tau": tf.gather(self.tau, rows),
+            "frequency": tf.cast(rows, tf.float32),
+            "stratum": rows // 2 % 3,
+        }
+
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, "title")])
+    def item(self, title):
+        return {"embedding": tf.gather(self.vectors, tf.strings.length(title))}
+
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, "examples")])
+    def serialized_examples(self, examples):
+        spec = {"query": tf.io.FixedLenFeature([], tf.string)}
+        found = self.query(tf.io.parse_example(examples, spec)["query"])
+        vectors = found.pop("embedding")
+        return {**found, "query_embedding": vectors, "item_embedding": vectors}
+
+
+def unit(vectors):
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+class World:
+    """Vectors and clicks, before they are on disk."""
+
+    def __init__(self, seed=0):
+        generator = np.random.default_rng(seed)
+        centres = generator.normal(size=(8, DIMENSION))
+        self.items = unit(
+            centres[generator.integers(8, size=ITEMS)] + generator.normal(size=(ITEMS, DIMENSION))
+        )
+        self.queries = unit(
+            centres[generator.integers(8, size=QUERIES)]
+            + 0.5 * generator.normal(size=(QUERIES, DIMENSION))
+        )
+        self.tau = (0.08 * np.exp(self.queries[:, 0])).astype(np.float32)
+        # Ids in another order than the vectors, and one that UTF-8 needs several bytes for.
+        self.ids = np.array([f"item-{i * 7 % ITEMS:03}" for i in range(ITEMS - 1)] + ["华为"])
+        logits = np.log((1 + self.queries @ self.items.T) / 2) / self.tau[:, None]
+        chance = np.exp(logits - logits.max(axis=1, keepdims=True))
+        self.clicks = {"train": [], "calibrate": [], "test": []}
+        for row in range(QUERIES):
+            chosen = generator.choice(ITEMS, 12, replace=False, p=chance[row] / chance[row].sum())
+            held_out = "calibrate" if row % 2 else "test"
+            for item in chosen[:8]:
+                self.clicks["train"].append((f"q{row}", self.ids[item], 2))
+            for item in chosen[8:]:
+                # A pair twice, and one without a click.
+                self.clicks[held_out] += [(f"q{row}", self.ids[item], 1)] * 2
+            self.clicks[held_out].append((f"q{row}", self.ids[chosen[0]], 0))
+
+
+def artifact(kind, uri: Path, splits=(), number=3):
+    result = kind()
+    result.uri, result.id = str(uri), number
+    if splits:
+        result.split_names = artifact_utils.encode_split_names(list(splits))
+    return result
+
+
+def example(query, item_id, clicks):
+    def text(value):
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value.encode()]))
+
+    number = tf.train.Feature(int64_list=tf.train.Int64List(value=[clicks]))
+    feature = {"query": text(query), "item_id": text(item_id), "clicks": number}
+    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+
+
+def write_examples(folder: Path, clicks: dict) -> Examples:
+    for split, rows in clicks.items():
+        target = folder / f"Split-{split}"
+        target.mkdir(parents=True)
+        for file in range(2):
+            name = target / f"data_tfrecord-{file:05}-of-00002.gz"
+            with tf.io.TFRecordWriter(str(name), "GZIP") as writer:
+                for row in rows[file::2]:
+                    writer.write(example(*row))
+    return artifact(Examples, folder, clicks)
+
+
+def write_inputs(folder: Path, world: World, family="beta") -> dict:
+    """Everything that the calibrator reads, written below `folder`."""
+    path = folder / "model" / "Format-Serving"
+    towers = LookupTowers(world.queries, world.tau)
+    names = ("query", "item", "serialized_examples")
+    tf.saved_model.save(
+        towers, str(path), signatures={name: getattr(towers, name) for name in names}
+    )
+    facts = {
+        "family": family,
+        "convention": "pdf",
+        "delta_beta": 0.0,
+        "dimension": DIMENSION,
+        "loss": "beta_nce" if family == "beta" else "exp_nce",
+        "item_inputs": ["title"],
+        "steps": 7,
+    }
+    (path / "assets.extra").mkdir()
+    (path / "assets.extra" / "towers.json").write_text(json.dumps(facts))
+    index = folder / "index"
+    build_index(index / "index", world.items, world.ids)
+    np.save(index / "vectors.npy", world.items)
+    np.save(index / "ids.npy", world.ids)
+    np.savez(
+        index / "moments.npz",
+        mean=world.items.mean(axis=0),
+        covariance=np.cov(world.items.T, bias=True),
+    )
+    return {
+        "examples": [write_examples(folder / "examples", world.clicks)],
+        "model": [artifact(Model, folder / "model")],
+        "index": [artifact(RetrievalIndex, index)],
+    }
+
+
+def channels(given: dict) -> dict:
+    return {name: Channel(type=type(artifacts[0])) for name, artifacts in given.items()}
+
+
+def calibrate(folder: Path, given: dict, config: Config = CONFIG) -> Path:
+    """Runs the component's executor into `folder`/cutoff as TFX would; returns that folder."""
+    component = CutoffCalibrator(**channels(given), config=config, source="abc")
+    uri = folder / "cutoff"
+    uri.mkdir()
+    Executor().Do(given, {"cutoff": [artifact(CutoffModel, uri)]}, component.exec_properties)
+    return uri

@@ -1,0 +1,123 @@
+"""CutoffCalibrator: what is on disk after Do, against the library on the vectors themselves."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from calibrated_cases import CONFIG, World, calibrate, channels, write_examples, write_inputs
+
+from components.cutoff_calibrator import CutoffCalibrator
+from components.pairs import read_known, read_pairs, training_queries
+from pebr_tf.cutoff import Calibration, Pairs, Policies, Queries, collect, tempers_for, tune_temper
+from pebr_tf.cutoff.calibration import recall_map
+from pebr_tf.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def world():
+    return World()
+
+
+@pytest.fixture(scope="module")
+def inputs(world, tmp_path_factory):
+    return write_inputs(tmp_path_factory.mktemp("inputs"), world)
+
+
+@pytest.fixture(scope="module")
+def output(inputs, tmp_path_factory):
+    return calibrate(tmp_path_factory.mktemp("outputs"), inputs)
+
+
+def calibrate_candidates(world):
+    """The calibrate queries q1, q3, ... and their held-out clicks, without a file."""
+    rows = np.arange(1, 300, 2)
+    place = {item: at for at, item in enumerate(world.ids)}
+    pairs = sorted({(int(q[1:]) // 2, place[i]) for q, i, c in world.clicks["calibrate"] if c})
+    pairs = Pairs(*np.array(pairs).T)
+    queries = Queries(world.queries[rows], world.tau[rows], rows // 2 % 3)
+    return collect(world.items, queries, pairs, "beta", tempers_for(None), 300)
+
+
+def test_the_calibration_is_that_of_the_library(world, output):
+    assert {path.name for path in output.iterdir()} == {
+        "cutoff.json",
+        "query_model",
+        "tuning.json",
+    }
+    assert [path.name for path in output.parent.iterdir()] == ["cutoff"]
+    found = Calibration.from_json((output / "cutoff.json").read_text())
+    candidates = calibrate_candidates(world)
+    tempering = tune_temper(candidates, (5, 20, 50))
+    assert (found.policy, found.family, found.queries) == ("level", "beta", 150)
+    assert found.temper == tempering.temper
+    lists = Policies(found.temper).lists("level", candidates)
+    expected = recall_map(lists, 1, 300)
+    np.testing.assert_allclose(found.recall.asked, expected.asked)
+    np.testing.assert_allclose(found.recall.cutoffs, expected.cutoffs, atol=1e-4)
+    assert set(found.strata) == {"head", "torso", "tail"}
+    tuning = json.loads((output / "tuning.json").read_text())
+    assert tuning["temper"] == found.temper
+    assert tuning["level_head"]["queries"] == 300
+
+
+def test_the_query_model_has_the_level_head_and_the_default_knob(world, output):
+    found = Calibration.from_json((output / "cutoff.json").read_text())
+    model = tf.saved_model.load(str(output / "query_model"))
+    answer = model.signatures["serving_default"](query=tf.constant(["q0", "q4"]))
+    np.testing.assert_allclose(answer["embedding"], world.queries[[0, 4]], atol=1e-6)
+    cutoffs = found.cutoff_for("recall", 0.7, np.array([0, 2]))
+    z = np.exp(world.tau[[0, 4]] * (cutoffs + answer["level"].numpy()))
+    np.testing.assert_allclose(answer["threshold"], np.clip(2 * z - 1, -1, 1), atol=1e-5)
+
+
+def test_pairs_are_read_once_and_only_with_clicks(world, inputs, monkeypatch):
+    # Several tables, so that equal pairs meet again.
+    monkeypatch.setattr("components.pairs.BATCH", 64)
+    monkeypatch.setattr("components.pairs.ROWS_AT_ONCE", 100)
+    examples = inputs["examples"][0]
+    clicked = read_pairs(examples, "test")
+    received = {
+        (clicked.queries[row], item)
+        for row, item in zip(clicked.rows, clicked.item_ids, strict=True)
+    }
+    assert received == {(q, i) for q, i, c in world.clicks["test"] if c}
+    assert (len(clicked.rows), clicked.clicks) == (600, 1200)
+    known, total = read_known(examples, ["q4", "q0"])
+    assert total == 300 * 8 * 2
+    pairs = {(["q4", "q0"][row], i) for row, i in zip(known.rows, known.item_ids, strict=True)}
+    assert pairs == {(q, i) for q, i, _ in world.clicks["train"] if q in ("q0", "q4")}
+    assert training_queries(examples, 1_000) == sorted(f"q{row}" for row in range(300))
+    some = training_queries(examples, 20)
+    assert len(set(some)) == 20
+    assert some == training_queries(examples, 20)
+    few = clicked.limited(10)
+    assert len(few.queries) == 10
+    assert {(few.queries[row], item) for row, item in zip(few.rows, few.item_ids, strict=True)} == {
+        pair for pair in received if pair[0] in few.queries
+    }
+    assert read_pairs(examples, "nothing").queries == []
+    places = clicked.pairs(world.ids)
+    assert (world.ids[places.items] == clicked.item_ids).all()
+    assert clicked.pairs(world.ids[:3]).items.min() == -1
+
+
+def test_too_few_queries_leave_nothing_behind(world, inputs, tmp_path):
+    clicks = {**world.clicks, "calibrate": world.clicks["calibrate"][:90]}
+    given = {**inputs, "examples": [write_examples(tmp_path / "few", clicks)]}
+    error = r"calibration must have at least 100 queries .*min_calibration_queries\)\. Received: 10"
+    with pytest.raises(UserError, match=error):
+        calibrate(tmp_path, given)
+    assert list((tmp_path / "cutoff").iterdir()) == []
+    assert not (tmp_path / "cutoff.work").exists()
+
+
+def test_the_cache_depends_on_what_is_read(inputs):
+    def settings(config):
+        return CutoffCalibrator(**channels(inputs), config=config, source="abc").exec_properties
+
+    before = settings(CONFIG)
+    assert before["source"] == "abc"
+    assert settings(CONFIG.replace("training.steps", 5)) == before
+    assert settings(CONFIG.replace("cutoff.floor", 2)) != before
+    assert settings(CONFIG.replace("evaluation.average_k", [5])) != before

@@ -1,0 +1,131 @@
+"""Catalogues, clicks and small towers for the tests of IndexBuilder."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.types import artifact_utils
+from tfx.types.standard_artifacts import Examples, Model
+
+from components.artifacts import RetrievalIndex
+from components.index_builder.executor import Executor
+from pebr_tf.config import Config
+
+DIMENSION = 16
+BUCKETS = 512
+
+
+class SmallTowers(tf.Module):
+    """Sums of random vectors of hashed character bigrams; a price pulls along one direction."""
+
+    def __init__(self):
+        super().__init__()
+        table = np.random.default_rng(0).normal(size=(BUCKETS, DIMENSION))
+        self.table = tf.Variable(table, dtype=tf.float32)
+
+    def _sum(self, text):
+        characters = tf.strings.unicode_split(tf.strings.join(["^", text, "$"]), "UTF-8")
+        tokens = tf.strings.ngrams(characters, 2)
+        buckets = tf.ragged.map_flat_values(tf.strings.to_hash_bucket_fast, tokens, BUCKETS)
+        return tf.reduce_sum(tf.gather(self.table, buckets), axis=1)
+
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, "query")])
+    def query(self, query):
+        return {"embedding": tf.math.l2_normalize(self._sum(query), axis=1)}
+
+    @tf.function(
+        autograph=False,
+        input_signature=[
+            tf.TensorSpec([None], tf.string, "title"),
+            tf.TensorSpec([None], tf.float32, "price"),
+        ],
+    )
+    def item(self, title, price):
+        vectors = self._sum(title) + price[:, None] * self.table[0]
+        vectors = tf.math.l2_normalize(vectors, axis=1)
+        # Titles that make the towers fail.
+        vectors = tf.where((title == "broken")[:, None], np.nan, vectors)
+        return {"embedding": tf.where((title == "nothing")[:, None], 0.0, vectors)}
+
+
+def save_towers(folder: Path, signatures=("query", "item")) -> Model:
+    towers = SmallTowers()
+    path = folder / "model" / "Format-Serving"
+    tf.saved_model.save(
+        towers, str(path), signatures={name: getattr(towers, name) for name in signatures}
+    )
+    return artifact(Model, folder / "model")
+
+
+def artifact(kind, uri: Path, splits=()):
+    result = kind()
+    result.uri = str(uri)
+    if splits:
+        result.split_names = artifact_utils.encode_split_names(list(splits))
+    return result
+
+
+def example(**columns) -> bytes:
+    feature = {
+        name: tf.train.Feature(float_list=tf.train.FloatList(value=[value]))
+        if isinstance(value, float)
+        else tf.train.Feature(bytes_list=tf.train.BytesList(value=[value.encode()]))
+        for name, value in columns.items()
+    }
+    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+
+
+def write_split(uri: Path, split: str, rows: list[dict], files: int = 2) -> Examples:
+    folder = uri / f"Split-{split}"
+    folder.mkdir(parents=True)
+    for file in range(files):
+        path = folder / f"data_tfrecord-{file:05}-of-{files:05}.gz"
+        with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
+            for row in rows[file::files]:
+                writer.write(example(**row))
+    return artifact(Examples, uri, [split])
+
+
+def item(item_id: str, title: str, price: float = 0.0, **more) -> dict:
+    return {"item_id": item_id, "title": title, "price": price, **more}
+
+
+def inputs(folder: Path, items: list[dict], queries: list[str] = (), **towers) -> dict:
+    """Everything that Do reads, written below `folder`."""
+    return {
+        "catalogue": [write_split(folder / "catalogue", "items", items)],
+        "model": [save_towers(folder, **towers)],
+        "examples": [
+            write_split(folder / "clicks", "calibrate", [{"query": query} for query in queries])
+        ],
+    }
+
+
+def stored_inputs(folder: Path) -> dict:
+    """What `inputs` wrote, from another process."""
+    return {
+        "catalogue": [artifact(Examples, folder / "catalogue", ["items"])],
+        "model": [artifact(Model, folder / "model")],
+        "examples": [artifact(Examples, folder / "clicks", ["calibrate"])],
+    }
+
+
+def build(folder: Path, given: dict, config: Config | None = None, beam_args=()) -> Path:
+    """Runs Do into `folder`/index/7 as TFX would; returns that folder."""
+    config = config or Config()
+    uri = folder / "index" / "7"
+    uri.mkdir(parents=True, exist_ok=True)
+    context = BaseBeamExecutor.Context(beam_pipeline_args=list(beam_args))
+    Executor(context).Do(given, {"index": [artifact(RetrievalIndex, uri)]}, properties(config))
+    return uri
+
+
+def properties(config: Config) -> dict:
+    settings = {
+        "index": config.index.to_mapping(),
+        "background_sample": config.cutoff.background_sample,
+        "payload_columns": list(config.data.payload_columns),
+    }
+    return {"settings": json.dumps(settings), "source": ""}

@@ -1,0 +1,245 @@
+"""IndexBuilder: what is on disk after Do, against the signatures called directly."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import tensorflow as tf
+from index_builder_cases import build, inputs, item, stored_inputs
+from tfx.dsl.io import filesystem_registry
+from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
+from tfx.types import Channel
+from tfx.types.standard_artifacts import Examples, Model
+
+from components.index_builder import IndexBuilder, embed, executor
+from components.index_builder.embed import LeastHashes, hashed_queries
+from pebr_tf.config import Config
+from pebr_tf.errors import UserError
+from pebr_tf.retrieval import load_index
+
+ITEMS = [
+    item("b2", "red shoe", 0.5, colour="red"),
+    item("华为-1", "华为手机", 2.0, colour=""),
+    item("a1", "blue shoe", 12.25, colour="蓝"),
+    item("Z9", "lamp", 0.0, colour="red"),
+]
+FILES = {"ids.npy", "index", "moments.npz", "payload.parquet", "vectors.npy"}
+
+
+def direct(folder: Path, items: list[dict]) -> dict[str, np.ndarray]:
+    """The vector of every item, from one call of the signature."""
+    signature = tf.saved_model.load(str(folder / "model" / "Format-Serving")).signatures["item"]
+    vectors = signature(
+        title=tf.constant([row["title"] for row in items]),
+        price=tf.constant([row["price"] for row in items], tf.float32),
+    )["embedding"].numpy()
+    return {row["item_id"]: vector for row, vector in zip(items, vectors, strict=True)}
+
+
+def test_every_item_is_embedded_once_and_in_one_order(tmp_path, monkeypatch):
+    # Two shards, of three batches and of one.
+    monkeypatch.setattr(embed, "BATCH", 1)
+    monkeypatch.setattr(embed, "SHARD_BATCHES", 3)
+    config = Config().replace("data.payload_columns", ["title", "colour", "price", "item_id"])
+    uri = build(tmp_path, inputs(tmp_path, ITEMS, ["shoe"]), config)
+
+    assert {path.name for path in uri.iterdir()} == FILES
+    assert [path.name for path in uri.parent.iterdir()] == ["7"]
+    ids, vectors = np.load(uri / "ids.npy"), np.load(uri / "vectors.npy")
+    assert ids.tolist() == ["Z9", "a1", "b2", "华为-1"]
+    oracle = direct(tmp_path, ITEMS)
+    np.testing.assert_allclose(vectors, [oracle[name] for name in ids], atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-7)
+    assert pq.read_table(uri / "payload.parquet").to_pydict() == {
+        "item_id": ["Z9", "a1", "b2", "华为-1"],
+        "title": ["lamp", "blue shoe", "red shoe", "华为手机"],
+        "colour": ["red", "蓝", "red", ""],
+        "price": ["0", "12.25", "0.5", "2"],
+    }
+    moments = np.load(uri / "moments.npz")
+    np.testing.assert_allclose(moments["mean"], vectors.mean(axis=0), atol=1e-7)
+    np.testing.assert_allclose(moments["covariance"], np.cov(vectors.T, bias=True), atol=1e-7)
+    found = load_index(uri / "index").search(oracle["华为-1"][None], top_k=1)
+    assert found.item_ids.tolist() == ["华为-1"]
+
+
+def test_one_item_and_no_query_will_do(tmp_path):
+    uri = build(tmp_path, inputs(tmp_path, ITEMS[:1]))
+    assert np.load(uri / "ids.npy").tolist() == ["b2"]
+    assert not np.load(uri / "moments.npz")["covariance"].any()
+
+
+REFUSED = {
+    "duplicates": (
+        [item(name, "x") for name in ("c", "b", "a", "a", "b", "c", "d", "d", "b")],
+        r"^the catalogue must have every item_id once\. "
+        r"Received: more than one 'a', 'b', 'c' and 1 more\.$",
+    ),
+    "empty": ([], r"^the catalogue must have an item\. Received: none in .*catalogue\.$"),
+    "vectors": (
+        [item("a", "fine"), item("b", "broken"), item("c", "nothing")],
+        r"^the model must give every item a finite vector of length above zero\. "
+        r"Received: 'b' \(not finite\), 'c' \(zero\)\.$",
+    ),
+    "columns": (
+        [{"item_id": "a", "price": "12"}],
+        r"^the catalogue must have the columns that the model and data\.payload_columns name\. "
+        r"Received: no title and no price\.$",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_catalogues_are_refused_and_leave_nothing(tmp_path, case):
+    items, text = REFUSED[case]
+    given = inputs(tmp_path, items)
+    with pytest.raises(UserError, match=text):
+        build(tmp_path, given)
+    assert list((tmp_path / "index" / "7").iterdir()) == []
+    assert [path.name for path in (tmp_path / "index").iterdir()] == ["7"]
+
+
+def test_no_file_of_the_catalogue(tmp_path):
+    given = inputs(tmp_path, ITEMS)
+    for path in (tmp_path / "catalogue" / "Split-items").iterdir():
+        path.unlink()
+    with pytest.raises(UserError, match=r"^the catalogue must have an item\. Received: none in "):
+        build(tmp_path, given)
+
+
+def test_a_model_without_a_signature(tmp_path):
+    given = inputs(tmp_path, ITEMS, signatures=["query"])
+    text = r"^the model must have the signatures item and query\. Received: query in "
+    with pytest.raises(UserError, match=text):
+        build(tmp_path, given)
+
+
+def test_queries_are_sampled_the_same_however_they_are_dealt():
+    hashed = [(bytes([97 * n % 256, n]), b"q%d" % n) for n in range(200)]
+    fold = LeastHashes(10)
+    parts = [fold.create_accumulator() for _ in range(3)]
+    for place, one in enumerate(hashed + hashed[::-1]):
+        parts[place % 3] = fold.add_input(parts[place % 3], [one])
+    assert fold.extract_output(fold.merge_accumulators(parts)) == sorted(hashed)[:10]
+
+
+def test_a_click_counts_once_in_the_sample():
+    feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=["手机".encode()]))
+    click = tf.train.Example(features=tf.train.Features(feature={"query": feature}))
+    assert [query for _, query in hashed_queries([click.SerializeToString()] * 3)] == [
+        "手机".encode()
+    ]
+
+
+@pytest.mark.slow
+def test_a_large_catalogue_gets_a_tuned_index(tmp_path):
+    random = np.random.default_rng(1)
+    words = ["".join(random.choice(list("abcdefgh"), 5)) for _ in range(60)]
+    items = [
+        item(f"item-{n}", " ".join(random.choice(words, 3)), float(random.random()))
+        for n in range(2_000)
+    ]
+    queries = [" ".join(random.choice(words, 2)) for _ in range(300)]
+    config = Config().replace_all({"index.exact_below": 0, "index.check_queries": 50})
+    uri = build(tmp_path, inputs(tmp_path, items, queries * 2), config)
+
+    manifest = json.loads((uri / "index" / "index.json").read_text())
+    assert manifest["kind"] == "scann"
+    assert manifest["items"] == 2_000
+    assert manifest["recall"]["queries"] == 50
+    towers = tf.saved_model.load(str(tmp_path / "model" / "Format-Serving"))
+    embedded = towers.signatures["query"](query=tf.constant(queries))["embedding"].numpy()
+    checked = np.load(uri / "index" / "check_queries.npy")
+    np.testing.assert_allclose((checked @ embedded.T).max(axis=1), 1, atol=1e-5)
+    oracle = direct(tmp_path, items)
+    vectors, ids = np.load(uri / "vectors.npy"), np.load(uri / "ids.npy")
+    assert ids.tolist() == sorted(oracle)
+    np.testing.assert_allclose(vectors, [oracle[name] for name in ids], atol=1e-6)
+    asked = embedded[:20]
+    thresholds = np.full(len(asked), 0.6, np.float32)
+    found = load_index(uri / "index").search(asked, thresholds)
+    wanted = (asked @ vectors.T >= 0.6).sum()
+    assert 0.97 * wanted <= len(found.item_ids) <= wanted
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from index_builder_cases import build, stored_inputs
+from components.index_builder import shards
+from pebr_tf.retrieval import artifact
+
+def die(*arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+moments = {"shards": (shards, "write_json"), "index": (artifact, "write_manifest")}
+setattr(*moments[sys.argv[3]], die)
+build(Path(sys.argv[2]), stored_inputs(Path(sys.argv[2])))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["shards", "index"])
+def test_a_kill_leaves_nothing_that_a_second_try_stumbles_on(tmp_path, moment):
+    inputs(tmp_path, ITEMS, ["shoe"])
+    command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(tmp_path), moment]
+    root = Path(__file__).parents[3]
+    killed = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
+    assert killed.returncode == -9, killed.stderr
+    assert list((tmp_path / "index" / "7").iterdir()) == []
+    left = {path.suffix for path in (tmp_path / "index" / "7.work").rglob("*")}
+    assert ".arrow" in left
+
+    uri = build(tmp_path, stored_inputs(tmp_path))
+    assert {path.name for path in uri.iterdir()} == FILES
+    assert [path.name for path in uri.parent.iterdir()] == ["7"]
+    oracle = direct(tmp_path, ITEMS)
+    ids = np.load(uri / "ids.npy")
+    assert ids.tolist() == sorted(oracle)
+    np.testing.assert_allclose(
+        np.load(uri / "vectors.npy"), [oracle[name] for name in ids], atol=1e-6
+    )
+    load_index(uri / "index")
+
+
+def test_a_remote_artifact_is_copied_whole(tmp_path):
+    class MemoryFilesystem(TensorflowFilesystem):
+        SUPPORTED_SCHEMES = ["ram://"]  # noqa: RUF012
+
+    filesystem_registry.DEFAULT_FILESYSTEM_REGISTRY.register(MemoryFilesystem, priority=1)
+    uri = "ram://bucket/index/7"
+    tf.io.gfile.makedirs(uri)
+    tf.io.gfile.GFile(f"{uri}/left_over", "w").write("of a killed try")
+    with executor._artifact_folder(uri, str(tmp_path)) as folder:
+        (folder / "index").mkdir()
+        (folder / "index" / "index.json").write_text("{}")
+        (folder / "ids.npy").write_bytes(b"\x00\xff")
+    assert sorted(tf.io.gfile.listdir(uri)) == ["ids.npy", "index"]
+    assert tf.io.gfile.GFile(f"{uri}/ids.npy", "rb").read() == b"\x00\xff"
+    assert tf.io.gfile.GFile(f"{uri}/index/index.json").read() == "{}"
+
+
+def test_only_what_is_read_invalidates_the_cache():
+    def properties(config):
+        channels = {
+            "catalogue": Channel(type=Examples),
+            "model": Channel(type=Model),
+            "examples": Channel(type=Examples),
+        }
+        return IndexBuilder(**channels, config=config, source="hash").exec_properties
+
+    config = Config()
+    assert properties(config.replace("training.steps", 7)) == properties(config)
+    assert properties(config.replace("cutoff.cap", 7_000)) == properties(config)
+    for key, value in {
+        "index.leaves": 7,
+        "cutoff.background_sample": 7,
+        "data.payload_columns": ["title", "brand"],
+    }.items():
+        assert properties(config.replace(key, value)) != properties(config), key
+    assert properties(config)["source"] == "hash"

@@ -1,0 +1,19 @@
+"""Candidates that several files of tests look at."""
+
+import pytest
+from cutoff_worlds import make_world
+
+from pebr_tf.cutoff import collect, tempers_for
+
+
+@pytest.fixture(scope="session")
+def world():
+    """60 queries, 300 items."""
+    return make_world()
+
+
+@pytest.fixture(scope="session", params=["beta", "exponential"])
+def candidates(request, world):
+    """All items are candidates."""
+    corpus, queries, relevant = world
+    return collect(corpus, queries, relevant, request.param, tempers_for(None), len(corpus))

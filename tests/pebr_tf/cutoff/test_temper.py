@@ -1,0 +1,43 @@
+"""The choice of the temper by its rule, on measured and on made-up figures."""
+
+import numpy as np
+import pytest
+
+from pebr_tf.cutoff import Policies, tempers_for, tune_temper
+from pebr_tf.cutoff import temper as module
+from pebr_tf.metrics import cutoff_at, evaluate
+
+
+def test_figures_are_those_of_the_general_lists(candidates):
+    found = tune_temper(candidates, (3, 20))
+    for place in (0, 5, len(found.tempers) - 1):
+        lists = Policies(found.tempers[place]).lists("level", candidates).unranked()
+        for column, k in enumerate((3, 20)):
+            figures = evaluate(lists, cutoff_at(lists, k))
+            assert found.recall[place, column] == pytest.approx(figures.recall)
+            assert found.precision[place, column] == pytest.approx(figures.precision)
+
+
+def test_a_fixed_temper_is_taken(candidates):
+    assert tune_temper(candidates, (5,), fixed=1.0).temper == 1.0
+    assert tempers_for(0.35) == (0.35, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("figures", "chosen"),
+    [
+        # Recall .8 costs precision, .7 is the best that does not.
+        ({0.0: (0.8, 0.1), 0.5: (0.7, 0.3), 1.0: (0.6, 0.4)}, 0.5),
+        # Within .002 the higher precision decides.
+        ({0.0: (0.7, 0.3), 0.5: (0.6985, 0.5), 1.0: (0.69, 0.9)}, 0.5),
+        # None keeps the precision.
+        ({0.0: (0.5, 0.1), 0.5: (0.6, 0.1), 1.0: (0.7, 0.19)}, 1.0),
+    ],
+)
+def test_the_rule(monkeypatch, figures, chosen):
+    """top_k has precision .2."""
+    values = iter([*figures.values(), (0.65, 0.2)])
+    monkeypatch.setattr(module, "GRID", tuple(figures))
+    monkeypatch.setattr(module, "_measure", lambda *_: tuple(np.array([v]) for v in next(values)))
+    monkeypatch.setattr(module.Policies, "lists", lambda *_: None)
+    assert tune_temper(None, (150,)).temper == chosen

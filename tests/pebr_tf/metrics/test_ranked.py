@@ -1,0 +1,114 @@
+"""Ranked lists against the general ones, which look at every score."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from pebr_tf.metrics import RankedLists, Ranks, cutoff_at, evaluate, summary
+
+
+def random_lists(seed, queries=7, candidates=12, offsets=False):
+    """Falling scores with many ties; some rows are short, some relevant items no candidates."""
+    generator = np.random.default_rng(seed)
+    scores = -np.sort(-generator.integers(-5, 6, (queries, candidates)).astype(np.float32), axis=1)
+    for row, length in enumerate(generator.integers(0, candidates + 1, queries)):
+        scores[row, length:] = -np.inf
+    relevant = generator.random(scores.shape) < 0.3
+    rows, ranks = np.nonzero(relevant)
+    rows, ranks = np.append(rows, [0, 0]), np.append(ranks, [candidates, candidates])
+    totals = np.maximum(np.bincount(rows, minlength=queries), 1)
+    off = generator.integers(-3, 3, queries).astype(np.float32) if offsets else None
+    return RankedLists(scores, Ranks(rows, ranks), totals, off)
+
+
+@given(st.integers(0, 10**6), st.floats(0.05, 14), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_cutoffs_and_figures_are_those_of_the_general_lists(seed, average, offsets):
+    lists = random_lists(seed, offsets=offsets)
+    general = lists.unranked()
+    cutoff = lists.cutoff_at(average)
+    assert cutoff == cutoff_at(general, average)
+    for cut in (cutoff, -np.inf, -2.0, 0.0, np.inf):
+        received, expected = lists.figures(lists.counts_at(cut)), evaluate(general, cut)
+        assert received.counts.tolist() == expected.counts.tolist()
+        for name in ("precision", "recall", "micro_precision", "micro_recall", "empty"):
+            assert getattr(received, name) == pytest.approx(getattr(expected, name)), name
+
+
+def test_a_cutoff_for_each_query():
+    lists = random_lists(3)
+    cutoffs = np.linspace(-5, 5, 7)
+    expected = [lists.counts_at(cut)[row] for row, cut in enumerate(cutoffs)]
+    assert lists.counts_at(cutoffs).tolist() == expected
+
+
+@given(st.integers(0, 10**6), st.integers(0, 4), st.floats(1, 14))
+@settings(max_examples=50, deadline=None)
+def test_a_floor_counts_in_the_average(seed, floor, average):
+    lists = random_lists(seed)
+    least = np.minimum(floor, lists.lengths)
+    cutoffs = [*np.unique(lists.scores[lists.scores > -np.inf]), np.inf]
+    fits = [c for c in cutoffs if np.maximum(lists.counts_at(c), least).mean() <= average]
+    assert lists.cutoff_at(average, floor) == min(fits, default=np.inf)
+
+
+def test_parts_and_heads():
+    lists = random_lists(1, offsets=True)
+    chosen = np.array([True, False, True, True, False, False, True])
+    whole, part = lists.counts_at(0.0), lists.part(chosen)
+    assert part.counts_at(0.0).tolist() == whole[chosen].tolist()
+    assert part.hits(part.lengths).tolist() == lists.hits(lists.lengths)[chosen].tolist()
+    figures = lists.figures(whole, chosen)
+    assert figures.recall == pytest.approx(part.figures(whole[chosen]).recall)
+    assert lists.head(3).counts_at(-9).tolist() == np.minimum(lists.lengths, 3).tolist()
+
+
+def test_a_summary_by_hand():
+    """Counts 0, 1, 4 and 4 with 1, 2, 4 and 1 relevant items of 1, 2, 4 and 2."""
+    relevant = Ranks(np.array([1, 2, 2, 3]), np.array([0, 0, 1, 3]))
+    lists = RankedLists(
+        np.tile(-np.arange(4, dtype=np.float32), (4, 1)), relevant, np.array([1, 2, 4, 2])
+    )
+    counts = np.array([0, 1, 4, 4])
+    assert summary(lists.figures(counts), counts >= 4) == {
+        "precision": pytest.approx((0 + 1 + 0.5 + 0.25) / 4),
+        "recall": pytest.approx((0 + 0.5 + 0.5 + 0.5) / 4),
+        "micro_precision": pytest.approx(4 / 9),
+        "micro_recall": pytest.approx(4 / 9),
+        "average": 2.25,
+        "empty": 0.25,
+        "capped": 0.5,
+        "p10": 0,
+        "p50": 1,
+        "p90": 4,
+        "p99": 4,
+    }
+    nothing = lists.figures(counts, np.zeros(4, bool))
+    assert set(summary(nothing, np.zeros(0, bool)).values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"scores": np.array([[1.0, 2.0]])}, "scores must be numbers that never rise in a row"),
+        ({"scores": np.array([[np.nan, 2.0]])}, "scores must be numbers that never rise"),
+        ({"scores": np.array([[2.0, np.nan]])}, "scores must be numbers that never rise"),
+        ({"totals": np.array([0])}, "totals must be at least 1"),
+        ({"totals": np.array([1, 1])}, r"scores must be \[Q, M\] and totals \[Q\]"),
+        ({"offsets": np.array([np.inf])}, "offsets must be 1 finite numbers"),
+    ],
+)
+def test_lists_that_do_not_fit_are_refused(change, error):
+    good = {
+        "scores": np.array([[2.0, 1.0]]),
+        "relevant": Ranks(np.array([0]), np.array([1])),
+        "totals": np.array([1]),
+    }
+    with pytest.raises(ValueError, match=error):
+        RankedLists(**{**good, **change})
+
+
+def test_an_average_of_nothing_is_refused():
+    with pytest.raises(ValueError, match=r"average must be above 0\. Received: 0\."):
+        random_lists(0).cutoff_at(0)

@@ -1,0 +1,88 @@
+"""`pebr query`: what a person and a program get to read."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from pebr_tf.errors import UserError
+from serving.query_command import query
+
+
+def run(*arguments, stdin=None):
+    """What the command prints, or the error that `pebr` turns into one line and exit code 2."""
+    result = CliRunner().invoke(query, [str(argument) for argument in arguments], input=stdin)
+    if isinstance(result.exception, UserError):
+        raise result.exception
+    return result
+
+
+def test_prints_a_header_and_a_table_a_query(releases, retriever):
+    result = run("--release", releases, "--top-k", 7, "--limit", 3, "red phone", "white cable 3")
+    assert result.exit_code == 0, result.output
+    first, second = result.output.split("\n\n")
+    header, *rows, more = first.splitlines()
+    assert header == "red phone  head · 7 items"
+    answer = retriever.retrieve(["red phone"], "top_k", 7).rows(0, 3)
+    assert [row.split(None, 3) for row in rows] == [
+        [str(rank), f"{row['score']:.3f}", row["item_id"], row["title"].ljust(len(row["title"]))]
+        for rank, row in enumerate(answer, start=1)
+    ]
+    assert more == "4 more"
+    assert second.splitlines()[0] == "white cable 3  tail · 7 items"
+    assert second.splitlines()[1].split()[1] == "1.000"
+
+
+def test_the_header_says_what_the_list_promises(releases):
+    lines = run("--release", releases, "--recall", 0.75, "phone").output.splitlines()
+    assert lines[0].startswith("phone  torso · ")
+    assert "cosine from 0." in lines[0]
+    assert lines[0].endswith("expected to keep 75% of the relevant")
+    assert "cut by the cap" in run("--release", releases, "--score=-1", "phone").output
+
+
+def test_text_cannot_steer_a_terminal(releases):
+    output = run("--release", releases, "--limit", 0, "red\x1b[31m\nphone [bold]").output
+    assert output.startswith("red [31m phone [bold]  tail · ")
+
+
+def test_json_lines_from_a_release_with_queries_from_standard_input(releases, retriever):
+    (release,) = releases.iterdir()
+    result = run("--release", release, "--json", "--limit", 2, "-", stdin="phone\n\n 手机 \n")
+    lines = [json.loads(line) for line in result.output.splitlines()]
+    assert [line["query"] for line in lines] == ["phone", "手机"]
+    answer = retriever.retrieve(["phone"])
+    assert lines[0] == {
+        "query": "phone",
+        "knob": "recall",
+        "value": 0.9,
+        "stratum": "torso",
+        "count": int(answer.items.counts[0]),
+        "threshold": float(answer.items.thresholds[0]),
+        "level": float(answer.levels[0]),
+        "expected_recall": 0.9,
+        "truncated": False,
+        "items": answer.rows(0, 2),
+    }
+    (line,) = run("--release", release, "--json", "--score=-1", "phone").output.splitlines()
+    assert json.loads(line)["threshold"] is None
+    assert json.loads(line)["expected_recall"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["  "], r"a query must be a text that is not blank\. Received: '  '"),
+        (["-"], r"standard input must hold a query a line\. Received: nothing"),
+        (["--recall", "0.9", "--top-k", "3", "phone"], r"Received: --recall, --top-k\."),
+        (["--recall", "1.5", "phone"], r"recall must be a number above 0 and below 1"),
+    ],
+)
+def test_mistakes_are_one_sentence(releases, arguments, message):
+    with pytest.raises(UserError, match=message):
+        run("--release", releases, *arguments)
+
+
+def test_a_folder_without_a_release_is_refused(tmp_path):
+    with pytest.raises(UserError, match="must be a release or a folder of releases"):
+        run("--release", tmp_path, "phone")

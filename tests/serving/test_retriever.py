@@ -1,0 +1,262 @@
+"""Answers from a release, against a brute-force search of all items."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tiny_release import calibration, titles
+
+from pebr_tf.errors import UserError
+from pebr_tf.retrieval import ExactSearcher
+from serving import ending
+from serving.payload import Payload
+from serving.retriever import Retriever
+
+QUERIES = ["red phone", "phone", "blue laptop bag", "cable"]
+
+
+@pytest.fixture(scope="module")
+def cosines(retriever, vectors):
+    """[4, 200] float64 cosines of all pairs, and what the model says of the queries."""
+    encoded = retriever.encoder.encode(QUERIES)
+    return encoded.embedding.astype(float) @ vectors.T.astype(float), encoded
+
+
+def changed(retriever, policy, level_source="probe", **calibrated):
+    """The same release with another calibration."""
+    return Retriever(
+        retriever.release,
+        retriever.encoder,
+        retriever.searcher,
+        retriever.payload,
+        calibration(policy, **calibrated),
+        replace(retriever.settings, level_source=level_source),
+    )
+
+
+def exact_levels(logits, temper):
+    return temper * np.log(np.mean(np.exp(logits / temper), axis=1))
+
+
+def found_of(answer):
+    return [set(answer.items.row(index)[0]) for index in range(len(answer))]
+
+
+def items_where(item_ids, mask):
+    return [set(item_ids[row]) for row in mask]
+
+
+def test_recall_ends_each_list_at_its_stratum_s_cutoff_above_its_level(
+    retriever, cosines, item_ids
+):
+    scores, encoded = cosines
+    answer = retriever.retrieve(QUERIES, "recall", 0.75)
+    logits = np.log((1 + scores) / 2) / encoded.tau[:, None]
+    levels = exact_levels(logits, 0.6)
+    # At .75: head between .4 (0) and .77 (-2), torso 0 + .5, the tail 0.
+    cutoffs = np.array([-2 * 0.35 / 0.37, 0.5, 0, 0])
+    assert encoded.stratum.tolist() == [0, 1, 2, 2]
+    np.testing.assert_allclose(answer.levels, levels, atol=1e-3)
+    wanted = items_where(item_ids, logits - levels[:, None] >= cutoffs[:, None])
+    assert found_of(answer) == wanted
+    assert all(1 < len(row) < 150 for row in wanted)
+    thresholds = 2 * np.exp(encoded.tau * (cutoffs + levels)) - 1
+    np.testing.assert_allclose(answer.items.thresholds, thresholds, atol=1e-4)
+    np.testing.assert_allclose(answer.expected_recall, 0.75)
+    assert [answer.stratum(index) for index in range(4)] == ["head", "torso", "tail", "tail"]
+    assert not answer.items.truncated.any()
+
+
+def test_without_a_knob_the_default_of_the_release_counts(retriever):
+    answer, asked = retriever.retrieve(QUERIES), retriever.retrieve(QUERIES, "recall", 0.9)
+    assert (answer.knob, answer.value) == ("recall", 0.9)
+    assert found_of(answer) == found_of(asked)
+
+
+def test_a_share_beyond_the_map_expects_what_the_map_can_give(retriever):
+    answer = retriever.retrieve(QUERIES, "recall", 0.99)
+    np.testing.assert_allclose(answer.expected_recall, [0.9, 0.95, 0.95, 0.95])
+
+
+def test_budget_is_one_cutoff_for_all_with_the_recall_of_each_stratum(retriever, cosines, item_ids):
+    scores, encoded = cosines
+    answer = retriever.retrieve(QUERIES, "budget", 10)
+    logits = np.log((1 + scores) / 2) / encoded.tau[:, None]
+    above = logits - exact_levels(logits, 0.6)[:, None] >= 0
+    assert found_of(answer) == items_where(item_ids, above)
+    # A cut-off of 0 on the maps: head at its second point, torso a third beyond .75, rest at .75.
+    np.testing.assert_allclose(answer.expected_recall, [0.4, 0.8, 0.75, 0.75], atol=1e-6)
+
+
+def test_top_k_and_score_promise_nothing(retriever, cosines, item_ids):
+    scores, _ = cosines
+    answer = retriever.retrieve(QUERIES, "top_k", 7)
+    best = np.argsort(-scores, axis=1)[:, :7]
+    assert found_of(answer) == [set(item_ids[row]) for row in best]
+    assert np.isnan(answer.expected_recall).all()
+    answer = retriever.retrieve(QUERIES, "score", 0.5)
+    assert found_of(answer) == items_where(item_ids, scores >= 0.5)
+    assert np.isnan(answer.expected_recall).all()
+
+
+def test_floor_and_cap_hold_for_every_knob(retriever, cosines, item_ids):
+    scores, _ = cosines
+    answer = retriever.retrieve(QUERIES, "score", 1.0)
+    assert found_of(answer) == [{item_ids[best]} for best in scores.argmax(axis=1)]
+    np.testing.assert_allclose(answer.items.thresholds, scores.max(axis=1), atol=1e-6)
+    for knob, value in (("score", -1.0), ("top_k", 150)):
+        answer = retriever.retrieve(QUERIES, knob, value)
+        assert (answer.items.counts == 150).all()
+        assert answer.items.truncated.all() == (knob == "score")
+    answer = retriever.retrieve(QUERIES, "score", -1.0, max_results=3)
+    assert found_of(answer) == [set(item_ids[row]) for row in np.argsort(-scores)[:, :3]]
+    assert answer.items.truncated.all()
+
+
+@pytest.mark.parametrize("knob", [("recall", 0.2), ("score", 1.0)])
+def test_a_limit_below_the_floor_cuts_the_floor(retriever, cosines, item_ids, knob):
+    best = np.argsort(-cosines[0], axis=1)
+    broad = changed(retriever, "level", floor=5)
+    assert all(len(row) >= 5 for row in found_of(broad.retrieve(QUERIES, *knob)))
+    answer = broad.retrieve(QUERIES, *knob, max_results=3)
+    assert found_of(answer) == [set(item_ids[row]) for row in best[:, :3]]
+    assert answer.items.truncated.all()
+    with pytest.raises(UserError, match=r"top_k must be a whole number from 5 to 150\."):
+        broad.retrieve(QUERIES, "top_k", 4)
+
+
+def test_policies_against_their_definitions(retriever, cosines, item_ids):
+    scores, encoded = cosines
+    tau = encoded.tau[:, None].astype(float)
+    logits = np.log((1 + scores) / 2) / tau
+    order = np.argsort(-scores, axis=1)
+    ranks = np.argsort(order, axis=1)
+    mass = np.take_along_axis(np.exp(logits) / np.exp(logits).sum(1, keepdims=True), order, 1)
+    before = np.take_along_axis(np.cumsum(mass, axis=1) - mass, ranks, axis=1)
+    # Of the torso, tail and head at .9; see `calibration`.
+    cutoff = np.array([-4, -1, -1.5, -1.5])[:, None]
+    policies = {
+        "cdf": logits >= cutoff,
+        "level_head": logits - encoded.level[:, None] >= cutoff,
+        "gap": scores - scores.max(axis=1, keepdims=True) >= cutoff / 10,
+        "score": scores >= cutoff / 10,
+        "top_k": -ranks >= cutoff,
+        "nucleus": np.log(1 - before + 1e-12) >= cutoff,
+    }
+    for policy, passed in policies.items():
+        passed |= ranks == 0
+        scale = 10 if policy in ("gap", "score") else 1
+        found = ending.search(
+            retriever.searcher,
+            encoded,
+            policy,
+            cutoff[:, 0] / scale,
+            retriever._ending,
+            max_results=200,
+        )
+        received = [set(found.items.row(row)[0]) for row in range(4)]
+        assert received == items_where(item_ids, passed), policy
+        assert not found.items.truncated.any(), policy
+    assert len({int(passed.sum()) for passed in policies.values()}) > 3
+
+
+def test_the_head_may_give_the_level(retriever, cosines, item_ids):
+    scores, encoded = cosines
+    answer = changed(retriever, "level", level_source="head").retrieve(QUERIES, "budget", 10)
+    np.testing.assert_array_equal(answer.levels, encoded.level)
+    threshold = 2 * np.exp(encoded.tau.astype(float) * encoded.level) - 1
+    passed = scores >= threshold[:, None]
+    passed[np.arange(4), scores.argmax(axis=1)] = True
+    assert found_of(answer) == items_where(item_ids, passed)
+
+
+def test_the_exponential_family(retriever, cosines, item_ids):
+    scores, encoded = cosines
+    answer = changed(retriever, "cdf", family="exponential").retrieve(QUERIES, "recall", 0.9)
+    cutoffs = np.array([-4, -1, -1.5, -1.5])
+    passed = (scores - 1) / encoded.tau[:, None] >= cutoffs[:, None]
+    passed[np.arange(4), scores.argmax(axis=1)] = True
+    assert found_of(answer) == items_where(item_ids, passed)
+
+
+def test_rows_carry_the_payload(retriever, item_ids):
+    answer = retriever.retrieve(["white cable 3"], "top_k", 2)
+    title_of = dict(zip(item_ids.tolist(), titles(), strict=True))
+    rows = answer.rows(0)
+    assert rows[0]["title"] == "white cable 3"
+    assert rows[0]["score"] == pytest.approx(1, abs=1e-6)
+    assert [row["title"] for row in rows] == [title_of[row["item_id"]] for row in rows]
+    assert answer.rows(0, limit=1) == rows[:1]
+
+
+def test_an_item_without_payload_has_empty_columns(retriever):
+    assert retriever.payload.rows(np.array(["item-003", "unknown", "zzz"]))[1:] == [
+        {"title": None},
+        {"title": None},
+    ]
+
+
+def test_threads_and_batches_give_the_same_answers(retriever):
+    together = retriever.retrieve(QUERIES * 8)
+    with ThreadPoolExecutor(8) as pool:
+        alone = list(pool.map(lambda query: retriever.retrieve([query]), QUERIES * 8))
+    for index, answer in enumerate(alone):
+        assert answer.items.row(0)[0].tolist() == together.items.row(index)[0].tolist()
+
+
+def test_no_query_no_answer(retriever):
+    answer = retriever.retrieve([])
+    assert len(answer) == 0
+    assert len(answer.items) == 0
+
+
+def test_an_empty_index_answers_with_empty_lists(retriever, vectors):
+    nothing = Retriever(
+        retriever.release,
+        retriever.encoder,
+        ExactSearcher(vectors[:0], np.array([], str), background=vectors[:0]),
+        retriever.payload,
+        retriever.calibration,
+        retriever.settings,
+    )
+    for knob, value in (("recall", 0.9), ("top_k", 3), ("score", 0.5)):
+        assert nothing.retrieve(QUERIES, knob, value).items.counts.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("knob", "value", "message"),
+    [
+        ("recall", 1.0, r"recall must be a number above 0 and below 1\. Received: 1\.0\."),
+        ("recall", 0, r"recall must be a number above 0 and below 1\. Received: 0\."),
+        ("recall", float("nan"), r"recall must be .* Received: nan\."),
+        ("recall", None, r"recall must be .* Received: None\."),
+        ("budget", 0.5, r"budget must be a number from 1 to 150\. Received: 0\.5\."),
+        ("budget", 151, r"budget must be a number from 1 to 150\. Received: 151\."),
+        ("top_k", 2.5, r"top_k must be a whole number from 1 to 150\. Received: 2\.5\."),
+        ("top_k", True, r"top_k must be a whole number from 1 to 150\. Received: True\."),
+        ("score", -1.1, r"score must be a number from -1 to 1\. Received: -1\.1\."),
+        ("breadth", 3, r"knob must be one of recall, budget, top_k, score\. Received: 'breadth'"),
+        (None, 3, r"value requires a knob\. Received: 3 without one\."),
+    ],
+)
+def test_knobs_out_of_range_are_refused(retriever, knob, value, message):
+    with pytest.raises(UserError, match=message):
+        retriever.retrieve(QUERIES, knob, value)
+
+
+@pytest.mark.parametrize("limit", [0, 151, 2.0, True])
+def test_max_results_out_of_range_is_refused(retriever, limit):
+    with pytest.raises(UserError, match=r"max_results must be a whole number from 1 to 150\."):
+        retriever.retrieve(QUERIES, max_results=limit)
+
+
+def test_blank_queries_are_refused(retriever):
+    with pytest.raises(UserError, match=r"query must be a text that is not blank\. Received: ' '"):
+        retriever.retrieve(["phone", " "])
+
+
+def test_payload_that_is_none_is_refused(tmp_path):
+    (tmp_path / "payload.parquet").write_text("none")
+    with pytest.raises(UserError, match="must be a Parquet file"):
+        Payload.load(tmp_path / "payload.parquet")

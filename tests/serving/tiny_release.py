@@ -1,0 +1,123 @@
+"""A tiny catalogue, towers that hash characters, a level head and a made-up calibration."""
+
+import json
+import shutil
+
+import numpy as np
+import tensorflow as tf
+
+from pebr_tf.cutoff.calibration import Calibration
+from pebr_tf.cutoff.knob_map import KnobMap
+from pebr_tf.models import LevelHead
+
+DIMENSION = 8
+BUCKETS = 64
+STRATUM_OF = {"red phone": 0, "phone": 1}
+COLOURS = ("red", "blue", "black", "white", "green")
+THINGS = ("phone", "phone case", "tablet", "laptop", "laptop bag", "headset", "charger", "cable")
+
+
+class Towers(tf.Module):
+    """Sums of hashed character pairs, one table for queries and items; strata by vocabulary."""
+
+    def __init__(self, vocabulary):
+        super().__init__()
+        table = np.random.default_rng(0).normal(size=(BUCKETS, DIMENSION))
+        self.table = tf.Variable(table, dtype=tf.float32)
+        initializer = tf.lookup.TextFileInitializer(
+            str(vocabulary), tf.string, 0, tf.int64, 1, delimiter="\t"
+        )
+        self.strata = tf.lookup.StaticHashTable(initializer, default_value=2)
+
+    def embed(self, text):
+        pairs = tf.strings.ngrams(tf.strings.unicode_split(text, "UTF-8"), 2, separator="")
+        tokens = tf.strings.to_hash_bucket_fast(pairs, BUCKETS)
+        return tf.math.l2_normalize(
+            tf.reduce_sum(tf.gather(self.table, tokens), axis=1) + 1e-6, axis=1
+        )
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="query")], autograph=False)
+    def query(self, query):
+        embedding = self.embed(query)
+        stratum = self.strata.lookup(query)
+        return {
+            "embedding": embedding,
+            "tau": 0.1 + 0.05 * embedding[:, 0],
+            "frequency": tf.cast(2 - stratum, tf.float32),
+            "stratum": stratum,
+        }
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="title")], autograph=False)
+    def item(self, title):
+        return {"embedding": self.embed(title)}
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, name="examples")], autograph=False
+    )
+    def serialized_examples(self, examples):
+        spec = {name: tf.io.FixedLenFeature([], tf.string, "") for name in ("query", "title")}
+        parsed = tf.io.parse_example(examples, spec)
+        query = self.query(parsed["query"])
+        query["query_embedding"] = query.pop("embedding")
+        return {**query, "item_embedding": self.embed(parsed["title"])}
+
+
+def write_towers(directory, vocabulary_folder):
+    """Saves towers whose vocabulary file is gone afterwards; gives the module back."""
+    vocabulary_folder.mkdir(parents=True)
+    vocabulary = vocabulary_folder / "strata.tsv"
+    lines = [f"{query}\t{stratum}\n" for query, stratum in STRATUM_OF.items()]
+    vocabulary.write_text("".join(lines))
+    towers = Towers(vocabulary)
+    signatures = {name: getattr(towers, name) for name in ("query", "item", "serialized_examples")}
+    tf.saved_model.save(towers, str(directory), signatures=signatures)
+    (directory / "assets.extra").mkdir()
+    facts = {
+        "family": "beta",
+        "convention": "pdf",
+        "delta_beta": 0.0,
+        "dimension": DIMENSION,
+        "loss": "beta_nce",
+        "item_inputs": ["title"],
+        "steps": 1,
+    }
+    (directory / "assets.extra" / "towers.json").write_text(json.dumps(facts))
+    shutil.rmtree(vocabulary_folder)
+    return towers
+
+
+def titles():
+    """[200] titles, all different."""
+    return [f"{c} {t} {n}" for c in COLOURS for t in THINGS for n in range(5)]
+
+
+def calibration(policy="level", **changes):
+    """A made-up calibration: head and torso with maps of their own, the tail with that of all."""
+
+    def recall(shift, asked=(0.2, 0.5, 0.75, 0.9, 0.95)):
+        return KnobMap(np.array(asked), np.linspace(3, -3, len(asked), dtype="f4") + shift, 100)
+
+    values = {
+        "policy": policy,
+        "family": "beta",
+        "temper": 0.6,
+        "floor": 1,
+        "cap": 150,
+        "queries": 300,
+        "recall": recall(np.float32(0)),
+        "strata": {
+            "head": recall(np.float32(-1), asked=(0.1, 0.4, 0.77, 0.9)),
+            "torso": recall(np.float32(0.5)),
+        },
+        "budget": KnobMap(np.array([1.0, 10, 100]), np.array([3.0, 0, -4], "f4"), 300),
+    }
+    return Calibration(**{**values, **changes})
+
+
+def level_head():
+    """A head with weights that tell queries apart."""
+    head = LevelHead("beta", (16,))
+    head(tf.zeros([1, DIMENSION]), tf.ones([1]))
+    generator = np.random.default_rng(2)
+    head.set_weights([generator.normal(size=weight.shape) / 2 for weight in head.weights])
+    return head
