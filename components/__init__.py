@@ -1,12 +1,13 @@
 """TFX components, a folder each: `component.py` wires, `executor.py` works by calling `pebr_tf`."""
 
+import importlib
+
 import pebr_tf  # noqa: F401  (prepares the process before TensorFlow is imported)
 
 
 def __getattr__(name: str) -> type:
     """Artifact types by the path that TYPE_NAME states; imported late, for they bring TFX."""
-    from components import artifacts
-
+    artifacts = importlib.import_module("components.artifacts")
     if name not in artifacts.NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(artifacts, name)

@@ -91,7 +91,9 @@ class LocalRunner(tfx_runner.IrBasedRunner):
                 executor_spec=runner_utils.extract_executor_spec(deployment, name),
                 custom_driver_spec=runner_utils.extract_custom_driver_spec(deployment, name),
             ).launch()
-            self._display.end(name, time.monotonic() - began, execution is None)
+            if execution is not None and not node.node_info.type.name.endswith("Resolver"):
+                cached = _is_cached(chosen, execution.execution_id)
+                self._display.end(name, time.monotonic() - began, cached)
 
 
 def run(config: Config, display: Display, until: str | None = None, cache: bool = True) -> Outcome:
@@ -136,6 +138,12 @@ def _alone(root: Path) -> Iterator[None]:
         file.write(f"{os.getpid()}\n")
         file.flush()
         yield
+
+
+def _is_cached(connection: Any, execution_id: int) -> bool:
+    with metadata.Metadata(connection) as handle:
+        (execution,) = handle.store.get_executions_by_id([execution_id])
+    return execution.last_known_state == metadata_store_pb2.Execution.CACHED
 
 
 def _users(error: BaseException) -> BaseException:

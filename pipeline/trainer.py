@@ -185,7 +185,7 @@ def _start_from_last_release(
     last = latest_release(Path(releases))
     if last is None:
         return
-    earlier = last.directory / "query_model"
+    earlier = last / "query_model"
     words = {
         name: (earlier / "assets" / name).read_text("utf-8").splitlines()
         for name in vocabularies

@@ -19,5 +19,5 @@ class Pipeline(Section):
     root: str = setting("run", "Folder of artifacts, metadata and checkpoints")
     releases: str = setting("releases", "Folder of pushed releases, one a version")
     beam_args: tuple[str, ...] = setting(
-        ("--runner=DirectRunner",), "Passed to Beam: runner, project, workers"
+        (), "Passed to Beam: runner, project, workers; []: in this process"
     )

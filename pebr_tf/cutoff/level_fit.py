@@ -13,8 +13,8 @@ from pebr_tf.cutoff.fitting import fit
 from pebr_tf.distributions.logit import Family
 from pebr_tf.models.level_head import LevelHead
 
-# Cosines to look at, at most: of a million items, ten thousand queries.
-MOST_COSINES = 10_000_000_000
+# Cosines to look at, at most: of a million items, four thousand queries.
+MOST_COSINES = 4_000_000_000
 
 
 @dataclass(frozen=True)

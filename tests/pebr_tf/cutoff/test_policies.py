@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from pebr_tf.cutoff import CosineAdapter, Pairs, Policies, Queries, collect, fit_adapter
+from pebr_tf.cutoff.adapter import _examples
 from pebr_tf.cutoff.oracle import oracle_scores
 from pebr_tf.metrics import RankedLists, Ranks
 
@@ -133,6 +134,22 @@ def test_the_adapter_learns_how_broad_a_query_is(world):
     for name in ("score", "top_k"):
         assert figures["adapter"].micro_recall > figures[name].micro_recall + 0.2
         assert figures["adapter"].micro_precision > figures[name].micro_precision + 0.2
+
+
+def test_the_adapter_sees_every_candidate_in_the_mean(candidates):
+    """Weights of one query add up to its relevant items and to all the others."""
+    draws = [_examples(candidates, np.random.default_rng(seed)) for seed in range(30)]
+    weights = np.mean([draw[2] for draw in draws], axis=0)
+    found = candidates.totals
+    np.testing.assert_allclose(weights[:, :16].sum(axis=1), found)
+    np.testing.assert_allclose(weights[:, 16:].sum(axis=1).mean(), 300 - found.mean(), rtol=0.05)
+    clicked = {
+        (row, candidates.cosines[row, rank])
+        for row, rank in zip(candidates.relevant.rows, candidates.relevant.ranks, strict=True)
+    }
+    cosines, labels, weights = draws[0]
+    for row, column in np.argwhere(weights > 0):
+        assert ((row, cosines[row, column]) in clicked) == (labels[row, column] == 1)
 
 
 def test_names_are_those_that_can_be_scored(candidates):
