@@ -21,6 +21,7 @@ class RetrievalEvaluatorSpec(ComponentSpec):
 
     PARAMETERS: ClassVar = {
         "settings": ExecutionParameter(type=str),
+        "releases": ExecutionParameter(type=str),
         "source": ExecutionParameter(type=str),
     }
     INPUTS: ClassVar = {
@@ -28,7 +29,6 @@ class RetrievalEvaluatorSpec(ComponentSpec):
         "model": ChannelParameter(type=Model),
         "index": ChannelParameter(type=RetrievalIndex),
         "cutoff": ChannelParameter(type=CutoffModel),
-        "previous": ChannelParameter(type=RetrievalEvaluation, optional=True),
     }
     OUTPUTS: ClassVar = {
         "evaluation": ChannelParameter(type=RetrievalEvaluation),
@@ -50,7 +50,6 @@ class RetrievalEvaluator(BaseComponent):
         cutoff: BaseChannel,
         config: Config,
         source: str = "",
-        previous: BaseChannel | None = None,
     ):
         """Makes the component.
 
@@ -59,9 +58,9 @@ class RetrievalEvaluator(BaseComponent):
           model: The trained towers.
           index: RetrievalIndex that was embedded with them.
           cutoff: CutoffModel that was calibrated on both.
-          config: The configuration, of which `cutoff` and `evaluation` are read.
+          config: The configuration, of which `cutoff`, `evaluation` and pipeline.releases, where the
+            last blessed release is found to compare with, are read.
           source: A hash of the code that runs, so that an edit of it invalidates the cache.
-          previous: RetrievalEvaluation of the last blessed release, if any.
         """
         settings = {
             "cutoff": config.cutoff.to_mapping(),
@@ -73,8 +72,8 @@ class RetrievalEvaluator(BaseComponent):
                 model=model,
                 index=index,
                 cutoff=cutoff,
-                previous=previous,
                 settings=json.dumps(settings, sort_keys=True),
+                releases=config.pipeline.releases,
                 source=source,
                 evaluation=Channel(type=RetrievalEvaluation),
                 blessing=Channel(type=ModelBlessing),

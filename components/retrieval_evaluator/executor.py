@@ -10,7 +10,6 @@ import numpy as np
 from absl import logging
 from tfx.components.evaluator import constants
 from tfx.dsl.components.base.base_executor import BaseExecutor
-from tfx.dsl.io import fileio
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
@@ -21,6 +20,7 @@ from pebr_tf.cutoff import Calibration
 from pebr_tf.metrics import failures, gates_of
 from pebr_tf.report import write_report
 from serving.encoder import EmbeddedEncoder
+from serving.release import latest_release
 from serving.signatures import TOWERS_FACTS, read_facts
 
 EVALUATION, REPORT = "evaluation.json", "report.html"
@@ -49,10 +49,10 @@ class Executor(BaseExecutor):
         """Evaluates.
 
         Args:
-          input_dict: `examples`, `model`, `index`, `cutoff` and, if there is one, `previous`.
+          input_dict: `examples`, `model`, `index` and `cutoff`.
           output_dict: `evaluation`: evaluation.json and report.html; `blessing`: the file BLESSED
             or NOT_BLESSED, and the custom property `blessed`.
-          exec_properties: `settings`, JSON of `cutoff` and `evaluation`.
+          exec_properties: `settings`, JSON of `cutoff` and `evaluation`; `releases`, their folder.
 
         Raises:
           UserError: No test clicks, or an input that is not what it should be. A gate that fails
@@ -67,7 +67,7 @@ class Executor(BaseExecutor):
         content |= {
             "gates": gates,
             "blessed": not reasons,
-            "previous": _previous(input_dict.get("previous") or []),
+            "previous": _previous(Path(exec_properties["releases"])),
         }
         with published_folder(artifact_utils.get_single_uri(output_dict["evaluation"])) as folder:
             _write(folder, content)
@@ -95,14 +95,16 @@ def _measured(
         return measure(examples, subject, cutoff, evaluation)
 
 
-def _previous(artifacts: list[Artifact]) -> dict[str, Any] | None:
-    """What to compare with, and the version of its artifact; None for a first model."""
-    if not artifacts:
+def _previous(releases: Path) -> dict[str, Any] | None:
+    """What to compare with, of the last release; None for a first model.
+
+    Looked up here, and no input: each release would else make the next run evaluate anew.
+    """
+    last = latest_release(releases)
+    if last is None:
         return None
-    (artifact,) = artifacts
-    with fileio.open(f"{artifact.uri}/{EVALUATION}") as file:
-        content = json.loads(file.read())
-    return {"version": artifact.id, **{name: content.get(name) for name in COMPARED}}
+    content = json.loads((last / EVALUATION).read_text(encoding="utf-8"))
+    return {"version": int(last.name), **{name: content.get(name) for name in COMPARED}}
 
 
 def _write(folder: Path, content: dict[str, Any]) -> None:

@@ -51,7 +51,7 @@ def gates_of(evaluation: Mapping[str, Any], gates: Gates) -> list[dict[str, Any]
             "max_stratum_calibration_error",
             "error of the recall knob, worst stratum",
             gates.max_stratum_calibration_error,
-            max(error[name] for name in STRATA if name in error),
+            max((error[name] for name in STRATA if name in error), default=0.0),
         ),
         _at_least(
             "min_index_recall",
@@ -89,11 +89,16 @@ def failures(gates: list[dict[str, Any]]) -> list[str]:
 
 
 def _at_least(name: str, title: str, least: float, received: float) -> dict[str, Any]:
-    return _gate(name, title, f">= {least:.2f}", received, received >= least)
+    return _gate(name, title, f">= {_number(least)}", received, received >= least)
 
 
 def _at_most(name: str, title: str, most: float, received: float) -> dict[str, Any]:
-    return _gate(name, title, f"<= {most:.2f}", received, received <= most)
+    return _gate(name, title, f"<= {_number(most)}", received, received <= most)
+
+
+def _number(value: float) -> str:
+    """At least two decimals, and as many as the number has."""
+    return max(f"{value:.2f}", f"{value:g}", key=len)
 
 
 def _gate(name: str, title: str, required: str, received: float, passed: bool) -> dict[str, Any]:
