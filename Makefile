@@ -10,10 +10,11 @@ help:  ## Show this list.
 setup:  ## Make .venv ready (every other target does).
 	@requirements/setup.sh
 
-demo: setup  ## Run the main job on synthetic click logs, in demo/.
+demo: setup  ## Click logs, the whole pipeline, a release and two queries, in demo/.
 	@rm -rf demo && mkdir demo
 	@cd demo && ../$(BIN)/pebr generate --out data
-	@cd demo && ../$(BIN)/pebr config init && ../$(BIN)/pebr config check pebr.yaml
+	@cd demo && ../$(BIN)/pebr run --config data/pebr.yaml
+	@cd demo && ../$(BIN)/pebr query --release releases --limit 5 "black shoes" "apple 5g phone"
 
 test: lint  ## Lint, types, unit tests, then the slower ones.
 	@$(BIN)/pytest -n auto -m 'not slow'

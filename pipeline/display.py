@@ -30,6 +30,7 @@ class RunDisplay:
 
     def begin(self, name: str) -> None:
         """A component begins."""
+        self._stop()
         if self._console.is_terminal and name != TRAINER:
             self._status = self._console.status(name)
             self._status.start()

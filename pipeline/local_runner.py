@@ -7,9 +7,11 @@ where results are; nor does it keep two runs apart that share a root.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +30,14 @@ from tfx.proto.orchestration import pipeline_pb2
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pipeline.pipeline import create_pipeline
+
+# The last line of a worker's traceback, to which Beam adds the step.
+_SENTENCE = re.compile(
+    r"^pebr_tf\.(?:errors\.UserError|config\.error\.ConfigError): (.*?)(?: \[while running .*\])?$",
+    re.MULTILINE,
+)
+# A full disk, as Python, TensorFlow and SQLite put it.
+_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "database or disk is full")
 
 
 class Display(Protocol):
@@ -81,7 +91,10 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         for wrapper in pipeline.nodes:
             node = wrapper.pipeline_node
             name = node.node_info.id
-            self._display.begin(name)
+            # A look into the metadata is nothing to tell of.
+            is_shown = not node.node_info.type.name.endswith("Resolver")
+            if is_shown:
+                self._display.begin(name)
             began = time.monotonic()
             execution = launcher.Launcher(
                 pipeline_node=node,
@@ -91,7 +104,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
                 executor_spec=runner_utils.extract_executor_spec(deployment, name),
                 custom_driver_spec=runner_utils.extract_custom_driver_spec(deployment, name),
             ).launch()
-            if execution is not None and not node.node_info.type.name.endswith("Resolver"):
+            if execution is not None and is_shown:
                 cached = _is_cached(chosen, execution.execution_id)
                 self._display.end(name, time.monotonic() - began, cached)
 
@@ -116,15 +129,23 @@ def run(config: Config, display: Display, until: str | None = None, cache: bool 
         try:
             runner.run(pipeline)
         except Exception as error:
-            raise _users(error) from error
+            if (users := users_error(error, root)) is not None:
+                raise users from error
+            raise
         return _outcome(pipeline, runner.run_id, time.monotonic() - began)
 
 
 @contextlib.contextmanager
 def _alone(root: Path) -> Iterator[None]:
     """Holds the root's lock, which the system frees when a process ends, however it does."""
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / ".lock").open("a+") as file:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        lock = (root / ".lock").open("a+")
+    except OSError as error:
+        raise UserError(
+            f"pipeline.root must be a folder to write to. Received: {root}, {error.strerror}."
+        ) from error
+    with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -146,14 +167,27 @@ def _is_cached(connection: Any, execution_id: int) -> bool:
     return execution.last_known_state == metadata_store_pb2.Execution.CACHED
 
 
-def _users(error: BaseException) -> BaseException:
-    """The user's error below what Beam and TFX have wrapped around it, or the error itself."""
+def users_error(error: BaseException, root: Path) -> UserError | None:
+    """What the user has to mend, below all that Beam and TFX have wrapped around it, or None.
+
+    Args:
+      error: What ended the run.
+      root: Where the run writes, for errors that name no file.
+    """
     below: BaseException | None = error
     while below is not None:
         if isinstance(below, UserError):
             return below
-        below = below.__cause__ or below.__context__
-    return error
+        # A worker's error arrives as the text of its traceback.
+        if sentences := _SENTENCE.findall(str(below)):
+            return UserError(sentences[-1])
+        for reason in _FULL:
+            if reason in str(below):
+                place = getattr(below, "filename", None) or root
+                return UserError(f"{place} must have space. Received: {reason}.")
+        hidden = below.__suppress_context__
+        below = below.__cause__ or (None if hidden else below.__context__)
+    return None
 
 
 def _outcome(pipeline: Pipeline, run_id: str, seconds: float) -> Outcome:

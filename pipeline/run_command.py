@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 from rich.console import Console
@@ -11,6 +15,11 @@ from rich.markup import escape
 
 from pebr_tf.config import Config
 from pebr_tf.environment import is_verbose
+
+# Exit codes, beside 0, 1 for a fault and 2 for a user's mistake. A schedule has to notice models
+# that are never released, and to tell them from runs that failed.
+NOT_BLESSED = 3
+INTERRUPTED = 128 + signal.SIGINT
 
 
 @click.command()
@@ -29,6 +38,9 @@ def run(config_file: Path, until: str | None, no_cache: bool) -> None:
 
     Components whose inputs, settings and code have not changed since an earlier run are not run
     again. A run that was killed goes on where it was.
+
+    Exit code: 0, a model was blessed, or the run ended before; 3, it was measured and not blessed,
+    so nothing was pushed; 2, something is for you to mend; 130, interrupted; 1, a fault of ours.
     """
     config = Config.load(config_file)
     console = Console(highlight=False)
@@ -38,8 +50,13 @@ def run(config_file: Path, until: str | None, no_cache: bool) -> None:
     from pipeline import local_runner
     from pipeline.display import RunDisplay
 
-    with RunDisplay(console) as display:
-        outcome = local_runner.run(config, display, until, not no_cache)
+    try:
+        with RunDisplay(console) as display:
+            outcome = local_runner.run(config, display, until, not no_cache)
+    except KeyboardInterrupt:
+        click.echo("pebr: interrupted; another run goes on from here.", err=True)
+        # Threads of Beam and TensorFlow may be in the middle of their work: nobody waits for them.
+        _leave(INTERRUPTED)
     if outcome.evaluation:
         console.print()
         console.print(summary_table(outcome.evaluation))
@@ -56,6 +73,16 @@ def run(config_file: Path, until: str | None, no_cache: bool) -> None:
     if outcome.release:
         hint = f'pebr query --release {outcome.release.parent} "..."'
         console.print(f"[dim]{'try':<10}[/dim]{escape(hint)}", soft_wrap=True)
+    if outcome.evaluation and not outcome.evaluation["blessed"]:
+        click.echo("pebr: the model was not blessed: nothing was pushed.", err=True)
+        raise click.exceptions.Exit(NOT_BLESSED)
+
+
+def _leave(code: int) -> NoReturn:
+    """Ends this process at once; nothing of a run needs an orderly end, for any may be killed."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _quiet() -> None:

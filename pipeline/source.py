@@ -1,7 +1,8 @@
 """A digest of the code that a component runs, so that an edit of it invalidates the cache.
 
 TFX looks at inputs and settings only. What a component runs is its module and all that it imports
-of this project, directly or through others; an edit elsewhere leaves the cache alone.
+of this project, directly or through others; an edit elsewhere leaves the cache alone. Of a package,
+which brings together more than one of its users needs, only what is asked for by name counts.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from pathlib import Path
 
 PACKAGES = ("pebr_tf", "components", "pipeline", "serving")
 ROOT = Path(__file__).parents[1]
+# How progress is shown changes no result.
+IGNORED = ("pipeline.display",)
+# What is asked of a module: some names, or all that it has.
+ALL = "*"
 
 
 def source_digest(module: str, root: Path = ROOT) -> str:
@@ -25,18 +30,22 @@ def source_digest(module: str, root: Path = ROOT) -> str:
     Raises:
       ValueError: There is no such module.
     """
-    first = _file(module, root)
-    if first is None:
-        raise ValueError(f"{module} must be a module of {', '.join(PACKAGES)}.")
+    if _file(module, root) is None:
+        raise ValueError(
+            f"module must be one of the packages {', '.join(PACKAGES)}. Received: {module}."
+        )
     files: dict[str, Path] = {}
-    waiting = [module]
+    done: set[tuple[str, str]] = set()
+    waiting = list(_asked(module, ALL))
     while waiting:
-        name = waiting.pop()
+        asked = waiting.pop()
+        name, wanted = asked
         path = _file(name, root)
-        if path is None or name in files:
+        if path is None or asked in done or name in IGNORED:
             continue
+        done.add(asked)
         files[name] = path
-        waiting += _imported(path)
+        waiting += _imported(path, wanted)
     digest = hashlib.sha256()
     for name in sorted(files):
         digest.update(f"{name}\0".encode())
@@ -55,15 +64,34 @@ def _file(module: str, root: Path) -> Path | None:
     return None
 
 
-def _imported(path: Path) -> Iterator[str]:
-    """Every name that a file imports, wherever it stands, and the packages above it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names: list[str] = []
+def _asked(module: str, name: str) -> Iterator[tuple[str, str]]:
+    """A module with the name that is asked of it, and the packages above, which run first."""
+    parts = module.split(".")
+    yield from ((".".join(parts[:end]), "") for end in range(1, len(parts)))
+    yield module, name
+
+
+def _imported(path: Path, wanted: str) -> Iterator[tuple[str, str]]:
+    """The modules that a file imports, wherever that stands, and the names that it asks of them.
+
+    Args:
+      path: The file.
+      wanted: A name that others ask of it; of a package's file, imports count that bind this name,
+        or one that the file uses itself.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    counts = {wanted, *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))}
+    whole = path.name != "__init__.py" or wanted == ALL
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            # What follows `import` may be a module or something inside of one.
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            parts = name.split(".")
-            yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+            for alias in node.names:
+                if whole or (alias.asname or alias.name.split(".")[0]) in counts:
+                    yield from _asked(alias.name, ALL)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                raise ValueError(f"{path} must import by whole names. Received: a relative import.")
+            for alias in node.names:
+                if whole or alias.name == ALL or (alias.asname or alias.name) in counts:
+                    # What follows `import` may be a module or something inside of one.
+                    yield from _asked(f"{node.module}.{alias.name}", ALL)
+                    yield node.module, alias.name

@@ -58,8 +58,8 @@ class RetrievalEvaluator(BaseComponent):
           model: The trained towers.
           index: RetrievalIndex that was embedded with them.
           cutoff: CutoffModel that was calibrated on both.
-          config: The configuration, of which `cutoff`, `evaluation` and pipeline.releases, where the
-            last blessed release is found to compare with, are read.
+          config: The configuration, of which `cutoff`, `evaluation` and pipeline.releases, whose
+            last release is compared with, are read.
           source: A hash of the code that runs, so that an edit of it invalidates the cache.
         """
         settings = {

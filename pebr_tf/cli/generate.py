@@ -40,8 +40,8 @@ def generate(
 ) -> None:
     """Make synthetic click logs with known relevance.
 
-    Writes a click log, the catalogue, the queries and the items relevant to each into DIR, and
-    dataset.json, which describes them.
+    Writes a click log, the catalogue, the queries and the items relevant to each into DIR,
+    dataset.json, which describes them, and pebr.yaml, a configuration that fits them.
     """
     from pebr_tf.data import synthetic
 
@@ -51,6 +51,7 @@ def generate(
     console = Console(highlight=False)
     with _progress(console) as progress:
         summary = synthetic.write(spec, out, format, progress)
+    synthetic.config(out).dump(out / "pebr.yaml")
     _print_summary(console, summary)
     console.print(f"Wrote {out}.", soft_wrap=True, markup=False)
 

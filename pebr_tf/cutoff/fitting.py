@@ -9,7 +9,7 @@ import tensorflow as tf
 
 BATCH = 512
 LEARNING_RATE = 3e-3
-MOST_STEPS = 4_000
+MOST_STEPS = 1_500
 HELD_OUT = 0.1
 # Held-out rows are looked at after a pass over the data, and after so many steps.
 LEAST_STEPS = 20

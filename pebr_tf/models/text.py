@@ -6,7 +6,9 @@ NFKC of its own and a custom op would not load in a stock TF Serving:
     width and compatibility forms   ｉＰｈｏｎｅ -> iphone, ㎏ stays (it is more than one letter)
     case                            Ä -> ä, unless told to keep it
     accents                         é, e + U+0301 -> e; only Latin, Greek and Cyrillic letters
-    invisible characters            dropped (zero width) or a space (control)
+    other marks                     joined to their letters: か + U+3099, half-width ｶﾞ -> が, ガ;
+                                    Hangul letters to syllables
+    invisible characters            dropped (zero width, variants of a glyph) or a space (control)
 
 Words are runs of letters, marks and digits. Scripts that are written without spaces (Chinese,
 Japanese kana, Thai, Lao, Khmer, Burmese) give a word a character, so that word n-grams are their
@@ -18,6 +20,7 @@ from __future__ import annotations
 import functools
 import unicodedata
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -28,8 +31,10 @@ from pebr_tf.config import Features
 EMPTY = "#"
 _TABLE_SIZE = 0x10000
 _COMBINING = range(0x300, 0x370)
+_VARIANTS = range(0xFE00, 0xFE10)
 _DROPPED, _SPACE = 0, 0x20
-_UNSPACED = r"([\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*)"
+# The long vowel ー belongs to both kana, and so to no script.
+_UNSPACED = r"([\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*)"
 
 
 def tokens_of(texts: tf.Tensor, features: Features) -> tf.RaggedTensor:
@@ -60,8 +65,33 @@ def normalised(texts: tf.Tensor, lowercase: bool = True) -> tf.Tensor:
     folded = tf.where(
         values < _TABLE_SIZE, tf.gather(table, tf.minimum(values, _TABLE_SIZE - 1)), values
     )
-    points, kept = points.with_flat_values(folded), points.with_flat_values(folded > 0)
-    return tf.strings.unicode_encode(tf.ragged.boolean_mask(points, kept), "UTF-8")
+    points = _without_dropped(points.with_flat_values(folded))
+    # Twice: a Hangul syllable may have three letters.
+    points = _joined(_joined(points, lowercase), lowercase)
+    return tf.strings.unicode_encode(points, "UTF-8")
+
+
+def _without_dropped(points: tf.RaggedTensor) -> tf.RaggedTensor:
+    return tf.ragged.boolean_mask(points, points.with_flat_values(points.flat_values != _DROPPED))
+
+
+def _joined(points: tf.RaggedTensor, lowercase: bool) -> tf.RaggedTensor:
+    """Code points [B, (C)] with each pair that Unicode has a single one for as that one."""
+    keys, joined = map(tf.constant, _pairs(lowercase))
+    values, rows = points.flat_values, points.value_rowids()
+    # Most texts have none of these, and so the search below nothing to do.
+    is_second = tf.constant(_is_second())
+    places = tf.where(tf.gather(is_second, tf.minimum(values, _TABLE_SIZE - 1)))
+    before = tf.maximum(places - 1, 0)
+    pairs = _key(tf.gather_nd(values, before), tf.gather_nd(values, places))
+    found = tf.minimum(tf.searchsorted(keys, pairs), len(_pairs(lowercase)[0]) - 1)
+    same_row = tf.gather_nd(rows, before) == tf.gather_nd(rows, places)
+    fits = (tf.gather(keys, found) == pairs) & same_row & (places[:, 0] > 0)
+    changed = tf.concat([before[fits], places[fits]], axis=0)
+    singles = tf.gather(joined, found)[fits]
+    updates = tf.concat([singles, tf.zeros_like(singles)], axis=0)
+    values = tf.tensor_scatter_nd_update(values, changed, updates)
+    return _without_dropped(points.with_flat_values(values))
 
 
 def _character_ngrams(words: tf.RaggedTensor, sizes: Sequence[int]) -> list[tf.RaggedTensor]:
@@ -87,6 +117,31 @@ def _where_empty(tokens: tf.RaggedTensor) -> tf.RaggedTensor:
 
 
 @functools.lru_cache(maxsize=2)
+def _pairs(lowercase: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Keys of the pairs that are one code point, rising, and these code points, folded."""
+    pairs = {}
+    for point in range(_TABLE_SIZE):
+        *parts, second = unicodedata.normalize("NFD", chr(point))
+        first = unicodedata.normalize("NFC", "".join(parts))
+        if len(first) == 1 and unicodedata.normalize("NFC", first + second) == chr(point):
+            pairs[_key(ord(first), ord(second))] = _folded(point, lowercase)
+    keys = sorted(key for key in pairs if key % _TABLE_SIZE not in _COMBINING)
+    return np.array(keys, np.int64), np.array([pairs[key] for key in keys], np.int32)
+
+
+@functools.lru_cache(maxsize=1)
+def _is_second() -> np.ndarray:
+    """[65,536] booleans, of the code points that join with one before them."""
+    return np.isin(np.arange(_TABLE_SIZE), _pairs(True)[0] % _TABLE_SIZE)
+
+
+def _key(first: Any, second: Any) -> Any:
+    if isinstance(first, tf.Tensor):
+        first, second = tf.cast(first, tf.int64), tf.cast(second, tf.int64)
+    return first * _TABLE_SIZE + second
+
+
+@functools.lru_cache(maxsize=2)
 def _folding(lowercase: bool) -> np.ndarray:
     """[65,536] code points that stand for those of the basic plane; 0 drops one."""
     return np.array([_folded(point, lowercase) for point in range(_TABLE_SIZE)], np.int32)
@@ -99,10 +154,11 @@ def _folded(point: int, lowercase: bool) -> int:
     category = unicodedata.category(character)
     if category in ("Cc", "Cs", "Zl", "Zp"):
         return _SPACE
-    if category == "Cf":
+    if category == "Cf" or point in _VARIANTS:
         return _DROPPED
     for form in (unicodedata.normalize("NFKC", character), character):
-        form = form.lower() if lowercase else form
+        # The folded case also makes one of σ and ς; of ß it makes two letters.
+        form = min(form.casefold(), form.lower(), key=len) if lowercase else form
         base = "".join(c for c in unicodedata.normalize("NFD", form) if ord(c) not in _COMBINING)
         if len(base) == 1:
             return ord(base)

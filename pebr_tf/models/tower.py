@@ -21,9 +21,14 @@ class TokenTables(tf.keras.layers.Layer):
     def __init__(self, sizes: Mapping[str, int], dimension: int, **kwargs: Any):
         super().__init__(**{"dtype": "float32", **kwargs})
         # The mean of many vectors is to be of the order of one.
-        start = tf.keras.initializers.RandomUniform(-0.5 / dimension**0.5, 0.5 / dimension**0.5)
+        bound = 0.5 / dimension**0.5
         self.tables = {
-            name: self.add_weight(name=name, shape=(size, dimension), initializer=start)
+            name: self.add_weight(
+                name=name,
+                shape=(size, dimension),
+                # One for all would fill all tables with the same numbers.
+                initializer=tf.keras.initializers.RandomUniform(-bound, bound),
+            )
             for name, size in sizes.items()
         }
 

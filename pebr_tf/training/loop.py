@@ -70,13 +70,18 @@ class Trainer:
         self._step, self._best, self._best_step, self._waited = (state[name] for name in _START)
         whole = tf.train.Checkpoint(model=model, optimizer=optimizer, **state)
         self._latest = tf.train.CheckpointManager(whole, f"{checkpoints}/latest", max_to_keep=2)
-        best = tf.train.Checkpoint(model=model)
+        # With their own loss and step, for a kill may come before `latest` knows of them.
+        numbers = {name: state[name] for name in ("best", "best_step")}
+        best = tf.train.Checkpoint(model=model, **numbers)
         self._best_weights = tf.train.CheckpointManager(best, f"{checkpoints}/best", max_to_keep=1)
         self._log = tf.summary.create_file_writer(str(logs)) if logs else _no_log()
         self._traced_train = tf.function(self._train, autograph=False)
         self._traced_test = tf.function(model.test_step, autograph=False)
         if self._latest.latest_checkpoint:
             whole.restore(self._latest.latest_checkpoint)
+        if self._best_weights.latest_checkpoint:
+            best_numbers = tf.train.Checkpoint(**numbers)
+            best_numbers.restore(self._best_weights.latest_checkpoint).expect_partial()
         self.resumed_from = int(self._step)
 
     def run(

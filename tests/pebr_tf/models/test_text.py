@@ -1,0 +1,133 @@
+"""Text to tokens, against plain Python."""
+
+import unicodedata
+
+import pytest
+import tensorflow as tf
+
+from pebr_tf.config import Features
+from pebr_tf.models.text import EMPTY, normalised, tokens_of, words_of
+
+
+def words(text, **options):
+    """The words of one text."""
+    (row,) = words_of(tf.constant([text]), **options).to_list()
+    return [word.decode("utf-8") for word in row]
+
+
+def tokens(texts, **features):
+    rows = tokens_of(tf.constant(texts), Features(**features)).to_list()
+    return [[token.decode("utf-8") for token in row] for row in rows]
+
+
+def oracle(text, word_ngrams=(1, 2), character_ngrams=(3,), max_tokens=64):
+    """Tokens of a lower-case ASCII text."""
+    parts = text.split()
+    found = [
+        " ".join(parts[i : i + size]) for size in word_ngrams for i in range(len(parts) - size + 1)
+    ]
+    for size in character_ngrams:
+        for word in (f"^{part}$" for part in parts if len(part) > 1):
+            found += [f"#{word[i : i + size]}" for i in range(len(word) - size + 1)]
+    return found[:max_tokens] or [EMPTY]
+
+
+SENTENCES = ["red wine glass", "a", "", "tv 55 inch 4k x", "ab cd", "one two three four five six"]
+
+
+@pytest.mark.parametrize("word_ngrams", [(), (1,), (1, 2), (2, 3)])
+@pytest.mark.parametrize("character_ngrams", [(), (1,), (3,), (2, 4), (8,)])
+@pytest.mark.parametrize("max_tokens", [1, 5, 64])
+def test_tokens_are_those_of_plain_python(word_ngrams, character_ngrams, max_tokens):
+    if not word_ngrams and not character_ngrams:
+        return
+    sizes = {
+        "word_ngrams": word_ngrams,
+        "character_ngrams": character_ngrams,
+        "max_tokens": max_tokens,
+    }
+    assert tokens(SENTENCES, **sizes) == [oracle(text, **sizes) for text in SENTENCES]
+
+
+def test_the_tokens_of_dssm_for_one_word():
+    assert tokens(["cat"], word_ngrams=(1,), character_ngrams=(2,)) == [
+        ["cat", "#^c", "#ca", "#at", "#t$"]
+    ]
+
+
+def test_a_text_does_not_depend_on_its_batch():
+    alone = [tokens([text])[0] for text in SENTENCES]
+    assert tokens(SENTENCES) == alone
+    assert tokens(SENTENCES[::-1] * 2) == alone[::-1] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ｉＰｈｏｎｅ　１６", ["iphone", "16"]),
+        ("CAFÉ", ["cafe"]),
+        ("Cafe\u0301", ["cafe"]),
+        ("ΛΌΓΟΣ λόγος", ["λογοσ", "λογοσ"]),
+        ("Йод", ["иод"]),
+        ("Straße ẞ", ["straße", "ß"]),
+        ("İstanbul", ["istanbul"]),
+        ("华为手机 Mate60", ["华", "为", "手", "机", "mate60"]),
+        ("𠮷野家", ["𠮷", "野", "家"]),
+        ("コーヒーabc", ["コ", "ー", "ヒ", "ー", "abc"]),
+        ("น้ำ", ["น้", "ำ"]),
+        ("삼성 갤럭시", ["삼성", "갤럭시"]),
+        ("नमस्ते", ["नमस्ते"]),
+        ("wi-fi, 5.5''", ["wi", "fi", "5", "5"]),
+        ("👩‍🚀 gift ❤️ 1️⃣", ["gift", "1⃣"]),
+        ("a\u200bb\u00adc\x00d\u2028e", ["abc", "d", "e"]),
+        ("x²", ["x2"]),
+        ("!?  — …", []),
+        ("", []),
+    ],
+)
+def test_words_of(text, expected):
+    assert words(text) == expected
+
+
+def test_case_is_kept_on_demand():
+    assert words("ＬＧ Ärger", lowercase=False) == ["LG", "Arger"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["がぎぐ パピプ ヴ", "삼성 갤럭시 한글 값", "café naïve Ångström", "কো மொ ೋ", "ガ゙", "학생 가"],
+)
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_composed_and_decomposed_texts_are_one(text, lowercase):
+    texts = [unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD")]
+    forms = normalised(tf.constant(texts), lowercase).numpy()
+    assert len(set(forms)) == 1
+
+
+def test_half_width_kana_with_its_mark_is_one_letter():
+    assert words("ｶﾞﾊﾟｱ") == ["ガ", "パ", "ア"]
+
+
+def test_a_mark_at_the_start_of_a_text_leaves_the_text_before_it_alone():
+    first, second, third = normalised(tf.constant(["か", "\u3099か", "\u3099"])).numpy()
+    assert first.decode() == "か"
+    assert second.decode() == "\u3099か"
+    assert third.decode() == "\u3099"
+
+
+def test_invalid_utf8_separates_words():
+    assert words(b"tea\xffpot \xe4\xb8") == ["tea", "pot"]
+
+
+def test_a_text_without_words_is_the_one_empty_token():
+    assert tokens(["", "!!", "\u200b", b"\xff"]) == [[EMPTY]] * 4
+
+
+def test_tokens_in_a_graph_with_an_unknown_batch():
+    graph = tf.function(
+        lambda texts: tokens_of(texts, Features()),
+        autograph=False,
+        input_signature=[tf.TensorSpec([None], tf.string)],
+    )
+    assert graph(tf.constant([], tf.string)).to_list() == []
+    assert graph(tf.constant(["ab"])).to_list() == [[b"ab", b"#^ab", b"#ab$"]]

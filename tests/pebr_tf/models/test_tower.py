@@ -1,0 +1,130 @@
+"""Tables and towers, against NumPy."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from pebr_tf.config import Features, Towers
+from pebr_tf.models.fields import item_fields
+from pebr_tf.models.tower import TokenTables, Tower
+
+FEATURES = Features(item_categories=("brand",), item_numbers=("price",))
+SMALL = Towers(dimension=6, token_dimension=4, hidden_layers=(8, 5))
+
+
+def batch():
+    return {
+        "item_title_tokens": tf.ragged.constant([[0, 2, 2], [1], [4, 3]], dtype=tf.int64),
+        "item_brand_value": tf.ragged.constant([[1], [0], [1]], dtype=tf.int64),
+        "item_price_number": tf.constant([0.5, -2.0, 0.0]),
+    }
+
+
+@pytest.fixture
+def tables():
+    tf.keras.utils.set_random_seed(1)
+    return TokenTables({"tokens": 5, "values_brand": 2}, 4)
+
+
+@pytest.fixture
+def tower(tables):
+    return Tower(item_fields(FEATURES), tables, SMALL)
+
+
+def numpy_pooled(tables, features):
+    tokens, brands = (tables.tables[name].numpy() for name in ("tokens", "values_brand"))
+    rows = []
+    for title, brand, price in zip(
+        features["item_title_tokens"].to_list(),
+        features["item_brand_value"].to_list(),
+        features["item_price_number"].numpy(),
+        strict=True,
+    ):
+        text = tokens[title].sum(axis=0) / np.sqrt(len(title))
+        rows.append(np.concatenate([text, brands[brand[0]], [price]]))
+    return np.array(rows)
+
+
+def test_pooled_is_each_fields_sum_over_the_root_of_its_length(tower, tables):
+    np.testing.assert_allclose(
+        tower.pooled(batch()), numpy_pooled(tables, batch()), rtol=1e-5, atol=1e-7
+    )
+
+
+def test_the_tower_is_the_perceptron_of_numpy_with_unit_norm(tower, tables):
+    vectors = tower(tower.pooled(batch())).numpy()
+    values = numpy_pooled(tables, batch())
+    *hidden, last = [
+        (layer.kernel.numpy(), layer.bias.numpy()) for layer in (*tower._hidden, tower._last)
+    ]
+    for kernel, bias in hidden:
+        values = np.maximum(values @ kernel + bias, 0)
+    values = values @ last[0] + last[1]
+    expected = values / np.linalg.norm(values, axis=1, keepdims=True)
+    np.testing.assert_allclose(vectors, expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
+
+
+def test_every_field_reaches_the_vector(tower):
+    before = tower(tower.pooled(batch())).numpy()
+    for name, value in {
+        "item_title_tokens": tf.ragged.constant([[0, 2], [1], [4, 3]], dtype=tf.int64),
+        "item_brand_value": tf.ragged.constant([[0], [0], [1]], dtype=tf.int64),
+        "item_price_number": tf.constant([0.6, -2.0, 0.0]),
+    }.items():
+        after = tower(tower.pooled({**batch(), name: value})).numpy()
+        assert not np.allclose(before[0], after[0])
+        np.testing.assert_array_equal(before[1:], after[1:])
+
+
+def test_the_gradient_of_a_table_is_that_of_its_rows_in_the_batch(tower, tables):
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(tower.pooled(batch())[:, :4] ** 2)
+    gradient = tf.convert_to_tensor(tape.gradient(total, tables.tables["tokens"])).numpy()
+    expected = np.zeros([5, 4])
+    pooled = numpy_pooled(tables, batch())[:, :4]
+    for row, title in zip(pooled, batch()["item_title_tokens"].to_list(), strict=True):
+        for token in title:
+            expected[token] += 2 * row / np.sqrt(len(title))
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_dropout_only_in_training(tables):
+    tower = Tower(
+        item_fields(FEATURES), tables, Towers(dimension=6, hidden_layers=(64,), dropout=0.5)
+    )
+    pooled = tower.pooled(batch())
+    still = [tower(pooled).numpy() for _ in range(2)]
+    np.testing.assert_array_equal(*still)
+    assert not np.allclose(tower(pooled, training=True), tower(pooled, training=True))
+
+
+def test_a_tower_without_hidden_layers_is_linear(tables):
+    tower = Tower(item_fields(FEATURES), tables, Towers(dimension=3, hidden_layers=()))
+    pooled = tower.pooled(batch())
+    np.testing.assert_allclose(
+        tower(pooled),
+        tf.math.l2_normalize(pooled @ tower._last.kernel, axis=1),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
+def test_tables_stay_float32_and_vectors_too_under_mixed_precision():
+    tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    try:
+        tables = TokenTables({"tokens": 5, "values_brand": 2}, 4)
+        tower = Tower(item_fields(FEATURES), tables, SMALL)
+    finally:
+        tf.keras.mixed_precision.set_global_policy("float32")
+    vectors = tower(tower.pooled(batch()))
+    assert tables.tables["tokens"].dtype == tf.float32
+    assert vectors.dtype == tf.float32
+    assert tower._hidden[0].compute_dtype == "bfloat16"
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
+
+
+def test_tables_start_with_different_numbers(tables):
+    tokens, brands = (tables.tables[name].numpy() for name in ("tokens", "values_brand"))
+    assert not np.isin(brands, tokens).any()
+    assert np.abs(tokens).max() <= 0.25

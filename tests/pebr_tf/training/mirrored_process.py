@@ -1,0 +1,63 @@
+"""Training steps on two virtual devices, in a process of its own: prints losses as JSON."""
+
+import json
+import sys
+from pathlib import Path
+
+import tensorflow as tf
+from training_cases import model_of, parse, small, write_pairs
+
+from pebr_tf.training.batches import training_batches, validation_batches
+from pebr_tf.training.loop import Trainer
+from pebr_tf.training.optimizers import optimizer_of
+
+STEPS = 25
+
+
+def first_batch(files, training):
+    return next(iter(training_batches(files, parse, training)))
+
+
+def main(folder):
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    config = small(training__steps=STEPS, training__validation_interval=STEPS)
+    training = config.training
+    files = write_pairs(folder, 400)
+    whole = first_batch(files, training)
+    halves = [{name: v[part] for name, v in whole.items()} for part in (slice(8), slice(8, 16))]
+
+    alone = model_of(config, whole)
+    expected = sum(float(alone.compute_loss(half, training=True)) for half in halves) / 2
+
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    validation = validation_batches(files, parse, training)
+    with strategy.scope():
+        model = model_of(config, whole)
+        before = float(model.compute_loss(validation[0]))
+        trainer = Trainer(
+            model, optimizer_of(training), training, folder / "checkpoints", strategy=strategy
+        )
+    distributed = iter(
+        strategy.experimental_distribute_dataset(training_batches(files, parse, training))
+    )
+    first = float(trainer._traced_train(next(distributed)))
+    trained = trainer.run(training_batches(files, parse, training), validation)
+    table = model.tables.tables["tokens"]
+    copies = [copy.numpy() for copy in strategy.experimental_local_results(table)]
+    print(
+        json.dumps(
+            {
+                "expected": expected,
+                "first": first,
+                "before": before,
+                "after": trained.loss,
+                "measured": float(model.compute_loss(validation[0])),
+                "equal_copies": bool((copies[0] == copies[1]).all()),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,190 @@
+"""The loop: early stop, resume after a kill, what it says of a loss that explodes."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from training_cases import model_of, parse, small, write_pairs
+
+from pebr_tf.config import Training
+from pebr_tf.errors import UserError
+from pebr_tf.training.batches import training_batches, validation_batches
+from pebr_tf.training.loop import LOG_INTERVAL, Trainer, strategy_of
+from pebr_tf.training.optimizers import optimizer_of
+
+HERE = Path(__file__).parent
+
+
+def weights(model):
+    return [variable.numpy() for variable in model.trainable_variables]
+
+
+def run(folder, progress=lambda step, loss: None, validate=True, logs=None, **changes):
+    """The trained model and how it went."""
+    config = small(**changes)
+    files = write_pairs(folder, 400)
+    validation = validation_batches(files, parse, config.training)
+    model = model_of(config, validation[0])
+    trainer = Trainer(
+        model, optimizer_of(config.training), config.training, folder / "checkpoints", logs
+    )
+    batches = training_batches(files, parse, config.training, trainer.resumed_from)
+    return model, trainer.run(batches, validation if validate else [], progress), validation
+
+
+def validation_loss(model, validation):
+    return float(np.mean([float(model.compute_loss(batch)) for batch in validation]))
+
+
+def test_the_loss_falls_and_progress_and_logs_hear_of_it(tmp_path):
+    heard = {}
+    _, trained, _ = run(
+        tmp_path,
+        heard.__setitem__,
+        logs=tmp_path / "logs",
+        training__steps=4 * LOG_INTERVAL,
+        training__validation_interval=2 * LOG_INTERVAL,
+    )
+    assert list(heard) == [25, 50, 75, 100]
+    assert heard[100] < heard[25]
+    assert (trained.resumed_from, trained.stopped_early) == (0, False)
+    (log,) = (tmp_path / "logs").iterdir()
+    tags = [
+        value.tag
+        for event in tf.compat.v1.train.summary_iterator(str(log))
+        for value in event.summary.value
+    ]
+    assert sorted(tags) == ["loss"] * 4 + ["validation_loss"] * 2
+
+
+def test_an_early_stop_brings_back_the_best_weights(tmp_path):
+    model, trained, validation = run(
+        tmp_path,
+        # Far too fast: validation gets worse from its first or second time on.
+        training__learning_rate=1.0,
+        training__steps=400,
+        training__validation_interval=5,
+        training__early_stop_patience=3,
+    )
+    assert trained.stopped_early
+    assert trained.steps < 400 - 3 * 5
+    np.testing.assert_allclose(validation_loss(model, validation), trained.loss, rtol=1e-5)
+    # As do those that a model has after so many steps without the stop.
+    again, _, _ = run(
+        _folder(tmp_path / "again"),
+        training__learning_rate=1.0,
+        training__steps=trained.steps,
+        training__validation_interval=400,
+    )
+    for ours, theirs in zip(weights(model), weights(again), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
+
+
+def test_without_validation_the_last_weights_are_kept(tmp_path):
+    _, trained, _ = run(tmp_path, validate=False, training__steps=3)
+    assert trained.steps == 3
+    assert math.isnan(trained.loss)
+
+
+def test_a_finished_training_run_again_does_no_step(tmp_path):
+    model, trained, _ = run(tmp_path, training__steps=10)
+    again, resumed, _ = run(tmp_path, training__steps=10)
+    assert (resumed.resumed_from, resumed.steps, resumed.loss) == (10, 10, trained.loss)
+    for ours, theirs in zip(weights(model), weights(again), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_loss_that_is_not_finite_names_the_learning_rate(tmp_path):
+    config = small(training__steps=3)
+    files = write_pairs(tmp_path, 400)
+    batch = next(iter(training_batches(files, parse, config.training)))
+    model = model_of(config, batch)
+    model.item_tower._last.bias.assign([math.nan] * 8)
+    trainer = Trainer(model, optimizer_of(config.training), config.training, tmp_path / "saved")
+    with pytest.raises(
+        UserError,
+        match=r"^the training loss must stay finite: lower training\.learning_rate \(0\.003\)\. "
+        r"Received: nan at step 3\.$",
+    ):
+        trainer.run(training_batches(files, parse, config.training), [])
+    assert not list((tmp_path / "saved").rglob("*.index"))
+
+
+def test_weights_that_are_not_finite_are_never_a_checkpoint(tmp_path):
+    config = small(training__steps=30, training__checkpoint_interval=2)
+    files = write_pairs(tmp_path, 400)
+    batch = next(iter(training_batches(files, parse, config.training)))
+    model = model_of(config, batch)
+    model.item_tower._last.bias.assign([math.nan] * 8)
+    trainer = Trainer(model, optimizer_of(config.training), config.training, tmp_path / "saved")
+    with pytest.raises(UserError, match=r"Received: nan at step 2\.$"):
+        trainer.run(training_batches(files, parse, config.training), [])
+    assert not list((tmp_path / "saved").rglob("*.index"))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"training__optimizer": "adagrad"}, {"training__mixed_precision": True}]
+)
+def test_other_settings_train_too(tmp_path, changes):
+    policy = "mixed_bfloat16" if "training__mixed_precision" in changes else "float32"
+    tf.keras.mixed_precision.set_global_policy(policy)
+    heard = {}
+    try:
+        run(tmp_path, heard.__setitem__, training__steps=4 * LOG_INTERVAL, **changes)
+    finally:
+        tf.keras.mixed_precision.set_global_policy("float32")
+    assert heard[4 * LOG_INTERVAL] < heard[LOG_INTERVAL]
+
+
+def test_the_config_names_the_strategy():
+    assert isinstance(strategy_of(Training(strategy="mirrored")), tf.distribute.MirroredStrategy)
+    assert strategy_of(Training()) is tf.distribute.get_strategy()
+
+
+@pytest.mark.slow
+def test_a_killed_training_goes_on_from_its_last_checkpoint(tmp_path):
+    write_pairs(tmp_path, 400)
+    killed = _process("training_process.py", tmp_path, 3 * LOG_INTERVAL)
+    assert killed.returncode == -signal.SIGKILL
+    again = _process("training_process.py", tmp_path, -1)
+    assert again.returncode == 0, again.stderr
+    answer = json.loads(again.stdout.splitlines()[-1])
+    # A checkpoint interval is twice LOG_INTERVAL, and the kill came one LOG_INTERVAL later.
+    assert answer["trained"]["resumed_from"] == 2 * LOG_INTERVAL
+    assert answer["iterations"] == 6 * LOG_INTERVAL
+    assert math.isfinite(answer["trained"]["loss"])
+
+
+@pytest.mark.slow
+def test_two_devices_train_like_one_on_each_half_of_the_batch(tmp_path):
+    done = _process("mirrored_process.py", tmp_path)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout.splitlines()[-1])
+    # Each device has its own half of the pairs, and these alone as negatives.
+    assert answer["first"] == pytest.approx(answer["expected"], rel=1e-5)
+    assert answer["after"] == pytest.approx(answer["measured"], rel=1e-5)
+    assert answer["after"] < answer["before"]
+    assert answer["equal_copies"]
+
+
+def _process(script, *arguments):
+    command = [sys.executable, str(HERE / script), *map(str, arguments)]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": f"{HERE}:{HERE.parents[2]}"},
+    )
+
+
+def _folder(path):
+    path.mkdir()
+    return path

@@ -1,0 +1,74 @@
+"""SparseAdam, against an Adam of NumPy for each row and against Keras' own."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from pebr_tf.config import Training
+from pebr_tf.training.optimizers import SparseAdam, optimizer_of
+
+
+def numpy_adam(table, gradients, rate=0.1, first=0.9, second=0.999, epsilon=1e-7):
+    """`table` after dictionaries row -> gradient; rows that a step lacks stand still."""
+    table = table.astype(np.float64)
+    mean, square = np.zeros_like(table), np.zeros_like(table)
+    for step, rows in enumerate(gradients, 1):
+        scale = rate * np.sqrt(1 - second**step) / (1 - first**step)
+        for row, gradient in rows.items():
+            mean[row] = first * mean[row] + (1 - first) * gradient
+            square[row] = second * square[row] + (1 - second) * gradient**2
+            table[row] -= scale * mean[row] / (np.sqrt(square[row]) + epsilon)
+    return table
+
+
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_touched_rows_move_as_in_adam_and_others_stand_still(in_graph):
+    generator = np.random.default_rng(0)
+    start = generator.normal(size=(6, 3)).astype(np.float32)
+    table = tf.Variable(start)
+    optimizer = SparseAdam(0.1)
+    optimizer.build([table])
+    apply = lambda slices: optimizer.apply_gradients([(slices, table)])  # noqa: E731
+    apply = tf.function(apply, autograph=False) if in_graph else apply
+    steps = []
+    # The second step has a row twice: its gradients are one sum.
+    for rows in ([0, 2], [2, 4, 2], [0, 4], [2, 3]):
+        values = generator.normal(size=(len(rows), 3)).astype(np.float32)
+        slices = tf.IndexedSlices(tf.constant(values), tf.constant(rows, tf.int64))
+        apply(slices)
+        sums = {}
+        for row, value in zip(rows, values, strict=True):
+            sums[row] = sums.get(row, 0) + value
+        steps.append(sums)
+    np.testing.assert_allclose(table, numpy_adam(start, steps), rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(table.numpy()[[1, 5]], start[[1, 5]])
+
+
+def test_dense_variables_move_as_with_keras_own():
+    generator = np.random.default_rng(1)
+    ours, theirs = tf.Variable(np.ones([4, 2], "f4")), tf.Variable(np.ones([4, 2], "f4"))
+    sparse, stock = SparseAdam(0.1), tf.keras.optimizers.Adam(0.1)
+    for _ in range(5):
+        gradient = tf.constant(generator.normal(size=(4, 2)), tf.float32)
+        sparse.apply_gradients([(gradient, ours)])
+        stock.apply_gradients([(gradient, theirs)])
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_row_in_every_step_moves_as_with_keras_own():
+    ours, theirs = tf.Variable(np.ones([3, 2], "f4")), tf.Variable(np.ones([3, 2], "f4"))
+    sparse, stock = SparseAdam(0.1), tf.keras.optimizers.Adam(0.1)
+    for step in range(5):
+        slices = tf.IndexedSlices(tf.constant([[1.0, step - 2.0]]), tf.constant([1]), [3, 2])
+        sparse.apply_gradients([(slices, ours)])
+        stock.apply_gradients([(slices, theirs)])
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_the_config_names_the_optimizer_and_its_rate():
+    adam, adagrad = optimizer_of(Training()), optimizer_of(Training(optimizer="adagrad"))
+    assert isinstance(adam, SparseAdam)
+    assert isinstance(adagrad, tf.keras.optimizers.Adagrad)
+    assert float(adam.learning_rate) == pytest.approx(0.003)
+    assert float(adagrad.learning_rate) == pytest.approx(0.05)
+    assert float(optimizer_of(Training(learning_rate=0.5)).learning_rate) == 0.5
