@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfx.components.schema_gen.component import SchemaGen
-from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
 from tfx.components.statistics_gen.component import StatisticsGen
 from tfx.components.trainer.component import Trainer
 from tfx.components.transform.component import Transform
@@ -22,6 +21,7 @@ from components.example_validator.resolver import last_accepted_run
 from components.index_builder.component import IndexBuilder
 from components.pusher.component import Pusher
 from components.retrieval_evaluator.component import RetrievalEvaluator
+from components.reviewed_schema import ImportSchemaGen
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pipeline import trainer
@@ -134,10 +134,17 @@ def _up_to(nodes: Sequence[BaseNode], until: str) -> list[BaseNode]:
     named = {node.id: node for node in nodes}
     if until not in named:
         raise UserError(f"--until must be one of {', '.join(named)}. Received: {until}.")
-    wanted, waiting = set(), [named[until]]
+    wanted: set[str] = set()
+    waiting = [until]
     while waiting:
-        node = waiting.pop()
-        if node.id not in wanted:
-            wanted.add(node.id)
-            waiting += node.upstream_nodes
+        name = waiting.pop()
+        if name not in wanted:
+            wanted.add(name)
+            waiting += _needed(named[name])
     return [node for node in nodes if node.id in wanted]
+
+
+def _needed(node: BaseNode) -> set[str]:
+    """The nodes before one: those whose outputs it reads, and those it was told to wait for."""
+    named = {upstream.id for upstream in node.upstream_nodes}
+    return named.union(*(channel.get_data_dependent_node_ids() for channel in node.inputs.values()))

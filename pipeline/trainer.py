@@ -14,6 +14,7 @@ from tfx.components.trainer.fn_args_utils import FnArgs
 from tfx.dsl.io import fileio
 
 from pebr_tf.config import Config
+from pebr_tf.errors import UserError
 from pebr_tf.models.fields import item_fields, query_fields
 from pebr_tf.models.two_tower import TwoTower, family_of
 from pebr_tf.training import batches
@@ -143,9 +144,13 @@ def _vocabularies(transform: tft.TFTransformOutput, config: Config) -> dict[str,
     fields = (*query_fields(config.features), *item_fields(config.features))
     names = dict.fromkeys(field.vocabulary for field in fields if field.vocabulary)
     return {
-        name: [word.decode("utf-8") for word in transform.vocabulary_by_name(name)]
-        for name in names
+        name: _lines(Path(transform.vocabulary_file_by_name(name)).read_bytes()) for name in names
     }
+
+
+def _lines(content: bytes) -> list[str]:
+    """The words of a vocabulary; unlike `splitlines`, as the graph that looks them up cuts it."""
+    return content.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
 
 
 def _parser(transform: tft.TFTransformOutput, config: Config) -> batches.Parse:
@@ -171,7 +176,12 @@ def _item_columns(config: Config) -> dict[str, tf.DType]:
 def _build(model: TwoTower, files: list[str], parse: batches.Parse, config: Config) -> None:
     """Makes the variables, by one batch of two pairs."""
     small = Config(training=type(config.training)(batch_size=2, shuffle_buffer=1)).training
-    model.compute_loss(next(iter(batches.training_batches(files[:1], parse, small))))
+    pairs = next(iter(batches.training_batches(files, parse, small)), None)
+    if pairs is None:
+        raise UserError("the train split must have a pair to train on. Received: none.")
+    # Not the loss, which counts what it sees, and that is for a replica to do.
+    model.encode_query(pairs)
+    model.encode_item(pairs)
 
 
 def _start_from_last_release(
@@ -187,7 +197,7 @@ def _start_from_last_release(
         return
     earlier = last / "query_model"
     words = {
-        name: (earlier / "assets" / name).read_text("utf-8").splitlines()
+        name: _lines((earlier / "assets" / name).read_bytes())
         for name in vocabularies
         if (earlier / "assets" / name).exists()
     }

@@ -70,13 +70,14 @@ class Trainer:
         self._step, self._best, self._best_step, self._waited = (state[name] for name in _START)
         whole = tf.train.Checkpoint(model=model, optimizer=optimizer, **state)
         self._latest = tf.train.CheckpointManager(whole, f"{checkpoints}/latest", max_to_keep=2)
-        # With their own loss and step, for a kill may come before `latest` knows of them.
+        # Of the model its variables, for it also holds the optimizer's; with their loss and step,
+        # for a kill may come before `latest` knows of them.
         numbers = {name: state[name] for name in ("best", "best_step")}
-        best = tf.train.Checkpoint(model=model, **numbers)
+        best = tf.train.Checkpoint(weights=model.variables, **numbers)
         self._best_weights = tf.train.CheckpointManager(best, f"{checkpoints}/best", max_to_keep=1)
         self._log = tf.summary.create_file_writer(str(logs)) if logs else _no_log()
         self._traced_train = tf.function(self._train, autograph=False)
-        self._traced_test = tf.function(model.test_step, autograph=False)
+        self._traced_test = tf.function(self._test, autograph=False)
         if self._latest.latest_checkpoint:
             whole.restore(self._latest.latest_checkpoint)
         if self._best_weights.latest_checkpoint:
@@ -103,25 +104,36 @@ class Trainer:
         while step < training.steps and not stopped:
             loss = self._traced_train(next(source))
             step += 1
-            if step % LOG_INTERVAL == 0 or step == training.steps:
+            last = step == training.steps
+            if last or step % LOG_INTERVAL == 0:
                 self._require_finite(step, float(loss))
                 progress(step, float(loss))
                 self._write("loss", loss, step)
             self._step.assign(step)
-            if validation and (step % training.validation_interval == 0 or step == training.steps):
+            if validation and (last or step % training.validation_interval == 0):
                 stopped = self._validate(step, validation)
-            if step % training.checkpoint_interval == 0 or step == training.steps or stopped:
+            if last or stopped or step % training.checkpoint_interval == 0:
+                # Nothing comes back from weights that are not finite.
+                self._require_finite(step, float(loss))
                 self._latest.save(step)
         return self._finish(step, stopped)
 
     def _train(self, batch: Any) -> tf.Tensor:
+        """The loss of one step; a replica has its part of the pairs, and them alone as negatives.
+
+        The replicas' losses are sums over the global batch size: they add up to the mean.
+        """
         losses = self._strategy.run(lambda part: self._model.train_step(part)["loss"], (batch,))
-        # The replicas' losses are sums over the global batch size: they add up to the mean.
+        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
+
+    def _test(self, batch: Any) -> tf.Tensor:
+        """The loss of one batch, which every replica has whole."""
+        losses = self._strategy.run(lambda whole: self._model.test_step(whole)["loss"], (batch,))
         return self._strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
 
     def _validate(self, step: int, validation: Sequence[Batch]) -> bool:
         """Measures, keeps the weights if they are the best; whether patience has run out."""
-        losses = [self._traced_test(batch)["loss"] for batch in validation]
+        losses = [self._traced_test(batch) for batch in validation]
         loss = float(tf.reduce_mean(losses))
         self._write("validation_loss", loss, step)
         if loss < float(self._best):
@@ -140,8 +152,7 @@ class Trainer:
     def _finish(self, step: int, stopped: bool) -> Trained:
         loss = float("nan")
         if int(self._best_step):
-            best = tf.train.Checkpoint(model=self._model)
-            best.restore(self._best_weights.latest_checkpoint).expect_partial()
+            self._best_weights.checkpoint.restore(self._best_weights.latest_checkpoint)
             step, loss = int(self._best_step), float(self._best)
         return Trained(step, loss, self.resumed_from, stopped)
 

@@ -44,7 +44,8 @@ def neighbour(key: Key, value: Any) -> Any:
     if get_origin(key.hint) is Literal:
         return next(choice for choice in get_args(key.hint) if choice != value)
     if get_origin(key.hint) is tuple:
-        entry = {str: "brand", int: 1_000, float: 0.95}[get_args(key.hint)[0]]
+        largest = min(1_000, int(key.rule.maximum or 1_000))
+        entry = {str: "brand", int: largest, float: 0.95}[get_args(key.hint)[0]]
         return value[:-1] if len(value) > 1 else (*value, entry)
     if value is None:
         return "x" if key.hint == str | None else 1

@@ -4,6 +4,9 @@ import json
 import sys
 from pathlib import Path
 
+import pebr_tf  # noqa: F401  (prepares the process before TensorFlow is imported)
+
+import numpy as np
 import tensorflow as tf
 from training_cases import model_of, parse, small, write_pairs
 
@@ -34,7 +37,6 @@ def main(folder):
     validation = validation_batches(files, parse, training)
     with strategy.scope():
         model = model_of(config, whole)
-        before = float(model.compute_loss(validation[0]))
         trainer = Trainer(
             model, optimizer_of(training), training, folder / "checkpoints", strategy=strategy
         )
@@ -42,7 +44,11 @@ def main(folder):
         strategy.experimental_distribute_dataset(training_batches(files, parse, training))
     )
     first = float(trainer._traced_train(next(distributed)))
+    before = np.mean([float(alone.compute_loss(batch)) for batch in validation])
     trained = trainer.run(training_batches(files, parse, training), validation)
+    for ours, theirs in zip(alone.trainable_variables, model.trainable_variables, strict=True):
+        ours.assign(theirs.numpy())
+    measured = np.mean([float(alone.compute_loss(batch)) for batch in validation])
     table = model.tables.tables["tokens"]
     copies = [copy.numpy() for copy in strategy.experimental_local_results(table)]
     print(
@@ -52,7 +58,7 @@ def main(folder):
                 "first": first,
                 "before": before,
                 "after": trained.loss,
-                "measured": float(model.compute_loss(validation[0])),
+                "measured": measured,
                 "equal_copies": bool((copies[0] == copies[1]).all()),
             }
         )

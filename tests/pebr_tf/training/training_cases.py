@@ -74,5 +74,6 @@ def model_of(config, batch):
     """A built model with the weights of the config's seed."""
     tf.keras.utils.set_random_seed(config.training.seed)
     model = TwoTower(config, {"tokens": WORDS})
-    model.compute_loss(batch)
+    model.encode_query(batch)
+    model.encode_item(batch)
     return model

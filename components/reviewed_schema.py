@@ -1,0 +1,65 @@
+"""A schema that a person has reviewed, as a node of the pipeline."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import ClassVar
+
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+from tfx.components.schema_gen.import_schema_gen.executor import Executor
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
+from tfx.dsl.io import fileio
+from tfx.types import Channel
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.types.standard_artifacts import Schema
+
+from pebr_tf.errors import UserError
+
+
+class ImportSchemaGenSpec(ComponentSpec):
+    """TFX's own, and the digest."""
+
+    PARAMETERS: ClassVar = {
+        "schema_file": ExecutionParameter(type=str),
+        "digest": ExecutionParameter(type=str),
+    }
+    INPUTS: ClassVar = {}
+    OUTPUTS: ClassVar = {"schema": ChannelParameter(type=Schema)}
+
+
+class ImportSchemaGen(BaseComponent):
+    """As TFX's own, which goes by the name of the file: an edit of the schema went unseen."""
+
+    SPEC_CLASS = ImportSchemaGenSpec
+    EXECUTOR_SPEC = ExecutorClassSpec(Executor)
+
+    def __init__(self, schema_file: str):
+        """Makes the component.
+
+        Args:
+          schema_file: Path of the schema, pbtxt.
+
+        Raises:
+          UserError: No such file, or no schema in it.
+        """
+        super().__init__(
+            ImportSchemaGenSpec(
+                schema_file=schema_file,
+                digest=hashlib.sha256(_checked(schema_file)).hexdigest(),
+                schema=Channel(type=Schema),
+            )
+        )
+
+
+def _checked(path: str) -> bytes:
+    if not fileio.exists(path) or fileio.isdir(path):
+        raise UserError(f"data.schema must be an existing file. Received: {path}.")
+    with fileio.open(path, "rb") as file:
+        content = file.read()
+    try:
+        text_format.Parse(content.decode("utf-8"), schema_pb2.Schema())
+    except (text_format.ParseError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} must be a schema, pbtxt. Received: {error}.") from error
+    return content

@@ -1,0 +1,126 @@
+"""`pebr` in a process of its own, with the imports done.
+
+Half of a cached run's time is spent on importing TFX. Processes here are forked from one that has
+imported it and done nothing else; each runs the command from its arguments to its exit code.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_MODULES = ["pipeline.local_runner", "pipeline.run_command", "pipeline.trainer", "pebr_tf.report"]
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(_MODULES)
+Hook = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command left.
+
+    Attributes:
+      code: Its exit code; -9 if it was killed.
+      out: What it printed.
+      err: What it printed to standard error.
+    """
+
+    code: int
+    out: str
+    err: str
+
+    def states(self) -> dict[str, str]:
+        """Of each component of a run, `cached` or `ran`."""
+        lines = (line.split() for line in self.out.splitlines())
+        return {
+            words[0]: "cached" if words[1] == "cached" else "ran"
+            for words in lines
+            if len(words) in (2, 3) and words[0][0].isupper() and words[-1] in ("cached", "s")
+        }
+
+    def ran(self) -> list[str]:
+        """The components that were not cached."""
+        return [name for name, state in self.states().items() if state == "ran"]
+
+
+def pebr(folder: Path, *arguments: str, hooks: Sequence[Hook] = ()) -> Finished:
+    """Runs `pebr ARGUMENTS` in a folder.
+
+    Args:
+      folder: Where.
+      arguments: Of the command.
+      hooks: Called in the process before the command.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        out, err = Path(scratch) / "out", Path(scratch) / "err"
+        process = _CONTEXT.Process(target=_command, args=(folder, arguments, hooks, out, err))
+        process.start()
+        process.join()
+        return Finished(process.exitcode, out.read_text("utf-8"), err.read_text("utf-8"))
+
+
+def _command(
+    folder: Path, arguments: Sequence[str], hooks: Sequence[Hook], out: Path, err: Path
+) -> None:
+    os.chdir(folder)
+    for path, stream in ((out, 1), (err, 2)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
+    sys.stdout.reconfigure(encoding="utf-8")
+    for hook in hooks:
+        hook()
+    from pebr_tf.cli.main import main
+
+    main(list(arguments))
+
+
+def edited(*modules: str) -> Hook:
+    """As if the code of components had been edited, whose modules are named."""
+    return functools.partial(_edit, modules)
+
+
+def _edit(modules: tuple[str, ...]) -> None:
+    from pipeline import pipeline
+
+    real = pipeline.source_digest
+    pipeline.source_digest = lambda name: "edited" if name in modules else real(name)
+
+
+def killed_at(module: str, name: str, after: bool = False) -> Hook:
+    """SIGKILL when a function of a module is called, or when it returns."""
+    return functools.partial(_replace, module, name, _kill, after)
+
+
+def failing_at(module: str, name: str, error: BaseException) -> Hook:
+    """An error where a function of a module is called."""
+    return functools.partial(_replace, module, name, functools.partial(_raise, error), False)
+
+
+def _replace(module: str, name: str, action: Callable[[], None], after: bool) -> None:
+    owner = importlib.import_module(module)
+    real = getattr(owner, name)
+
+    @functools.wraps(real)
+    def replaced(*arguments: object, **keywords: object) -> object:
+        result = real(*arguments, **keywords) if after else None
+        action()
+        return result
+
+    setattr(owner, name, replaced)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def _kill() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.kill(os.getpid(), signal.SIGKILL)

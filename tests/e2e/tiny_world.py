@@ -1,0 +1,102 @@
+"""A shop of a few hundred items with titles in English and in Chinese, and clicks on them."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import random
+from pathlib import Path
+
+BRANDS = {
+    "huawei": "华为",
+    "xiaomi": "小米",
+    "lenovo": "联想",
+    "haier": "海尔",
+    "anta": "安踏",
+    "midea": "美的",
+    "tcl": "创维",
+    "oppo": "欧珀",
+}
+KINDS = {
+    "phone": "手机",
+    "laptop": "电脑",
+    "fridge": "冰箱",
+    "shoes": "运动鞋",
+    "kettle": "水壶",
+    "lamp": "台灯",
+}
+COLOURS = {"black": "黑色", "white": "白色", "red": "红色", "green": "绿色"}
+ITEMS = 2 * len(BRANDS) * len(KINDS) * len(COLOURS)
+CLICKS = 6_000
+CONFIG = """\
+data:
+  click_log: data/clicks.tsv
+  catalogue: data/items.jsonl.gz
+  drift_limit: null
+  skew_limit: null
+features:
+  word_ngrams: [1]
+  character_ngrams: [2]
+  # Far more than there are tokens.
+  vocabulary_size: 100000
+  oov_buckets: 10
+towers: {dimension: 16, token_dimension: 16, hidden_layers: [16]}
+training:
+  batch_size: 64
+  steps: 100
+  validation_interval: 50
+  checkpoint_interval: 40
+  shuffle_buffer: 5000
+  # So that a run on the same data gives the same model, whatever was released before.
+  warm_start: false
+cutoff: {min_calibration_queries: 10}
+evaluation:
+  average_k: [5, 10, 20]
+  gates:
+    min_precision_lift: -1
+    min_recall_lift: -1
+    max_calibration_error: 1
+    max_stratum_calibration_error: 1
+    min_index_recall: 0
+    max_empty_rate: 1
+"""
+
+
+def write_world(folder: Path) -> None:
+    """Writes `pebr.yaml`, `data/clicks.tsv` and `data/items.jsonl.gz`."""
+    (folder / "data").mkdir(parents=True)
+    (folder / "pebr.yaml").write_text(CONFIG, encoding="utf-8")
+    items = list(_items())
+    with gzip.open(folder / "data/items.jsonl.gz", "wt", encoding="utf-8") as file:
+        for item_id, title, _ in items:
+            row = {"item_id": item_id, "title": title}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    lines = ["query\titem_id", *_clicks(items)]
+    (folder / "data/clicks.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _items() -> list[tuple[str, str, set[str]]]:
+    """Id, title and what it can be asked for by."""
+    items = []
+    for number, (brand, kind, colour) in enumerate(itertools.product(BRANDS, KINDS, COLOURS)):
+        items.append((f"e{number}", f"{brand} {kind} {colour}", {brand, kind, colour}))
+        chinese = BRANDS[brand], KINDS[kind], COLOURS[colour]
+        items.append((f"c{number}", "".join(chinese), {*chinese}))
+    return items
+
+
+def _clicks(items: list[tuple[str, str, set[str]]]) -> list[str]:
+    """Rows of the log; queries name a brand, a kind or both, now and then with a colour."""
+    generator = random.Random(7)
+    rows = []
+    for _ in range(CLICKS):
+        chinese = generator.random() < 0.5
+        brand, kind, colour = (generator.choice(list(words)) for words in (BRANDS, KINDS, COLOURS))
+        asked = ((brand, 0.7), (kind, 0.7), (colour, 0.3))
+        words = [word for word, share in asked if generator.random() < share] or [kind]
+        if chinese:
+            words = [{**BRANDS, **KINDS, **COLOURS}[word] for word in words]
+        fitting = [item_id for item_id, _, names in items if names.issuperset(words)]
+        rows.append(f"{('' if chinese else ' ').join(words)}\t{generator.choice(fitting)}")
+    return rows

@@ -1,0 +1,185 @@
+"""The DAG: its nodes, `until`, and what each setting makes run again."""
+
+from pathlib import Path
+
+import pytest
+from google.protobuf import any_pb2
+from tfx.dsl.compiler.compiler import Compiler
+from tfx.proto.orchestration import executable_spec_pb2, pipeline_pb2
+
+from pebr_tf.config import Config
+from pebr_tf.errors import UserError
+from pipeline import pipeline as module
+from pipeline.pipeline import create_pipeline
+
+NODES = [
+    *("ClickLogExampleGen", "StatisticsGen", "SchemaGen", "LastAcceptedRun", "ExampleValidator"),
+    *("Transform", "Trainer", "IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator", "Pusher"),
+]
+# The release holds the whole configuration.
+LAST = "Pusher"
+CHANGES = [
+    ("data.click_log", "other/*", {"ClickLogExampleGen"}),
+    ("data.reject_limit", 0.5, {"ClickLogExampleGen"}),
+    ("data.payload_columns", ("title", "brand"), {"ClickLogExampleGen", "IndexBuilder"}),
+    ("data.drift_limit", 0.1, {"ExampleValidator"}),
+    ("data.skew_limit", None, {"ExampleValidator"}),
+    ("split.seed", 1, {"ClickLogExampleGen"}),
+    (
+        "features.item_categories",
+        ("brand",),
+        {"ClickLogExampleGen", "Transform", "Trainer"},
+    ),
+    ("features.max_tokens", 8, {"Transform", "Trainer"}),
+    ("strata.head", 0.5000001, {"Transform"}),
+    ("towers.dimension", 32, {"Trainer"}),
+    ("loss.delta_beta", 0.5, {"Trainer"}),
+    ("training.steps", 7, {"Trainer"}),
+    ("index.leaves", 10, {"IndexBuilder"}),
+    (
+        "cutoff.background_sample",
+        100,
+        {"IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator"},
+    ),
+    ("cutoff.temper", 0.5, {"CutoffCalibrator", "RetrievalEvaluator"}),
+    ("evaluation.average_k", (5, 10), {"CutoffCalibrator", "RetrievalEvaluator"}),
+    ("evaluation.gates.max_empty_rate", 0.5, {"RetrievalEvaluator"}),
+    ("serving.http_port", 9000, set()),
+]
+
+
+@pytest.fixture(autouse=True)
+def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Digests cost a second each, and others test them."""
+    monkeypatch.setattr(module, "source_digest", lambda name: name)
+
+
+pytestmark = pytest.mark.filterwarnings("error:Node .* depends on the output of node")
+
+
+def compiled(config: Config, until: str | None = None) -> pipeline_pb2.Pipeline:
+    return Compiler().compile(create_pipeline(config, until))
+
+
+def properties(config: Config) -> dict[str, str]:
+    """Of each node, the settings that its cache goes by."""
+    return {
+        node.pipeline_node.node_info.id: str(node.pipeline_node.parameters)
+        for node in compiled(config).nodes
+    }
+
+
+def names(pipeline: pipeline_pb2.Pipeline) -> list[str]:
+    return [node.pipeline_node.node_info.id for node in pipeline.nodes]
+
+
+@pytest.fixture(scope="module")
+def unchanged() -> dict[str, str]:
+    patch = pytest.MonkeyPatch()
+    with patch.context() as context:
+        context.setattr(module, "source_digest", lambda name: name)
+        return properties(Config())
+
+
+def test_every_node_is_there_after_what_it_needs() -> None:
+    pipeline = compiled(Config())
+    assert sorted(names(pipeline)) == sorted(NODES)
+    seen: set[str] = set()
+    for node in pipeline.nodes:
+        assert set(node.pipeline_node.upstream_nodes) <= seen
+        seen.add(node.pipeline_node.node_info.id)
+
+
+def test_data_that_were_refused_are_not_trained_on() -> None:
+    upstream = {
+        node.pipeline_node.node_info.id: node.pipeline_node.upstream_nodes
+        for node in compiled(Config()).nodes
+    }
+    assert "ExampleValidator" in upstream["Transform"]
+
+
+@pytest.mark.parametrize(
+    ("until", "kept"),
+    [
+        ("ClickLogExampleGen", {"ClickLogExampleGen"}),
+        ("SchemaGen", {"ClickLogExampleGen", "StatisticsGen", "SchemaGen"}),
+        ("Transform", set(NODES[:6])),
+        ("IndexBuilder", set(NODES[:8])),
+        ("Pusher", set(NODES)),
+    ],
+)
+def test_until_keeps_what_the_last_one_needs(until: str, kept: set[str]) -> None:
+    assert set(names(compiled(Config(), until))) == kept
+
+
+def test_until_names_the_choices() -> None:
+    with pytest.raises(UserError) as caught:
+        create_pipeline(Config(), "transform")
+    assert str(caught.value) == (f"--until must be one of {', '.join(NODES)}. Received: transform.")
+
+
+@pytest.mark.parametrize(("key", "value", "changed"), CHANGES, ids=[row[0] for row in CHANGES])
+def test_a_setting_reaches_those_that_read_it(
+    unchanged: dict[str, str], key: str, value: object, changed: set[str]
+) -> None:
+    after = properties(Config().replace(key, value))
+    assert {name for name in after if after[name] != unchanged[name]} == {*changed, LAST}
+
+
+@pytest.mark.parametrize(
+    ("source", "component"),
+    [
+        ("components.click_log_example_gen.executor", "ClickLogExampleGen"),
+        ("components.example_validator.executor", "ExampleValidator"),
+        ("pipeline.preprocessing", "Transform"),
+        ("pipeline.trainer", "Trainer"),
+        ("components.index_builder.executor", "IndexBuilder"),
+        ("components.cutoff_calibrator.executor", "CutoffCalibrator"),
+        ("components.retrieval_evaluator.executor", "RetrievalEvaluator"),
+        ("components.pusher.executor", "Pusher"),
+    ],
+)
+def test_an_edit_of_code_reaches_its_component(
+    unchanged: dict[str, str], monkeypatch: pytest.MonkeyPatch, source: str, component: str
+) -> None:
+    monkeypatch.setattr(module, "source_digest", lambda name: "edited" if name == source else name)
+    after = properties(Config())
+    assert [name for name in after if after[name] != unchanged[name]] == [component]
+
+
+def test_beam_arguments_reach_every_beam_component() -> None:
+    arguments = ("--runner=DataflowRunner", "--project=shop", "--region=europe-west1")
+    pipeline = compiled(Config().replace("pipeline.beam_args", arguments))
+    deployment = pipeline_pb2.IntermediateDeploymentConfig()
+    pipeline.deployment_config.Unpack(deployment)
+    with_beam = {name: _beam_arguments(spec) for name, spec in deployment.executor_specs.items()}
+    with_beam = {name: found for name, found in with_beam.items() if found is not None}
+    assert set(with_beam) == {"ClickLogExampleGen", "StatisticsGen", "Transform", "IndexBuilder"}
+    assert set(with_beam.values()) == {arguments}
+
+
+def _beam_arguments(spec: any_pb2.Any) -> tuple[str, ...] | None:
+    beam = executable_spec_pb2.BeamExecutableSpec()
+    if not spec.Unpack(beam):
+        return None
+    return tuple(each.value.string_value for each in beam.beam_pipeline_args_placeholders)
+
+
+def test_an_edited_schema_is_imported_anew(tmp_path: Path) -> None:
+    schema = tmp_path / "schema.pbtxt"
+    schema.write_text('feature { name: "query" type: BYTES }\n')
+    config = Config().replace("data.schema", str(schema))
+    before = properties(config)
+    assert "SchemaGen" not in before
+    schema.write_text('feature { name: "query" type: INT }\n')
+    after = properties(config)
+    assert {name for name in after if after[name] != before[name]} == {"ImportSchemaGen"}
+
+
+def test_a_bad_schema_is_the_users(tmp_path: Path) -> None:
+    config = Config().replace("data.schema", str(tmp_path / "none.pbtxt"))
+    with pytest.raises(UserError, match=r"data.schema must be an existing file. Received: .*none"):
+        create_pipeline(config)
+    (tmp_path / "none.pbtxt").write_text("features: 3\n")
+    with pytest.raises(UserError, match=r"none.pbtxt must be a schema, pbtxt. Received: 1:1"):
+        create_pipeline(config)
