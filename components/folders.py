@@ -28,32 +28,51 @@ def local_folder(uri: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def published_folder(uri: str) -> Iterator[Path]:
-    """A new local folder whose content becomes the artifact once it is complete.
+    """A new local folder whose content becomes the artifact once it is complete."""
+    # What is made here is copied to a remote place at the end: it needs no folder there before.
+    work = contextlib.nullcontext("") if "://" in uri else work_folder(uri)
+    with work as folder, artifact_folder(uri, folder) as content:
+        yield content
+
+
+@contextlib.contextmanager
+def work_folder(uri: str) -> Iterator[str]:
+    """A folder beside the artifact, where workers reach it; cleared of what a killed try left."""
+    work = f"{uri.rstrip('/')}.work"
+    if fileio.exists(work):
+        fileio.rmtree(work)
+    fileio.makedirs(work)
+    try:
+        yield work
+    finally:
+        # An object store knows no folder without a file.
+        if fileio.exists(work):
+            fileio.rmtree(work)
+
+
+@contextlib.contextmanager
+def artifact_folder(uri: str, work: str) -> Iterator[Path]:
+    """A local folder whose content becomes the artifact once it is complete.
 
     A local artifact is renamed into its place. A remote one is copied there file by file: TFX makes
-    it known only after all of them. What a killed try left is cleared.
+    it known only after all of them.
+
+    Args:
+      uri: Of the artifact.
+      work: What `work_folder` gave.
     """
     uri = uri.rstrip("/")
     local = "://" not in uri
-    work = f"{uri}.work"
-    if local:
-        if fileio.exists(work):
-            fileio.rmtree(work)
-        fileio.makedirs(work)
-    try:
-        with tempfile.TemporaryDirectory(dir=work if local else None) as scratch:
-            folder = Path(scratch) / "artifact"
-            folder.mkdir()
-            yield folder
-            if fileio.exists(uri):
-                fileio.rmtree(uri)
-            if local:
-                folder.rename(uri)
-            else:
-                _copy(folder, uri)
-    finally:
+    with tempfile.TemporaryDirectory(dir=work if local else None) as scratch:
+        folder = Path(scratch) / "artifact"
+        folder.mkdir()
+        yield folder
+        if fileio.exists(uri):
+            fileio.rmtree(uri)
         if local:
-            fileio.rmtree(work)
+            folder.rename(uri)
+        else:
+            _copy(folder, uri)
 
 
 def _copy(folder: Path, uri: str) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -16,6 +12,7 @@ from tfx.dsl.io import fileio
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
+from components.folders import artifact_folder, work_folder
 from components.index_builder import shards
 from components.index_builder.assembly import checked_vectors, gather, write_artifact
 from components.index_builder.embed import embed_catalogue, sample_queries
@@ -61,7 +58,7 @@ class Executor(BaseBeamExecutor):
         item_files = _split_files(catalogue, ITEMS)
         click_files = _split_files(clicks, CALIBRATE)
         _check_columns(towers, item_files)
-        with _work_folder(uri) as work:
+        with work_folder(uri) as work:
             names, queries = (os.path.join(work, f"{name}.json") for name in ("shards", "queries"))
             with self._make_beam_pipeline() as pipeline:
                 embed_catalogue(pipeline, item_files, model_path, payload, work, names)
@@ -76,7 +73,7 @@ class Executor(BaseBeamExecutor):
             query_vectors = None
             if texts:
                 query_vectors = checked_vectors("query", texts, towers.embed_queries(texts))
-            with _artifact_folder(uri, work) as folder:
+            with artifact_folder(uri, work) as folder:
                 write_artifact(
                     folder, items, vectors, config, query_vectors, settings["background_sample"]
                 )
@@ -98,46 +95,3 @@ def _check_columns(towers: Towers, files: list[str]) -> None:
                 "the catalogue must have the columns that the model and data.payload_columns "
                 f"name. Received: no {' and no '.join(missing)}."
             )
-
-
-@contextlib.contextmanager
-def _work_folder(uri: str) -> Iterator[str]:
-    """A folder beside the artifact, where workers reach it; cleared of what a killed try left."""
-    work = f"{uri}.work"
-    if fileio.exists(work):
-        fileio.rmtree(work)
-    fileio.makedirs(work)
-    try:
-        yield work
-    finally:
-        fileio.rmtree(work)
-
-
-@contextlib.contextmanager
-def _artifact_folder(uri: str, work: str) -> Iterator[Path]:
-    """A local folder whose content becomes the artifact once it is complete.
-
-    A local artifact is renamed into its place. A remote one is copied there file by file: TFX makes
-    it known only after all of them.
-    """
-    local = "://" not in uri
-    with tempfile.TemporaryDirectory(dir=work if local else None) as scratch:
-        folder = Path(scratch) / "artifact"
-        folder.mkdir()
-        yield folder
-        if fileio.exists(uri):
-            fileio.rmtree(uri)
-        if local:
-            folder.rename(uri)
-        else:
-            _copy(folder, uri)
-
-
-def _copy(folder: Path, uri: str) -> None:
-    for path in sorted(folder.rglob("*")):
-        target = f"{uri}/{path.relative_to(folder).as_posix()}"
-        if path.is_dir():
-            fileio.makedirs(target)
-        else:
-            fileio.makedirs(os.path.dirname(target))
-            fileio.copy(str(path), target, overwrite=True)

@@ -10,12 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
 from index_builder_cases import build, inputs, item, stored_inputs
-from tfx.dsl.io import filesystem_registry
-from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
 from tfx.types import Channel
 from tfx.types.standard_artifacts import Examples, Model
 
-from components.index_builder import IndexBuilder, embed, executor
+from components.index_builder import IndexBuilder, embed
 from components.index_builder.embed import LeastHashes, hashed_queries
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
@@ -205,23 +203,6 @@ def test_a_kill_leaves_nothing_that_a_second_try_stumbles_on(tmp_path, moment):
         np.load(uri / "vectors.npy"), [oracle[name] for name in ids], atol=1e-6
     )
     load_index(uri / "index")
-
-
-def test_a_remote_artifact_is_copied_whole(tmp_path):
-    class MemoryFilesystem(TensorflowFilesystem):
-        SUPPORTED_SCHEMES = ["ram://"]  # noqa: RUF012
-
-    filesystem_registry.DEFAULT_FILESYSTEM_REGISTRY.register(MemoryFilesystem, priority=1)
-    uri = "ram://bucket/index/7"
-    tf.io.gfile.makedirs(uri)
-    tf.io.gfile.GFile(f"{uri}/left_over", "w").write("of a killed try")
-    with executor._artifact_folder(uri, str(tmp_path)) as folder:
-        (folder / "index").mkdir()
-        (folder / "index" / "index.json").write_text("{}")
-        (folder / "ids.npy").write_bytes(b"\x00\xff")
-    assert sorted(tf.io.gfile.listdir(uri)) == ["ids.npy", "index"]
-    assert tf.io.gfile.GFile(f"{uri}/ids.npy", "rb").read() == b"\x00\xff"
-    assert tf.io.gfile.GFile(f"{uri}/index/index.json").read() == "{}"
 
 
 def test_only_what_is_read_invalidates_the_cache():

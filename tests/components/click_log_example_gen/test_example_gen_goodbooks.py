@@ -1,0 +1,52 @@
+"""What `pebr import goodbooks` writes goes through the component as it is."""
+
+from example_gen_runs import SPLITS, csv_of, run
+
+from pebr_tf.config import Config
+from pebr_tf.data.goodbooks import write_goodbooks
+
+BOOKS = 40
+
+
+def write_library(folder):
+    """Twenty tags on nineteen or twenty books each; a title with a comma, a book without a year."""
+    folder.mkdir()
+    header = "goodreads_book_id,title,authors,original_publication_year,language_code"
+    books = [(n, f'"Book, {n}"', f"Author {n % 7}", f"{1950 + n}.0", "eng") for n in range(BOOKS)]
+    books[3] = (3, "Livre", "Émile Zola", "", "")
+    (folder / "books.csv").write_text(csv_of(books, header), encoding="utf-8")
+    tags = [(n, f"genre-{chr(97 + n)}") for n in range(20)]
+    (folder / "tags.csv").write_text(csv_of(tags, "tag_id,tag_name"), encoding="utf-8")
+    pairs = [(n, tag, 7) for n in range(BOOKS) for tag in range(20) if (n + tag) % 2 and n != tag]
+    text = csv_of(pairs, "goodreads_book_id,tag_id,count")
+    (folder / "book_tags.csv").write_text(text, encoding="utf-8")
+    return pairs
+
+
+def test_imported_tables_become_examples(tmp_path):
+    pairs = write_library(tmp_path / "library")
+    data = write_goodbooks(tmp_path / "library", tmp_path / "data")
+    left = run(tmp_path, Config.load(tmp_path / "data" / "pebr.yaml"))
+    counts = {name: left.accounting[name] for name in ("clicks", "items")}
+    assert [(each["read"], each["rejected"]) for each in counts.values()] == [
+        (len(pairs), 0),
+        (BOOKS, 0),
+    ]
+    assert data.clicks.num_rows == len(pairs)
+    assert all(left.accounting["splits"][name] > 0 for name in SPLITS)
+    [found] = [
+        click
+        for click in left.all_clicks()
+        if (click["query"], click["item_id"]) == (b"genre a", b"3")
+    ]
+    # 3 clicks are ceil(log2(1 + 7)).
+    assert found == {
+        "query": b"genre a",
+        "item_id": b"3",
+        "clicks": 3,
+        "timestamp": 0,
+        "title": b"Livre",
+        "authors": "Émile Zola".encode(),
+        "language": b"",
+        "year": b"",
+    }
