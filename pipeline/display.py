@@ -57,12 +57,12 @@ def training_progress(steps: int, begin: int) -> Iterator[Callable[[int, float],
     columns = (
         TextColumn("  training"),
         BarColumn(),
-        TextColumn("{task.completed:,} of {task.total:,} steps, loss {task.fields[loss]:.3f}"),
+        TextColumn("{task.completed:,} of {task.total:,} steps{task.fields[loss]}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("training", total=steps, completed=begin, loss=float("nan"))
-        yield lambda step, loss: bar.update(task, completed=step, loss=loss)
+        task = bar.add_task("training", total=steps, completed=begin, loss="")
+        yield lambda step, loss: bar.update(task, completed=step, loss=f", loss {loss:.3f}")
 
 
 def _lines(console: Console, steps: int, begin: int) -> Callable[[int, float], None]:

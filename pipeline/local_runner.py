@@ -31,11 +31,12 @@ from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pipeline.pipeline import create_pipeline
 
-# The last line of a worker's traceback, to which Beam adds the step.
+# The last line of a worker's traceback.
 _SENTENCE = re.compile(
-    r"^pebr_tf\.(?:errors\.UserError|config\.error\.ConfigError): (.*?)(?: \[while running .*\])?$",
-    re.MULTILINE,
+    r"^pebr_tf\.(?:errors\.UserError|config\.error\.ConfigError): (.*)$", re.MULTILINE
 )
+# What Beam adds to the text of an error.
+_STEP = re.compile(r" \[while running '.*?'\]")
 # A full disk, as Python, TensorFlow and SQLite put it.
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "database or disk is full")
 
@@ -176,11 +177,10 @@ def users_error(error: BaseException, root: Path) -> UserError | None:
     """
     below: BaseException | None = error
     while below is not None:
-        if isinstance(below, UserError):
-            return below
-        # A worker's error arrives as the text of its traceback.
-        if sentences := _SENTENCE.findall(str(below)):
-            return UserError(sentences[-1])
+        # A worker's error arrives as it is, or as the text of its traceback.
+        sentences = [str(below)] if isinstance(below, UserError) else _SENTENCE.findall(str(below))
+        if sentences:
+            return UserError(_STEP.sub("", sentences[-1]))
         for reason in _FULL:
             if reason in str(below):
                 place = getattr(below, "filename", None) or root

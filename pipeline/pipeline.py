@@ -141,7 +141,11 @@ def _up_to(nodes: Sequence[BaseNode], until: str) -> list[BaseNode]:
         if name not in wanted:
             wanted.add(name)
             waiting += _needed(named[name])
-    return [node for node in nodes if node.id in wanted]
+    kept = [node for node in nodes if node.id in wanted]
+    for node in kept:
+        # TFX refuses a node that was told of one which is not there.
+        node.downstream_nodes.intersection_update(kept)
+    return kept
 
 
 def _needed(node: BaseNode) -> set[str]:

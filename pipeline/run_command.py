@@ -45,7 +45,7 @@ def run(config_file: Path, until: str | None, no_cache: bool) -> None:
     config = Config.load(config_file)
     console = Console(highlight=False)
     console.print("[dim]starting[/dim]")
-    _quiet()
+    _set_logging()
     from pebr_tf.report import summary_table
     from pipeline import local_runner
     from pipeline.display import RunDisplay
@@ -85,12 +85,13 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _quiet() -> None:
+def _set_logging() -> None:
     """Keeps the thousands of lines of TFX and Beam to themselves, unless asked for."""
-    if is_verbose():
-        return
     from absl import logging as absl_logging
 
+    if is_verbose():
+        absl_logging.set_verbosity(absl_logging.INFO)
+        return
     absl_logging.set_verbosity(absl_logging.FATAL)
     for name in ("absl", "tfx", "apache_beam", "root", "tensorflow"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -8,6 +8,7 @@ which brings together more than one of its users needs, only what is asked for b
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,26 +73,45 @@ def _asked(module: str, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _imported(path: Path, wanted: str) -> Iterator[tuple[str, str]]:
-    """The modules that a file imports, wherever that stands, and the names that it asks of them.
+    """The modules that a file imports, and the names that it asks of them.
 
     Args:
       path: The file.
       wanted: A name that others ask of it; of a package's file, imports count that bind this name,
         or one that the file uses itself.
     """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    counts = {wanted, *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))}
+    try:
+        used, imports = _parsed(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} {error}") from None
     whole = path.name != "__init__.py" or wanted == ALL
-    for node in ast.walk(tree):
+    for bound, module, name in imports:
+        if whole or bound in (wanted, ALL) or bound in used:
+            yield from _asked(module, name)
+
+
+@functools.lru_cache(maxsize=1_000)
+def _parsed(text: str) -> tuple[frozenset[str], tuple[tuple[str, str, str], ...]]:
+    """The names that a text uses, and its imports, wherever they stand.
+
+    Returns:
+      Names, and of each import the name that it binds, the module, and what is asked of that.
+
+    Raises:
+      ValueError: A relative import.
+    """
+    nodes = list(ast.walk(ast.parse(text)))
+    imports = []
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if whole or (alias.asname or alias.name.split(".")[0]) in counts:
-                    yield from _asked(alias.name, ALL)
+                imports.append((alias.asname or alias.name.split(".")[0], alias.name, ALL))
         elif isinstance(node, ast.ImportFrom):
             if node.level:
-                raise ValueError(f"{path} must import by whole names. Received: a relative import.")
+                raise ValueError("must import by whole names. Received: a relative import.")
             for alias in node.names:
-                if whole or alias.name == ALL or (alias.asname or alias.name) in counts:
-                    # What follows `import` may be a module or something inside of one.
-                    yield from _asked(f"{node.module}.{alias.name}", ALL)
-                    yield node.module, alias.name
+                bound = alias.asname or alias.name
+                imports.append((bound, node.module, alias.name))
+                # What follows `import` may be a module itself.
+                imports.append((bound, f"{node.module}.{alias.name}", ALL))
+    return frozenset(node.id for node in nodes if isinstance(node, ast.Name)), tuple(imports)

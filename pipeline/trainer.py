@@ -39,11 +39,12 @@ def run_fn(fn_args: FnArgs) -> None:
     config = Config.from_mapping(fn_args.custom_config["config"])
     training = config.training
     tf.keras.utils.set_random_seed(training.seed)
-    policy = "mixed_bfloat16" if training.mixed_precision else "float32"
-    tf.keras.mixed_precision.set_global_policy(policy)
     transform = tft.TFTransformOutput(fn_args.transform_output)
     files = [path for pattern in fn_args.train_files for path in tf.io.gfile.glob(pattern)]
     parse = _parser(transform, config)
+    # Not before: the transform is a Keras layer, too, and would have its numbers cut to 16 bits.
+    policy = "mixed_bfloat16" if training.mixed_precision else "float32"
+    tf.keras.mixed_precision.set_global_policy(policy)
     checkpoints = f"{fn_args.custom_config['checkpoints']}/{_identity(fn_args)}"
 
     strategy = strategy_of(training)
@@ -144,13 +145,17 @@ def _vocabularies(transform: tft.TFTransformOutput, config: Config) -> dict[str,
     fields = (*query_fields(config.features), *item_fields(config.features))
     names = dict.fromkeys(field.vocabulary for field in fields if field.vocabulary)
     return {
-        name: _lines(Path(transform.vocabulary_file_by_name(name)).read_bytes()) for name in names
+        name: [
+            word.decode("utf-8", "surrogateescape") for word in transform.vocabulary_by_name(name)
+        ]
+        for name in names
     }
 
 
-def _lines(content: bytes) -> list[str]:
-    """The words of a vocabulary; unlike `splitlines`, as the graph that looks them up cuts it."""
-    return content.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
+def _words(path: Path) -> list[str]:
+    """The words of a vocabulary; a word may hold what `splitlines` takes for the end of a line."""
+    lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
+    return [line.decode("utf-8", "surrogateescape") for line in lines]
 
 
 def _parser(transform: tft.TFTransformOutput, config: Config) -> batches.Parse:
@@ -197,7 +202,7 @@ def _start_from_last_release(
         return
     earlier = last / "query_model"
     words = {
-        name: _lines((earlier / "assets" / name).read_bytes())
+        name: _words(earlier / "assets" / name)
         for name in vocabularies
         if (earlier / "assets" / name).exists()
     }

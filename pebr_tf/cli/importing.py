@@ -25,6 +25,10 @@ def goodbooks(directory: Path, out: Path) -> None:
 
     PATH holds books.csv, tags.csv and book_tags.csv or book_tags.csv.zip. Writes a click log, the
     catalogue and pebr.yaml, a configuration that fits them, into DIR.
+
+    `pebr run --config DIR/pebr.yaml` then takes some minutes, in any folder: its artifacts go to
+    DIR/run and its releases to DIR/releases. The paths in pebr.yaml are absolute: edit them, or
+    import anew, when DIR moves.
     """
     from pebr_tf.data.goodbooks import write_goodbooks
 

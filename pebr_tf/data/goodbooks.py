@@ -2,7 +2,7 @@
 
     clicks/clicks.parquet           query, item_id, clicks
     catalogue/catalogue.parquet     item_id, title, authors, year, language
-    pebr.yaml                       a configuration that fits them
+    pebr.yaml                       a configuration that fits them; its runs go beside them
 
 Left out: shelves that say nothing about a book (`to-read`, `owned`), tags on fewer than 5 books or
 on more than half of them, pairs that are there twice, and counts below 1. Raw counts would leave
@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from pebr_tf.config import Config, Data, Features
+from pebr_tf.config import Config, Cutoff, Data, Evaluation, Features, Pipeline, Training
 from pebr_tf.errors import UserError
 from pebr_tf.files import new_directory
 
@@ -91,7 +91,12 @@ def write_goodbooks(directory: Path, out: Path) -> Goodbooks:
 
 
 def config(directory: Path) -> Config:
-    """A configuration for the tables in `directory`; there are no times."""
+    """A configuration for the tables in `directory`; there are no times.
+
+    The paths are absolute, so that it can be run from anywhere. Artifacts and releases stay in
+    `directory`: a release of other data is nothing to start from or to compare with.
+    """
+    directory = directory.absolute()
     return Config(
         data=Data(
             click_log=str(directory / "clicks" / "*.parquet"),
@@ -100,6 +105,14 @@ def config(directory: Path) -> Config:
             payload_columns=("title", "authors"),
         ),
         features=Features(item_text=("title", "authors"), item_categories=("language", "year")),
+        # A few minutes on two cores; recall still rises when there is time for more.
+        training=Training(steps=1_000),
+        # To keep 0.9 takes more than twice as many items.
+        cutoff=Cutoff(default_value=0.8),
+        evaluation=Evaluation(average_k=(100, 400)),
+        pipeline=Pipeline(
+            name="goodbooks", root=str(directory / "run"), releases=str(directory / "releases")
+        ),
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pebr_tf.distributions.logit import log_unit, relevance_logit
+from pebr_tf.distributions.logit import UNIT_EPSILON, log_unit, relevance_logit
 from pebr_tf.losses import similarity
 from pebr_tf.losses.negatives import Negatives
 from pebr_tf.losses.softmax import contrastive
@@ -26,10 +26,30 @@ def beta_logits(cosines: tf.Tensor, tau: Any, delta_beta: Any = 0.0) -> tf.Tenso
     Returns:
       [B, C] logits.
     """
-    logits = relevance_logit(cosines, similarity.per_query(tau, cosines), "beta")
+    logits = _scaled_logarithm(cosines, similarity.per_query(tau, cosines))
     if isinstance(delta_beta, float | int) and delta_beta == 0:
         return logits
     return logits + similarity.per_query(delta_beta, cosines) * log_unit(-cosines)
+
+
+@tf.custom_gradient
+def _scaled_logarithm(cosines: tf.Tensor, tau: tf.Tensor) -> tuple[tf.Tensor, Any]:
+    """`relevance_logit` [B, C] for tau [] or [B, 1], with its gradient in closed form.
+
+        d logit / d s = 1 / (tau * 2 max(z, UNIT_EPSILON))        d logit / d tau = -logit / tau
+
+    TensorFlow's own would go back through both branches of `log_unit`, a dozen passes over the
+    matrix in place of these few.
+    """
+    logits = relevance_logit(cosines, tau, "beta")
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        slopes = tf.maximum(1.0 + cosines, 2.0 * UNIT_EPSILON)
+        axis = 1 if tau.shape.rank else None
+        total = tf.reduce_sum(upstream * logits, axis=axis, keepdims=bool(tau.shape.rank))
+        return upstream / tau / slopes, -total / tau
+
+    return logits, gradient
 
 
 def beta_nce(

@@ -87,12 +87,25 @@ def _extra_cosines(negatives: Negatives, queries: tf.Tensor) -> tf.Tensor | None
 
 
 def _removed_in_batch(negatives: Negatives, cosines: tf.Tensor) -> tf.Tensor:
-    removed = tf.zeros_like(cosines, tf.bool)
+    removed = None
     if negatives.query_ids is not None:
-        removed |= negatives.query_ids[tf.newaxis, :] == negatives.query_ids[:, tf.newaxis]
+        removed = _equal_pairs(negatives.query_ids)
     if negatives.item_ids is not None:
-        removed |= _is_relevant(negatives.item_ids[tf.newaxis, :], negatives)
-    return removed & ~_diagonal(cosines)
+        if negatives.known_positive_ids is None:
+            relevant = _equal_pairs(negatives.item_ids)
+        else:
+            relevant = _is_relevant(negatives.item_ids[tf.newaxis, :], negatives)
+        removed = relevant if removed is None else removed | relevant
+    if removed is None:
+        return tf.zeros_like(cosines, tf.bool)
+    return tf.linalg.set_diag(removed, tf.zeros(tf.shape(cosines)[:1], tf.bool))
+
+
+def _equal_pairs(ids: tf.Tensor) -> tf.Tensor:
+    """[B, B] booleans, where ids [B] are equal."""
+    # Places among the different ids take half the bytes, and there are B * B of them to compare.
+    _, places = tf.unique(ids)
+    return places[tf.newaxis, :] == places[:, tf.newaxis]
 
 
 def _removed_extra(negatives: Negatives, extra_cosines: tf.Tensor) -> tf.Tensor:

@@ -1,5 +1,6 @@
 """The contrastive seam: candidates -> logits -> softmax cross-entropy, one way or both."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -48,37 +49,65 @@ def contrastive(
     require_symmetric(symmetric_weight, gamma)
     candidates = collect(query_vectors, item_vectors, negatives, **parameters)
     scores = logits(candidates.cosines, **parameters)
+    scores = without_removed(scores, candidates.removed)
     corrected = scores if candidates.log_q is None else scores - candidates.log_q
-    loss = cross_entropy(corrected, candidates.removed)
+    loss = cross_entropy(corrected)
     if symmetric_weight:
         loss += symmetric_weight * _item_to_query(scores, candidates, gamma)
     return loss
 
 
-def cross_entropy(logits: tf.Tensor, removed: tf.Tensor) -> tf.Tensor:
+def without_removed(logits: tf.Tensor, removed: tf.Tensor) -> tf.Tensor:
+    """Logits [B, C] with minus infinity where they are removed: no weight and no gradient."""
+    return tf.where(removed, tf.constant(-math.inf, logits.dtype), logits)
+
+
+def cross_entropy(logits: tf.Tensor, removed: tf.Tensor | None = None) -> tf.Tensor:
     """-log softmax of the diagonal, over the candidates that are not removed.
 
         log(1 + sum_j exp(l[i, j] - l[i, i]))      j != i, not removed
 
-    TensorFlow's fused op makes loss and gradient in one pass over the matrix. A removed logit is
-    minus infinity, which has no weight and no gradient in any dtype; a row with all else removed
-    gives exactly 0.
+    TensorFlow's fused op makes loss and gradient in one pass over the matrix. A row with all else
+    removed gives exactly 0.
 
     Args:
       logits: [B, C] logits, C >= B.
-      removed: [B, C] booleans, false on the diagonal.
+      removed: [B, C] booleans, false on the diagonal; None when removed logits are already minus
+        infinity.
 
     Returns:
       [B] losses.
     """
-    minus_infinity = tf.constant(float("-inf"), logits.dtype)
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(
-        tf.range(tf.shape(logits)[0]), tf.where(removed, minus_infinity, logits)
-    )
+    if removed is not None:
+        logits = without_removed(logits, removed)
+    labels = tf.range(tf.shape(logits)[0])
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+
+
+@tf.custom_gradient
+def column_cross_entropy(logits: tf.Tensor) -> tuple[tf.Tensor, Any]:
+    """`cross_entropy` of the transpose, without making one: that and back is slower than all else.
+
+    Args:
+      logits: [B, B] logits.
+
+    Returns:
+      [B] losses.
+    """
+    top = tf.reduce_max(logits, axis=0)
+    weights = tf.exp(logits - top)
+    totals = tf.reduce_sum(weights, axis=0)
+    diagonal = tf.linalg.diag_part(logits)
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        shares = weights * (upstream / totals)
+        return tf.linalg.set_diag(shares, tf.linalg.diag_part(shares) - upstream)
+
+    return top - diagonal + tf.math.log(totals), gradient
 
 
 def _item_to_query(scores: tf.Tensor, candidates: Candidates, gamma: float) -> tf.Tensor:
-    batch_size = tf.shape(scores)[0]
+    scores = scores[:, : tf.shape(scores)[0]]
     if gamma:
         if candidates.log_query_prior is None:
             raise ValueError(
@@ -86,9 +115,7 @@ def _item_to_query(scores: tf.Tensor, candidates: Candidates, gamma: float) -> t
                 "log_query_prior=None."
             )
         scores -= gamma * candidates.log_query_prior[:, tf.newaxis]
-    return cross_entropy(
-        tf.transpose(scores[:, :batch_size]), tf.transpose(candidates.removed[:, :batch_size])
-    )
+    return column_cross_entropy(scores)
 
 
 def require_weight(name: str, value: float) -> float:

@@ -121,8 +121,8 @@ def _pairs(lowercase: bool) -> tuple[np.ndarray, np.ndarray]:
     """Keys of the pairs that are one code point, rising, and these code points, folded."""
     pairs = {}
     for point in range(_TABLE_SIZE):
-        *parts, second = unicodedata.normalize("NFD", chr(point))
-        first = unicodedata.normalize("NFC", "".join(parts))
+        parts = unicodedata.normalize("NFD", chr(point))
+        first, second = unicodedata.normalize("NFC", parts[:-1]), parts[-1]
         if len(first) == 1 and unicodedata.normalize("NFC", first + second) == chr(point):
             pairs[_key(ord(first), ord(second))] = _folded(point, lowercase)
     keys = sorted(key for key in pairs if key % _TABLE_SIZE not in _COMBINING)

@@ -1,4 +1,4 @@
-"""One tower: ids of a query or an item to a unit vector (DSSM)."""
+"""One tower: ids of a query or an item to a unit vector."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from pebr_tf.config import Towers
 from pebr_tf.models.fields import Field
+from pebr_tf.models.transformer import TextTransformer
 
 
 class TokenTables(tf.keras.layers.Layer):
@@ -44,17 +45,26 @@ class TokenTables(tf.keras.layers.Layer):
 
 
 class Tower(tf.keras.layers.Layer):
-    """Pools each field, then a perceptron makes the unit vector."""
+    """Pools each field, then a perceptron makes the unit vector (DSSM).
+
+    Text may go through a transformer in place of the sum of its tokens.
+    """
 
     def __init__(
-        self, fields: tuple[Field, ...], tables: TokenTables, towers: Towers, **kwargs: Any
+        self,
+        fields: tuple[Field, ...],
+        tables: TokenTables,
+        towers: Towers,
+        max_tokens: int = 64,
+        **kwargs: Any,
     ):
         """Makes the tower.
 
         Args:
           fields: Its inputs.
           tables: Vectors of all their vocabularies.
-          towers: Widths, dropout and the length of the vector.
+          towers: Kind, widths, dropout and the length of the vector.
+          max_tokens: Of a text, for a transformer.
           **kwargs: Of the Keras layer.
         """
         super().__init__(**kwargs)
@@ -62,16 +72,23 @@ class Tower(tf.keras.layers.Layer):
         self._hidden = [tf.keras.layers.Dense(w, "relu") for w in towers.hidden_layers]
         self._dropout = tf.keras.layers.Dropout(towers.dropout)
         self._last = tf.keras.layers.Dense(towers.dimension)
+        self._transformer = None
+        if towers.kind == "transformer" and any(field.kind == "text" for field in fields):
+            # One for all fields of text, as there is one vocabulary.
+            self._transformer = TextTransformer(towers, max_tokens, name="transformer")
 
-    def pooled(self, features: Mapping[str, Any]) -> tf.Tensor:
+    def pooled(self, features: Mapping[str, Any], training: bool = False) -> tf.Tensor:
         """[B, F], what the tower knows of its input before the perceptron."""
-        parts = [
-            features[field.name][:, tf.newaxis]
-            if field.kind == "number"
-            else self.tables(features[field.name], field.vocabulary)
-            for field in self.fields
-        ]
+        parts = [self._pool(field, features[field.name], training) for field in self.fields]
         return tf.concat(parts, axis=1)
+
+    def _pool(self, field: Field, values: Any, training: bool) -> tf.Tensor:
+        if field.kind == "number":
+            return values[:, tf.newaxis]
+        if field.kind == "text" and self._transformer is not None:
+            table = self.tables.tables[field.vocabulary]
+            return self._transformer(table, values, training=training)
+        return self.tables(values, field.vocabulary)
 
     def call(self, pooled: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Unit vectors [B, n], float32 under every precision, of `pooled` [B, F]."""

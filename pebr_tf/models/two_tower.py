@@ -53,8 +53,9 @@ class TwoTower(tfrs.Model):
         if not towers.shared_tokens:
             own = table_sizes(item, vocabulary_sizes, features.oov_buckets)
             item_tables = TokenTables(own, towers.token_dimension, name="item_tables")
-        self.query_tower = Tower(query, self.tables, towers, name="query_tower")
-        self.item_tower = Tower(item, item_tables, towers, name="item_tower")
+        longest = features.max_tokens
+        self.query_tower = Tower(query, self.tables, towers, longest, name="query_tower")
+        self.item_tower = Tower(item, item_tables, towers, longest, name="item_tower")
         self.loss_layer = loss_layer(config.loss)
         self.tau_head = TauHead(
             towers.tau_initial,
@@ -66,7 +67,7 @@ class TwoTower(tfrs.Model):
 
     def encode_query(self, features: Mapping[str, Any], training: bool = False) -> Query:
         """Query vectors and temperatures of a batch; `query_frequency` only where tau sees it."""
-        pooled = self.query_tower.pooled(features)
+        pooled = self.query_tower.pooled(features, training)
         vectors = self.query_tower(pooled, training=training)
         if isinstance(self.loss_layer, GlobalTemperature):
             return Query(vectors, tf.fill(tf.shape(vectors)[:1], self.loss_layer.temperature))
@@ -77,7 +78,8 @@ class TwoTower(tfrs.Model):
 
     def encode_item(self, features: Mapping[str, Any], training: bool = False) -> tf.Tensor:
         """Item vectors [B, n] of a batch."""
-        return self.item_tower(self.item_tower.pooled(features), training=training)
+        pooled = self.item_tower.pooled(features, training)
+        return self.item_tower(pooled, training=training)
 
     def compute_loss(self, inputs: Mapping[str, Any], training: bool = False) -> tf.Tensor:
         """The mean loss of a batch of pairs; in training without those kept for validation."""

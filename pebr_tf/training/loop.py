@@ -83,7 +83,7 @@ class Trainer:
         if self._best_weights.latest_checkpoint:
             best_numbers = tf.train.Checkpoint(**numbers)
             best_numbers.restore(self._best_weights.latest_checkpoint).expect_partial()
-        self.resumed_from = int(self._step)
+        self.resumed_from = int(self._step.numpy())
 
     def run(
         self,
@@ -136,7 +136,7 @@ class Trainer:
         losses = [self._traced_test(batch) for batch in validation]
         loss = float(tf.reduce_mean(losses))
         self._write("validation_loss", loss, step)
-        if loss < float(self._best):
+        if loss < float(self._best.numpy()):
             self._best.assign(loss)
             self._best_step.assign(step)
             self._waited.assign(0)
@@ -147,13 +147,13 @@ class Trainer:
 
     def _out_of_patience(self) -> bool:
         patience = self._training.early_stop_patience
-        return patience is not None and int(self._waited) >= patience
+        return patience is not None and int(self._waited.numpy()) >= patience
 
     def _finish(self, step: int, stopped: bool) -> Trained:
         loss = float("nan")
-        if int(self._best_step):
+        if int(self._best_step.numpy()):
             self._best_weights.checkpoint.restore(self._best_weights.latest_checkpoint)
-            step, loss = int(self._best_step), float(self._best)
+            step, loss = int(self._best_step.numpy()), float(self._best.numpy())
         return Trained(step, loss, self.resumed_from, stopped)
 
     def _require_finite(self, step: int, loss: float) -> None:

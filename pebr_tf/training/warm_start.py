@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+# What TensorFlow calls the description of all that a checkpoint holds.
+_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+# The attributes that tell the model among all that was saved with it.
+_TOWERS = {"query_tower", "item_tower"}
 
 
 @dataclass(frozen=True)
@@ -45,50 +51,83 @@ def warm_start(
       earlier_vocabularies: The same of the earlier model.
     """
     reader = tf.train.load_checkpoint(f"{earlier}/variables/variables")
-    # What the model hangs on there differs with the signatures around it; its own paths do not.
+    keys = _Keys(reader)
     shapes = reader.get_variable_to_shape_map()
     copied, fresh, known, words = 0, [], 0, 0
     for path, variable in _variables(model).items():
-        key = next((name for name in sorted(shapes) if name.endswith(f"/{path}{_VALUE}")), None)
-        shape = list(variable.shape)
-        vocabulary = path.rsplit("/", 1)[-1]
+        key, shape, vocabulary = keys.of(path), list(variable.shape), path[-1]
         if key is None or shapes[key][1:] != shape[1:]:
-            fresh.append(path)
-        elif "tables/" in path and vocabulary in vocabularies:
-            new = vocabularies[vocabulary]
-            places, earlier_places = _same_words(earlier_vocabularies.get(vocabulary, ()), new)
-            table = variable.numpy()
-            table[places] = reader.get_tensor(key)[earlier_places]
+            fresh.append("/".join(path))
+        elif path[-2:-1] == ("tables",) and vocabulary in vocabularies:
+            old, new = earlier_vocabularies.get(vocabulary, ()), vocabularies[vocabulary]
+            table, known_here = _table(variable.numpy(), reader.get_tensor(key), new, old)
             variable.assign(table)
-            copied, known, words = copied + 1, known + len(places), words + len(new)
+            copied, known, words = copied + 1, known + known_here, words + len(new)
         elif shapes[key] == shape:
             variable.assign(reader.get_tensor(key))
             copied += 1
         else:
-            fresh.append(path)
+            fresh.append("/".join(path))
     return WarmStart(copied, tuple(fresh), known, words)
 
 
-def _variables(model: tf.keras.Model) -> dict[str, tf.Variable]:
-    """Trained variables by their path in a checkpoint of `model`."""
-    graph = tf.train.Checkpoint(model=model)
+def _table(
+    table: np.ndarray, earlier: np.ndarray, new: Sequence[str], old: Sequence[str]
+) -> tuple[np.ndarray, int]:
+    """`table` with the earlier rows of its words, and how many these are.
+
+    Behind the words are the buckets of rare ones. Their places depend on their number alone.
+    """
+    places, earlier_places = _same_words(old, new)
+    table[places] = earlier[earlier_places]
+    if old and len(table) - len(new) == len(earlier) - len(old):
+        table[len(new) :] = earlier[len(old) :]
+    return table, len(places)
+
+
+class _Keys:
+    """Where an earlier model's variables are in its checkpoint, by the attributes that lead there.
+
+    The keys themselves differ with what is around the model, and with the order in which a variable
+    of two layers was found.
+    """
+
+    def __init__(self, reader: tf.train.CheckpointReader):
+        graph = trackable_object_graph_pb2.TrackableObjectGraph()
+        graph.ParseFromString(reader.get_tensor(_OBJECT_GRAPH))
+        self._nodes = graph.nodes
+        self._children = [{c.local_name: c.node_id for c in node.children} for node in graph.nodes]
+        towers = (place for place, names in enumerate(self._children) if names.keys() >= _TOWERS)
+        self._model = next(towers, None)
+
+    def of(self, path: tuple[str, ...]) -> str | None:
+        """The key of the variable at the end of a path of attributes; None if there is none."""
+        node = self._model
+        for name in path:
+            node = None if node is None else self._children[node].get(name)
+        if node is None or not self._nodes[node].attributes:
+            return None
+        key: str = self._nodes[node].attributes[0].checkpoint_key
+        return key
+
+
+def _variables(model: tf.keras.Model) -> dict[tuple[str, ...], tf.Variable]:
+    """Trained variables, each by its shortest path of attributes from the model."""
     trained = {variable.ref() for variable in model.trainable_variables}
-    paths: dict[str, tf.Variable] = {}
-    _walk(graph.model, "", trained, paths, set())
-    return paths
-
-
-def _walk(node: object, path: str, trained: set, paths: dict, seen: set) -> None:
-    if isinstance(node, tf.Variable):
-        if node.ref() in trained:
+    paths: dict[tuple[str, ...], tf.Variable] = {}
+    seen: set[int] = set()
+    queue: deque[tuple[tuple[str, ...], Any]] = deque([((), model)])
+    while queue:
+        path, node = queue.popleft()
+        if isinstance(node, tf.Variable) and node.ref() in trained:
             trained.discard(node.ref())
             paths[path] = node
-        return
-    if id(node) in seen:
-        return
-    seen.add(id(node))
-    for name, child in node._trackable_children().items():  # type: ignore[attr-defined]
-        _walk(child, f"{path}/{name}" if path else name, trained, paths, seen)
+        elif not isinstance(node, tf.Variable) and id(node) not in seen:
+            seen.add(id(node))
+            children = node._trackable_children().items()
+            # Keras also numbers the layers, in an order that the next version may change.
+            queue += [((*path, k), child) for k, child in children if not k.startswith("layer")]
+    return paths
 
 
 def _same_words(old: Sequence[str], new: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

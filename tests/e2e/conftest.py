@@ -16,6 +16,18 @@ from pebr_process import Finished
 from tiny_world import write_world
 
 PEBR = str(Path(sys.executable).parent / "pebr")
+RUN = ("run", "--config", "pebr.yaml")
+# The modules whose digests the components of this project are cached by.
+SOURCES = {
+    "ClickLogExampleGen": "components.click_log_example_gen.executor",
+    "ExampleValidator": "components.example_validator.executor",
+    "Transform": "pipeline.preprocessing",
+    "Trainer": "pipeline.trainer",
+    "IndexBuilder": "components.index_builder.executor",
+    "CutoffCalibrator": "components.cutoff_calibrator.executor",
+    "RetrievalEvaluator": "components.retrieval_evaluator.executor",
+    "Pusher": "components.pusher.executor",
+}
 
 
 @dataclass(frozen=True)
@@ -26,8 +38,8 @@ class World:
 
     @property
     def releases(self) -> list[Path]:
-        """Every folder of `releases`, also those that are no release."""
-        return sorted((self.folder / "releases").glob("*"))
+        """The folders of `releases`, but for hidden ones."""
+        return sorted((self.folder / "releases").glob("[!.]*"))
 
     def edit_config(self, old: str, new: str) -> None:
         """Changes the text of pebr.yaml."""
@@ -57,7 +69,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> BaseRun:
         if not (folder / "code").exists():
             write_world(folder)
             done = subprocess.run(
-                [PEBR, "run", "--config", "pebr.yaml"],
+                [PEBR, *RUN],
                 cwd=folder,
                 capture_output=True,
                 encoding="utf-8",

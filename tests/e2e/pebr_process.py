@@ -6,6 +6,7 @@ imported it and done nothing else; each runs the command from its arguments to i
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import multiprocessing
@@ -13,7 +14,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,20 +52,34 @@ class Finished:
         return [name for name, state in self.states().items() if state == "ran"]
 
 
-def pebr(folder: Path, *arguments: str, hooks: Sequence[Hook] = ()) -> Finished:
-    """Runs `pebr ARGUMENTS` in a folder.
+class Running:
+    """A command at work."""
 
-    Args:
-      folder: Where.
-      arguments: Of the command.
-      hooks: Called in the process before the command.
-    """
-    with tempfile.TemporaryDirectory() as scratch:
-        out, err = Path(scratch) / "out", Path(scratch) / "err"
-        process = _CONTEXT.Process(target=_command, args=(folder, arguments, hooks, out, err))
-        process.start()
-        process.join()
-        return Finished(process.exitcode, out.read_text("utf-8"), err.read_text("utf-8"))
+    def __init__(self, folder: Path, *arguments: str, hooks: Sequence[Hook] = ()):
+        """Starts `pebr ARGUMENTS` in a folder; `hooks` are called before, in its process."""
+        self._scratch = tempfile.TemporaryDirectory()
+        self._streams = tuple(Path(self._scratch.name) / name for name in ("out", "err"))
+        self._process = _CONTEXT.Process(
+            target=_command, args=(folder, arguments, hooks, *self._streams)
+        )
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        """Number of its process."""
+        return self._process.pid
+
+    def finish(self) -> Finished:
+        """Waits for its end."""
+        self._process.join()
+        out, err = (path.read_text("utf-8") for path in self._streams)
+        self._scratch.cleanup()
+        return Finished(self._process.exitcode, out, err)
+
+
+def pebr(folder: Path, *arguments: str, hooks: Sequence[Hook] = ()) -> Finished:
+    """Runs `pebr ARGUMENTS` in a folder, from beginning to end."""
+    return Running(folder, *arguments, hooks=hooks).finish()
 
 
 def _command(
@@ -103,21 +118,58 @@ def failing_at(module: str, name: str, error: BaseException) -> Hook:
     return functools.partial(_replace, module, name, functools.partial(_raise, error), False)
 
 
+def waiting_at(module: str, name: str, pipe: Path) -> Hook:
+    """Waits where a function of a module is called, until the writer of a named pipe closes it."""
+    return functools.partial(_replace, module, name, functools.partial(_read, pipe), False)
+
+
 def _replace(module: str, name: str, action: Callable[[], None], after: bool) -> None:
     owner = importlib.import_module(module)
     real = getattr(owner, name)
 
     @functools.wraps(real)
     def replaced(*arguments: object, **keywords: object) -> object:
-        result = real(*arguments, **keywords) if after else None
-        action()
+        if not after:
+            action()
+        result = real(*arguments, **keywords)
+        if after:
+            action()
         return result
 
     setattr(owner, name, replaced)
 
 
+def killed_in_training(step: int) -> Hook:
+    """SIGKILL when the training tells of a step."""
+    return functools.partial(_kill_in_training, step)
+
+
+def _kill_in_training(last: int) -> None:
+    # Not in `pipeline.trainer`, which TFX imports once more.
+    from pipeline import display
+
+    real = display.training_progress
+
+    @contextlib.contextmanager
+    def watched(*arguments: int) -> Iterator[Callable[[int, float], None]]:
+        with real(*arguments) as progress:
+
+            def show(step: int, loss: float) -> None:
+                progress(step, loss)
+                if step >= last:
+                    _kill()
+
+            yield show
+
+    display.training_progress = watched
+
+
 def _raise(error: BaseException) -> None:
     raise error
+
+
+def _read(pipe: Path) -> None:
+    pipe.read_bytes()
 
 
 def _kill() -> None:

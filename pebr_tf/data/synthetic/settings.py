@@ -9,7 +9,7 @@ def config(directory: Path) -> Config:
     """A configuration for the data set in `directory`.
 
     The data are small and easy: a thousand short steps are enough. One click in twenty is noise,
-    so that to keep more than four in five of the clicks takes far more items than it is worth.
+    so that to keep more than three in four of the clicks takes far more items than it is worth.
     """
     return Config(
         data=Data(
@@ -17,5 +17,5 @@ def config(directory: Path) -> Config:
             catalogue=str(directory / "catalogue" / "*"),
         ),
         training=Training(batch_size=512, steps=1_000, early_stop_patience=2),
-        cutoff=Cutoff(default_value=0.8),
+        cutoff=Cutoff(default_value=0.75),
     )

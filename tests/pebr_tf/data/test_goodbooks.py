@@ -2,6 +2,7 @@
 
 import shutil
 import zipfile
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -94,6 +95,15 @@ def test_the_command_writes_tables_and_a_config_that_fits(library, tmp_path, cap
     features = config.features
     assert {*features.item_text, *features.item_categories, "item_id"} <= set(names)
     assert pq.read_table(out / "clicks" / "clicks.parquet").num_rows == 15
+
+
+def test_a_run_works_beside_the_tables_wherever_it_is_started(library, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_goodbooks(library, Path("out"))
+    config = Config.load("out/pebr.yaml")
+    assert config.data.catalogue == str(tmp_path / "out" / "catalogue" / "*.parquet")
+    assert config.pipeline.root == str(tmp_path / "out" / "run")
+    assert config.pipeline.releases == str(tmp_path / "out" / "releases")
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,16 @@ def queries(batches):
     return [batch["query_id"].numpy().tolist() for batch in batches]
 
 
+def flat(lists):
+    return list(itertools.chain.from_iterable(lists))
+
+
 def test_every_pair_is_seen_once_before_any_is_seen_again(tmp_path):
     files = write_pairs(tmp_path, 160, files=3)
     seen = queries(itertools.islice(training_batches(files, parse, small().training), 10))
     assert all(len(batch) == 16 for batch in seen)
-    assert sorted(sum(seen, [])) == list(range(1000, 1160))
-    assert sum(seen, []) != list(range(1000, 1160))
+    assert sorted(flat(seen)) == list(range(1000, 1160))
+    assert flat(seen) != list(range(1000, 1160))
 
 
 def test_a_resumed_training_has_another_order_and_the_same_seed_the_same(tmp_path):
@@ -37,7 +41,7 @@ def test_batches_of_tiny_data_are_full(tmp_path, count):
     files = write_pairs(tmp_path, count)
     seen = queries(itertools.islice(training_batches(files, parse, small().training), 6))
     assert [len(batch) for batch in seen] == [16] * 6
-    assert set(sum(seen, [])) == set(range(1000, 1000 + count))
+    assert set(flat(seen)) == set(range(1000, 1000 + count))
 
 
 def kept_pairs(count):
@@ -47,7 +51,7 @@ def kept_pairs(count):
 def test_validation_has_the_pairs_that_training_leaves_out(tmp_path):
     files = write_pairs(tmp_path, 2000, files=2)
     batches = validation_batches(files, parse, small().training)
-    seen = sum(queries(batches), [])
+    seen = flat(queries(batches))
     assert all(np.all(is_validation(batch)) for batch in batches)
     assert all(len(batch) == 16 for batch in queries(batches))
     assert set(seen) <= set(kept_pairs(2000))

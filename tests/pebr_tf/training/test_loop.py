@@ -64,6 +64,7 @@ def test_the_loss_falls_and_progress_and_logs_hear_of_it(tmp_path):
     assert sorted(tags) == ["loss"] * 4 + ["validation_loss"] * 2
 
 
+@pytest.mark.slow
 def test_an_early_stop_brings_back_the_best_weights(tmp_path):
     model, trained, validation = run(
         tmp_path,
@@ -87,6 +88,7 @@ def test_an_early_stop_brings_back_the_best_weights(tmp_path):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_without_validation_the_last_weights_are_kept(tmp_path):
     _, trained, _ = run(tmp_path, validate=False, training__steps=3)
     assert trained.steps == 3
@@ -129,6 +131,7 @@ def test_weights_that_are_not_finite_are_never_a_checkpoint(tmp_path):
     assert not list((tmp_path / "saved").rglob("*.index"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes", [{"training__optimizer": "adagrad"}, {"training__mixed_precision": True}]
 )

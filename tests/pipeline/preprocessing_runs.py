@@ -1,0 +1,36 @@
+"""The transform of a few rows, run for real."""
+
+import functools
+from pathlib import Path
+
+import tensorflow as tf
+import tensorflow_transform as tft
+import tensorflow_transform.beam as tft_beam
+from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
+
+from pebr_tf.config import Features, Strata
+from pipeline.preprocessing import preprocessing_fn
+
+TYPES = {"clicks": tf.int64, "timestamp": tf.int64, "price": tf.float32}
+
+
+def analysed(rows, folder: Path, **features):
+    """The transform output and the transformed rows of rows of plain values.
+
+    Args:
+      rows: Dictionaries with the same columns.
+      folder: For the output.
+      **features: Settings of the config.
+    """
+    spec = {name: tf.io.FixedLenFeature([1], TYPES.get(name, tf.string)) for name in rows[0]}
+    metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
+    settings = {
+        "features": Features(**features).to_mapping(),
+        "strata": Strata().to_mapping(),
+    }
+    function = functools.partial(preprocessing_fn, custom_config=settings)
+    listed = [{name: [value] for name, value in row.items()} for row in rows]
+    with tft_beam.Context(temp_dir=str(folder / "temporary")):
+        (data, _), transform = (listed, metadata) | tft_beam.AnalyzeAndTransformDataset(function)
+        _ = transform | tft_beam.WriteTransformFn(str(folder / "transform"))
+    return tft.TFTransformOutput(str(folder / "transform")), data

@@ -1,0 +1,115 @@
+"""What a run makes of errors, and of a root that it cannot have."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+
+import apache_beam as beam
+import pytest
+import tensorflow as tf
+
+from pebr_tf.config import Config, ConfigError
+from pebr_tf.errors import UserError
+from pipeline.local_runner import run, users_error
+
+ROOT = Path("run")
+SENTENCE = "the catalogue must have an item. Received: none in [a] 'b'."
+
+
+class Silent:
+    """A display that shows nothing."""
+
+    def begin(self, name: str) -> None:
+        """Nothing."""
+
+    def end(self, name: str, seconds: float, cached: bool) -> None:
+        """Nothing."""
+
+
+def raised_by(error: Exception) -> Exception:
+    """What comes out of a Beam pipeline when a worker raises `error`."""
+
+    def fail(_: int) -> None:
+        raise error
+
+    with pytest.raises(Exception) as caught, beam.Pipeline() as pipeline:  # noqa: PT011
+        _ = pipeline | beam.Create([1]) | "Embed the items" >> beam.Map(fail)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "error", [UserError(SENTENCE), ConfigError("index.leaves", "be a number", "'b'", "c.yaml")]
+)
+def test_the_sentence_of_a_beam_worker(error: UserError) -> None:
+    found = users_error(raised_by(error), ROOT)
+    assert isinstance(found, UserError)
+    assert str(found) == str(error)
+
+
+def test_a_fault_in_a_beam_worker_is_no_users_error() -> None:
+    assert users_error(raised_by(KeyError("query")), ROOT) is None
+
+
+def test_the_text_of_a_remote_workers_traceback() -> None:
+    text = f"Traceback (most recent call last):\n  File ...\npebr_tf.errors.UserError: {SENTENCE}"
+    error = RuntimeError(f"Pipeline failed in state FAILED: {text} [while running 'Embed/Map']\n")
+    assert str(users_error(error, ROOT)) == SENTENCE
+
+
+def test_the_error_is_found_below_others() -> None:
+    outer = RuntimeError("Execution 3 failed.")
+    outer.__cause__ = KeyError("executor")
+    outer.__cause__.__context__ = UserError(SENTENCE)
+    assert str(users_error(outer, ROOT)) == SENTENCE
+
+
+def test_an_error_that_was_dealt_with_is_not() -> None:
+    outer = KeyError("query")
+    outer.__context__ = UserError(SENTENCE)
+    outer.__suppress_context__ = True
+    assert users_error(outer, ROOT) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "run/artifacts/x"),
+            "run/artifacts/x must have space. Received: No space left on device.",
+        ),
+        (
+            OSError(errno.EDQUOT, os.strerror(errno.EDQUOT)),
+            "run must have space. Received: Disk quota exceeded.",
+        ),
+        (
+            tf.errors.ResourceExhaustedError(None, None, "variables.data; No space left on device"),
+            "run must have space. Received: No space left on device.",
+        ),
+        (OSError(errno.EACCES, os.strerror(errno.EACCES)), None),
+    ],
+)
+def test_a_full_disk_is_for_the_user_to_mend(error: Exception, expected: str | None) -> None:
+    found = users_error(error, ROOT)
+    assert (found and str(found)) == expected
+
+
+def test_a_root_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("")
+    config = Config().replace("pipeline.root", str(tmp_path / "run"))
+    with pytest.raises(UserError) as caught:
+        run(config, Silent())
+    assert str(caught.value) == (
+        f"pipeline.root must be a folder to write to. Received: {tmp_path}/run, File exists."
+    )
+
+
+def test_a_root_that_another_run_has(tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_text("123\n")
+    config = Config().replace("pipeline.root", str(tmp_path))
+    with (tmp_path / ".lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UserError, match=r"one run at a time\. Received: .*, where process 123"):
+            run(config, Silent())

@@ -1,0 +1,142 @@
+"""Preprocessing on a few rows, against counts made by hand."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from preprocessing_runs import analysed
+
+from pebr_tf.config import Features
+from pebr_tf.models.text import tokens_of
+
+ROWS = [
+    # query, item, clicks, title, brand, price
+    ("iPhone 16", "a", 3, "Apple iPhone 16", "apple", 3.0),
+    ("ＩＰＨＯＮＥ 16", "b", 1, "华为手机", "", 1.0),
+    ("gift", "b", 2, "华为手机", "hua\nwei", 1.0),
+    ("rare", "c", 1, "tea pot tea", "apple", 5.0),
+    ("gift", "c", 1, "tea pot tea", "apple", 5.0),
+]
+COLUMNS = ("query", "item_id", "clicks", "title", "brand", "price")
+SETTINGS = {
+    "item_categories": ("brand",),
+    "item_numbers": ("price",),
+    "min_token_count": 2,
+    "oov_buckets": 5,
+}
+
+
+def as_rows(rows):
+    return [{**dict(zip(COLUMNS, row, strict=True)), "timestamp": 0} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return analysed(as_rows(ROWS), tmp_path_factory.mktemp("transform"), **SETTINGS)
+
+
+def token_counts():
+    """Of all tokens of queries and titles, one row after the other."""
+    texts = [text for row in ROWS for text in (row[0], row[3])]
+    rows = tokens_of(tf.constant(texts), Features()).to_list()
+    return Counter(token for row in rows for token in row)
+
+
+def test_the_vocabulary_has_the_frequent_tokens_most_frequent_first(run):
+    counts = token_counts()
+    expected = sorted((-n, token) for token, n in counts.items() if n >= 2)
+    assert run[0].vocabulary_by_name("tokens") == [token for _, token in expected]
+    assert "手 机".encode() in run[0].vocabulary_by_name("tokens")
+    assert b"rare" not in run[0].vocabulary_by_name("tokens")
+
+
+def test_ids_are_places_in_the_vocabulary_and_buckets_behind_it(run):
+    output, data = run
+    words = output.vocabulary_by_name("tokens")
+    for row, raw in zip(data, ROWS, strict=True):
+        for name, text in (("query_tokens", raw[0]), ("item_title_tokens", raw[3])):
+            (tokens,) = tokens_of(tf.constant([text]), Features()).to_list()
+            ids = _values(row, name)
+            assert len(ids) == len(tokens)
+            for token, place in zip(tokens, ids, strict=True):
+                if token in words:
+                    assert place == words.index(token)
+                else:
+                    assert len(words) <= place < len(words) + 5
+
+
+def test_whole_values_keep_their_spaces_and_lose_line_breaks(run):
+    assert run[0].vocabulary_by_name("values_brand") == [b"apple"]
+    values = [_values(row, "item_brand_value")[0] for row in run[1]]
+    assert [value == 0 for value in values] == [True, False, False, True, True]
+
+
+def test_frequencies_count_clicks_of_the_query_however_it_is_written(run):
+    by_query = {"iphone 16": 4.0, "gift": 3.0, "rare": 1.0}
+    frequencies = [float(_values(row, "query_frequency")[()]) for row in run[1]]
+    assert frequencies == [by_query[q] for q in ("iphone 16", "iphone 16", "gift", "rare", "gift")]
+    assert [float(_values(row, "item_frequency")[()]) for row in run[1]] == [3, 3, 3, 2, 2]
+    assert [float(_values(row, "clicks")[()]) for row in run[1]] == [3, 1, 2, 1, 1]
+
+
+def test_ids_of_equal_queries_are_equal(run):
+    ids = [int(_values(row, "query_id")[()]) for row in run[1]]
+    assert ids[0] == ids[1]
+    assert ids[2] == ids[4]
+    assert len(set(ids)) == 3
+    items = [int(_values(row, "item_hash")[()]) for row in run[1]]
+    assert len(set(items)) == 3
+    assert items[1] == items[2]
+
+
+def test_strata_by_the_share_of_clicks(run):
+    # Of 8 clicks the head is where the first 4 begin, the torso the next 2.4, the tail the rest.
+    strata = [int(_values(row, "stratum")[()]) for row in run[1]]
+    assert strata == [0, 0, 1, 2, 1]
+
+
+def test_numbers_are_scaled_by_mean_and_deviation(run):
+    prices = np.array([row[-1] for row in ROWS])
+    scaled = [float(_values(row, "item_price_number")[()]) for row in run[1]]
+    np.testing.assert_allclose(scaled, (prices - prices.mean()) / prices.std(), rtol=1e-5)
+
+
+def test_the_graph_answers_for_a_query_alone(run):
+    layer = run[0].transform_features_layer()
+    graph = tf.function(lambda query: layer({"query": query[:, tf.newaxis]}), autograph=False)
+    answer = graph(tf.constant(["GIFT", "never seen"]))
+    np.testing.assert_array_equal(answer["query_frequency"], [3.0, 0.0])
+    np.testing.assert_array_equal(answer["stratum"], [1, 2])
+    gift = _values(run[1][2], "query_tokens").tolist()
+    assert answer["query_tokens"].to_list()[0] == gift
+    assert "item_title_tokens" not in answer
+
+
+@pytest.mark.slow
+def test_a_vocabulary_may_stay_empty_and_a_short_one_keeps_the_first(tmp_path):
+    rows = as_rows(ROWS)
+    (tmp_path / "rare").mkdir()
+    (tmp_path / "short").mkdir()
+    output, data = analysed(rows, tmp_path / "rare", min_token_count=1000, oov_buckets=5)
+    assert output.vocabulary_by_name("tokens") == [b"unseen"]
+    assert all(1 <= value < 6 for row in data for value in _values(row, "query_tokens"))
+    output, _ = analysed(rows, tmp_path / "short", vocabulary_size=3, min_token_count=1)
+    expected = sorted((-n, token) for token, n in token_counts().items())[:3]
+    assert output.vocabulary_by_name("tokens") == [token for _, token in expected]
+
+
+@pytest.mark.slow
+def test_queries_that_are_ids_are_looked_up_whole(tmp_path):
+    output, data = analysed(
+        as_rows(ROWS), tmp_path, query_kind="id", item_id=True, min_token_count=1
+    )
+    assert output.vocabulary_by_name("queries") == [b"gift", b"iphone 16", b"rare"]
+    assert output.vocabulary_by_name("items") == [b"b", b"c", b"a"]
+    assert [_values(row, "item_id_value").tolist() for row in data] == [[2], [0], [0], [1], [1]]
+
+
+def _values(row, name):
+    """Of a ragged column Beam gives the values and the splits apart."""
+    key = name if name in row else f"{name}$ragged_values"
+    return np.asarray(row[key])

@@ -1,0 +1,232 @@
+"""Training on a transform's output, and what is exported."""
+
+import gzip
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from preprocessing_runs import analysed
+
+from pebr_tf.config import Config
+from pebr_tf.errors import UserError
+from pipeline import trainer
+
+BRANDS = ("apple", "huawei", "tea & co", "line\u2028break")
+CONFIG = Config().replace_all(
+    {
+        "features.item_categories": ["brand"],
+        "features.item_numbers": ["price"],
+        "features.item_id": True,
+        "features.min_token_count": 1,
+        "features.oov_buckets": 3,
+        "towers.dimension": 8,
+        "towers.token_dimension": 8,
+        "towers.hidden_layers": [8],
+        "training.batch_size": 8,
+        "training.steps": 3,
+        "training.shuffle_buffer": 100,
+    }
+)
+
+
+def rows():
+    return [
+        {
+            "query": f"query {number % 7}",
+            "item_id": f"i{number % 11}",
+            "clicks": 1 + number % 3,
+            "timestamp": 0,
+            "title": f"item number {number % 11} 手机",
+            "brand": BRANDS[number % 4],
+            "price": float(number % 11),
+        }
+        for number in range(60)
+    ]
+
+
+def example(row):
+    feature = {}
+    for name, value in row.items():
+        if isinstance(value, str):
+            feature[name] = tf.train.Feature(bytes_list=tf.train.BytesList(value=[value.encode()]))
+        elif isinstance(value, float):
+            feature[name] = tf.train.Feature(float_list=tf.train.FloatList(value=[value]))
+        else:
+            feature[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A transform's output and raw examples."""
+    folder = tmp_path_factory.mktemp("trainer")
+    names = ("item_categories", "item_numbers", "item_id", "min_token_count", "oov_buckets")
+    analysed(rows(), folder, **{name: getattr(CONFIG.features, name) for name in names})
+    with tf.io.TFRecordWriter(str(folder / "examples-0.gz"), "GZIP") as writer:
+        for row in rows():
+            writer.write(example(row))
+    return folder
+
+
+def arguments(folder, out, config=CONFIG, pattern="examples-*"):
+    sections = {name: getattr(config, name).to_mapping() for name in trainer.SECTIONS}
+    return SimpleNamespace(
+        custom_config={
+            "config": sections,
+            "checkpoints": str(out / "checkpoints"),
+            "releases": str(out / "releases"),
+        },
+        transform_output=str(folder / "transform"),
+        train_files=[str(folder / pattern)],
+        model_run_dir=str(out / "logs"),
+        serving_model_dir=str(out / "Format-Serving"),
+    )
+
+
+@pytest.fixture(scope="module")
+def model(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("model")
+    trainer.run_fn(arguments(folder, out))
+    return out / "Format-Serving"
+
+
+def test_the_towers_describe_themselves(model):
+    assert json.loads((model / trainer.DESCRIPTION).read_text()) == {
+        "family": "beta",
+        "convention": "pdf",
+        "delta_beta": 0.0,
+        "dimension": 8,
+        "loss": "beta_nce",
+        "item_inputs": ["title", "brand", "price", "item_id"],
+        "steps": 3,
+    }
+
+
+def test_checkpoints_of_a_finished_training_are_removed(model):
+    assert not list((model.parent / "checkpoints").rglob("*"))
+
+
+CLEAN = """
+import json, sys
+import tensorflow as tf
+model = tf.saved_model.load(sys.argv[1])
+call = model.signatures
+query = call["query"](query=tf.constant(["QUERY 3", "never seen", ""]))
+item = call["item"](
+    title=tf.constant(["item number 3 手机", ""]), brand=tf.constant(["apple", "new"]),
+    price=tf.constant([3.0, 0.0]), item_id=tf.constant(["i3", "new"]))
+record = next(iter(tf.data.TFRecordDataset(sys.argv[2], "GZIP").skip(3).batch(1)))
+pair = call["serialized_examples"](examples=record)
+names = [module for module in sys.modules if module in ("pebr_tf", "tensorflow_transform", "tfx")]
+print(json.dumps({
+    "imported": names,
+    "signatures": {
+        name: {
+            key: [value.dtype.name, value.shape.as_list()]
+            for key, value in f.structured_outputs.items()
+        }
+        for name, f in call.items()
+    },
+    "query": {k: v.numpy().tolist() for k, v in query.items()},
+    "item": {k: v.numpy().tolist() for k, v in item.items()},
+    "pair": {k: v.numpy().tolist() for k, v in pair.items()},
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def answer(folder, model):
+    command = [sys.executable, "-c", CLEAN, str(model), str(folder / "examples-0.gz")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_signatures_are_those_of_the_contract(answer):
+    assert answer["imported"] == []
+    law = {
+        "tau": ["float32", [None]],
+        "frequency": ["float32", [None]],
+        "stratum": ["int64", [None]],
+    }
+    assert answer["signatures"] == {
+        "query": {"embedding": ["float32", [None, 8]], **law},
+        "item": {"embedding": ["float32", [None, 8]]},
+        "serialized_examples": {
+            "query_embedding": ["float32", [None, 8]],
+            "item_embedding": ["float32", [None, 8]],
+            **law,
+        },
+    }
+
+
+def test_the_towers_answer_without_our_code(answer):
+    query, item, pair = answer["query"], answer["item"], answer["pair"]
+    for vectors in (query["embedding"], item["embedding"]):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+    clicks = sum(row["clicks"] for row in rows() if row["query"] == "query 3")
+    assert query["frequency"] == [clicks, 0.0, 0.0]
+    assert query["stratum"][1:] == [2, 2]
+    assert all(0.002 <= tau <= 1.0 for tau in query["tau"])
+    # Row 3 is query 3 with item 3, however they come in.
+    np.testing.assert_allclose(pair["query_embedding"][0], query["embedding"][0], atol=1e-6)
+    assert pair["frequency"] == [clicks]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"towers.kind": "transformer"},
+        {"training.mixed_precision": True, "towers.shared_tokens": False},
+        {"loss.family": "info_nce"},
+        {"training.strategy": "mirrored"},
+    ],
+)
+def test_other_settings_train_and_export(folder, tmp_path, changes):
+    config = CONFIG.replace_all(changes)
+    trainer.run_fn(arguments(folder, tmp_path, config))
+    towers = tf.saved_model.load(str(tmp_path / "Format-Serving"))
+    answer = towers.signatures["query"](query=tf.constant(["query 3", ""]))
+    np.testing.assert_allclose(np.linalg.norm(answer["embedding"], axis=1), 1.0, atol=1e-5)
+    assert answer["tau"].dtype == tf.float32
+
+
+@pytest.mark.slow
+def test_a_warm_start_takes_the_last_releases_weights(folder, model, tmp_path):
+    release = tmp_path / "releases" / "1"
+    release.mkdir(parents=True)
+    (release / "query_model").symlink_to(model)
+    earlier = tf.saved_model.load(str(model))
+    config = CONFIG.replace("training.learning_rate", 1e-12).replace("training.seed", 5)
+    transform = trainer.tft.TFTransformOutput(str(folder / "transform"))
+    made = trainer.TwoTower(
+        config, {n: len(w) for n, w in trainer._vocabularies(transform, config).items()}
+    )
+    trainer._build(
+        made, [str(folder / "examples-0.gz")], trainer._parser(transform, config), config
+    )
+    vocabularies = trainer._vocabularies(transform, config)
+    assert "line\u2028break" in vocabularies["values_brand"]
+    words = {name: trainer._words(model / "assets" / name) for name in vocabularies}
+    assert words == vocabularies
+    result = trainer.warm_start(made, model, vocabularies, words)
+    assert result.fresh == ()
+    assert result.known_words == result.words
+    brands = {v.name: v for v in made.trainable_variables}
+    assert len(brands) == result.copied
+    np.testing.assert_array_equal(
+        made.tables.tables["values_brand"], earlier.towers.tables.tables["values_brand"]
+    )
+
+
+def test_a_split_without_pairs_says_so(folder, tmp_path):
+    (folder / "none-0.gz").write_bytes(gzip.compress(b""))
+    with pytest.raises(
+        UserError, match=r"^the train split must have a pair to train on\. Received: none\.$"
+    ):
+        trainer.run_fn(arguments(folder, tmp_path, pattern="none-*"))
