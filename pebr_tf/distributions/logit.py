@@ -1,6 +1,5 @@
 """The logit of a query and an item: the one function that the losses and the cut-offs share."""
 
-import math
 from typing import Any, Literal
 
 import tensorflow as tf
@@ -29,9 +28,8 @@ def log_unit(cosines: tf.Tensor) -> tf.Tensor:
       Values of the same shape; those of -s are log(1 - z).
     """
     z = (1.0 + cosines) / 2.0
-    logarithm = tf.math.log(tf.maximum(z, UNIT_EPSILON))
-    tangent = math.log(UNIT_EPSILON) + (z - UNIT_EPSILON) / UNIT_EPSILON
-    return tf.where(z >= UNIT_EPSILON, logarithm, tangent)
+    held = tf.maximum(z, UNIT_EPSILON)
+    return tf.math.log(held) + (z - held) / UNIT_EPSILON
 
 
 def relevance_logit(s: tf.Tensor, tau: Any, family: Family = "beta") -> tf.Tensor:
