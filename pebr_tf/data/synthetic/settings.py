@@ -8,7 +8,7 @@ from pebr_tf.config import Config, Cutoff, Data, Training
 def config(directory: Path) -> Config:
     """A configuration for the data set in `directory`.
 
-    The data are small and easy: a thousand short steps are enough. One click in twenty is noise,
+    The data are small and easy: some hundred short steps are enough. One click in twenty is noise,
     so that to keep more than three in four of the clicks takes far more items than it is worth.
     """
     return Config(
@@ -16,6 +16,6 @@ def config(directory: Path) -> Config:
             click_log=str(directory / "clicks" / "*"),
             catalogue=str(directory / "catalogue" / "*"),
         ),
-        training=Training(batch_size=512, steps=1_000, early_stop_patience=2),
+        training=Training(batch_size=512, steps=750, early_stop_patience=2),
         cutoff=Cutoff(default_value=0.75),
     )
