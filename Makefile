@@ -20,7 +20,7 @@ test: lint  ## Lint, types, unit tests, then the slower ones.
 	@$(BIN)/pytest -n auto -m 'not slow'
 	@$(BIN)/pytest -n auto -m slow
 
-test-fast: setup  ## The inner loop: unit tests only, under two minutes.
+test-fast: setup  ## The inner loop: unit tests only.
 	@$(BIN)/pytest -n auto -m 'not slow' -x
 
 lint: setup  ## Lint, format and type checks.
