@@ -21,6 +21,8 @@ from pathlib import Path
 _MODULES = ["pipeline.local_runner", "pipeline.run_command", "pipeline.trainer", "pebr_tf.report"]
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(_MODULES)
+# Seconds; far more than any command here takes.
+LONGEST = 900
 Hook = Callable[[], None]
 
 
@@ -70,8 +72,11 @@ class Running:
         return self._process.pid
 
     def finish(self) -> Finished:
-        """Waits for its end."""
-        self._process.join()
+        """Waits for its end; one that never comes is a failure and no hang."""
+        self._process.join(LONGEST)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
         out, err = (path.read_text("utf-8") for path in self._streams)
         self._scratch.cleanup()
         return Finished(self._process.exitcode, out, err)
@@ -86,6 +91,8 @@ def _command(
     folder: Path, arguments: Sequence[str], hooks: Sequence[Hook], out: Path, err: Path
 ) -> None:
     os.chdir(folder)
+    # What a shell starts in the background ignores interrupts, and so does all that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for path, stream in ((out, 1), (err, 2)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
     sys.stdout.reconfigure(encoding="utf-8")
