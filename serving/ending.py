@@ -71,21 +71,23 @@ def search(
     policy: str,
     cutoffs: np.ndarray,
     ending: Ending,
-    max_results: int,
+    limits: np.ndarray,
 ) -> Found:
     """The items of B queries whose score by `policy` is at least the cut-off [B].
 
-    Every query gets the floor at least; a row that `max_results` cuts is `truncated`.
+    Every query gets the floor at least; a row that its limit of items, [B] or one for all, cuts is
+    `truncated`.
     """
+    max_results = int(np.max(limits, initial=1))
     if policy == "level" and ending.level_source == "probe":
         cut = ending.level_cut(cutoffs, ending.temper)
         found = search_by_level(searcher, encoded.embedding, encoded.tau, cut, max_results)
-        return Found(found.items, found.levels)
-    items = _SEARCHES[policy](searcher, encoded, cutoffs, ending, max_results)
-    items = _with_floor(searcher, encoded, items, ending.floor)
-    over = items.counts > max_results
-    items = replace(items.head(max_results), truncated=items.truncated | over)
-    return Found(items, encoded.level)
+        items, levels = found.items, found.levels
+    else:
+        items = _SEARCHES[policy](searcher, encoded, cutoffs, ending, max_results)
+        items, levels = _with_floor(searcher, encoded, items, ending.floor), encoded.level
+    over = items.counts > limits
+    return Found(replace(items.head(limits), truncated=items.truncated | over), levels)
 
 
 def _by_head(

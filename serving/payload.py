@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -47,14 +48,27 @@ class Payload:
         """Names of the columns, without the id."""
         return list(self._table.column_names)
 
-    def rows(self, item_ids: np.ndarray) -> list[dict[str, str | None]]:
-        """What is known of items [M]: a dict of all columns each, None where nothing is known."""
+    def values(
+        self, item_ids: np.ndarray, columns: Iterable[str] | None = None
+    ) -> dict[str, list[str | None]]:
+        """What is known of items [M]: column -> [M] values, None where nothing is known.
+
+        Args:
+          item_ids: [M].
+          columns: Some of `columns`; None: all of them.
+        """
+        names = self.columns if columns is None else list(columns)
         wanted = np.asarray(item_ids).astype(str)
         if not len(self._ids) or not len(wanted):
-            return [dict.fromkeys(self.columns) for _ in wanted]
+            return {name: [None] * len(wanted) for name in names}
         place = np.minimum(np.searchsorted(self._ids, wanted), len(self._ids) - 1)
         known = self._ids[place] == wanted
         places = pa.array(self._order[place], mask=~known)
-        columns = {name: self._table.column(name).take(places) for name in self.columns}
-        values = {name: column.to_pylist() for name, column in columns.items()}
-        return [{name: values[name][row] for name in values} for row in range(len(wanted))]
+        # Over NumPy, for Arrow makes a Python object of each value on its way to a list.
+        taken = (self._table.column(name).take(places) for name in names)
+        return {name: column.to_numpy().tolist() for name, column in zip(names, taken, strict=True)}
+
+    def rows(self, item_ids: np.ndarray) -> list[dict[str, str | None]]:
+        """What is known of items [M]: a dict of all columns each, None where nothing is known."""
+        values = self.values(item_ids)
+        return [{name: values[name][row] for name in values} for row in range(len(item_ids))]

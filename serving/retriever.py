@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +17,9 @@ from pebr_tf.cutoff.calibration import Calibration
 from pebr_tf.errors import UserError
 from pebr_tf.metrics import STRATA
 from pebr_tf.retrieval import RangeResult, Searcher, load_index
+from pebr_tf.retrieval.result import assemble
 from serving import ending
-from serving.encoder import EmbeddedEncoder
+from serving.encoder import EmbeddedEncoder, Encoded, Encoder
 from serving.knobs import check_knob, cut_of
 from serving.payload import Payload
 from serving.release import Release, read_release
@@ -31,6 +35,7 @@ class Answer:
       value: Of the knob.
       items: Ids, cosines, thresholds and `truncated`; see `RangeResult`.
       levels: [B] float32.
+      tau, alpha, beta: [B] float32, the temperatures and the Beta laws of the queries.
       strata: [B] int64 places in `pebr_tf.metrics.STRATA`.
       expected_recall: [B] share of the relevant that the list is expected to hold, if the cap did
         not cut it; NaN for top_k and score, which promise nothing.
@@ -42,6 +47,9 @@ class Answer:
     value: float
     items: RangeResult
     levels: np.ndarray
+    tau: np.ndarray
+    alpha: np.ndarray
+    beta: np.ndarray
     strata: np.ndarray
     expected_recall: np.ndarray
     payload: Payload
@@ -64,13 +72,53 @@ class Answer:
         ]
 
 
+@dataclass(frozen=True)
+class Wish:
+    """Queries and where their lists shall end, as one release understands it; see `Retriever.wish`.
+
+    Attributes:
+      queries: Texts that are not blank.
+      knob: recall, budget, top_k or score.
+      value: Of the knob.
+      policy: What the knob ends lists by.
+      cutoffs: [3] float32 cut-offs of the policy by stratum.
+      expected_recall: [3] what that promises by stratum; see `Answer`.
+      limit: Items of a query at most.
+    """
+
+    queries: tuple[str, ...]
+    knob: str
+    value: float
+    policy: str
+    cutoffs: np.ndarray
+    expected_recall: np.ndarray
+    limit: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The answers to several wishes, found together.
+
+    Attributes:
+      answers: One for each wish.
+      items: Those of all answers, in their order.
+      encode_seconds: Spent on encoding.
+      search_seconds: Spent on the search.
+    """
+
+    answers: list[Answer]
+    items: RangeResult
+    encode_seconds: float
+    search_seconds: float
+
+
 class Retriever:
     """A loaded release. It holds no state of a request: any number of threads may ask at once."""
 
     def __init__(
         self,
         release: Release,
-        encoder: EmbeddedEncoder,
+        encoder: Encoder,
         searcher: Searcher,
         payload: Payload,
         calibration: Calibration,
@@ -86,14 +134,19 @@ class Retriever:
             probe_size=settings.probe_size,
             floor=calibration.floor,
         )
+        # Most calls of a service ask for one of a few values.
+        self._cut = functools.lru_cache(maxsize=1024)(self._cut)
 
     @classmethod
-    def load(cls, directory: Path, verify: bool = True) -> Retriever:
+    def load(
+        cls, directory: Path, verify: bool = True, encoder: Encoder | None = None
+    ) -> Retriever:
         """Loads a release.
 
         Args:
           directory: The folder of one version.
           verify: Compare checksums, and try the index on its own queries.
+          encoder: What encodes queries; None: the release's query model, in this process.
 
         Raises:
           UserError: What `read_release` and `load_index` refuse.
@@ -102,7 +155,7 @@ class Retriever:
         cutoff = release.path("cutoff.json").read_text(encoding="utf-8")
         return cls(
             release=release,
-            encoder=EmbeddedEncoder(release.path("query_model")),
+            encoder=encoder or EmbeddedEncoder(release.path("query_model")),
             searcher=load_index(release.path("index"), verify),
             payload=Payload.load(release.path("payload.parquet")),
             calibration=Calibration.from_json(cutoff),
@@ -128,25 +181,78 @@ class Retriever:
         Raises:
           UserError: A blank query, an unknown knob, or a number out of range.
         """
+        return self.answer([self.wish(queries, knob, value, max_results)]).answers[0]
+
+    def wish(
+        self,
+        queries: Sequence[str],
+        knob: str | None = None,
+        value: float | None = None,
+        max_results: int | None = None,
+    ) -> Wish:
+        """Checks what `retrieve` takes, for `answer`; raises what it raises."""
         for query in queries:
             if not isinstance(query, str) or not query.strip():
                 raise UserError(f"query must be a text that is not blank. Received: {query!r}.")
         limit = self._limit(max_results)
         knob, value = self._knob(knob, value)
-        encoded = self.encoder.encode(queries)
-        policy, by_stratum = cut_of(self.calibration, knob, value)
-        cutoffs = by_stratum[encoded.stratum]
-        found = ending.search(self.searcher, encoded, policy, cutoffs, self._ending, limit)
-        return Answer(
-            queries=tuple(queries),
-            knob=knob,
-            value=value,
-            items=found.items,
-            levels=found.levels,
-            strata=encoded.stratum,
-            expected_recall=self._expected_recall(knob, value, cutoffs, encoded.stratum),
-            payload=self.payload,
-        )
+        return Wish(tuple(queries), knob, value, *self._cut(knob, value), limit)
+
+    def answer(self, wishes: Sequence[Wish], deadline: float = math.inf) -> Batch:
+        """Answers several wishes at the price of one encoding and one search a policy.
+
+        Args:
+          wishes: Of this retriever.
+          deadline: For the encoder, on the clock of `time.monotonic`.
+        """
+        begin = time.perf_counter()
+        encoded = self.encoder.encode([text for wish in wishes for text in wish.queries], deadline)
+        encoded_at = time.perf_counter()
+        sizes = [len(wish.queries) for wish in wishes]
+        owner = np.repeat(np.arange(len(wishes)), sizes)
+        cutoffs = np.stack([wish.cutoffs for wish in wishes])[owner, encoded.stratum]
+        expected = np.stack([wish.expected_recall for wish in wishes])[owner, encoded.stratum]
+        found = self._search(wishes, owner, encoded, cutoffs)
+        searched_at = time.perf_counter()
+        answers, end = [], 0
+        for wish, size in zip(wishes, sizes, strict=True):
+            rows = slice(end, end := end + size)
+            answers.append(
+                Answer(
+                    queries=wish.queries,
+                    knob=wish.knob,
+                    value=wish.value,
+                    items=found.items.between(rows.start, rows.stop),
+                    levels=found.levels[rows],
+                    tau=encoded.tau[rows],
+                    alpha=encoded.alpha[rows],
+                    beta=encoded.beta[rows],
+                    strata=encoded.stratum[rows],
+                    expected_recall=expected[rows],
+                    payload=self.payload,
+                )
+            )
+        return Batch(answers, found.items, encoded_at - begin, searched_at - encoded_at)
+
+    def _search(
+        self, wishes: Sequence[Wish], owner: np.ndarray, encoded: Encoded, cutoffs: np.ndarray
+    ) -> ending.Found:
+        """Searches for the queries [B] of wishes; `owner` [B] is the wish that each is of."""
+        limits = np.array([wish.limit for wish in wishes])[owner]
+        policies = {wish.policy for wish in wishes}
+        if len(policies) == 1:
+            policy = policies.pop()
+            return ending.search(self.searcher, encoded, policy, cutoffs, self._ending, limits)
+        levels, parts = np.empty_like(encoded.level), []
+        for policy in policies:
+            mine = np.array([wish.policy == policy for wish in wishes])[owner]
+            rows = np.flatnonzero(mine)
+            found = ending.search(
+                self.searcher, encoded.take(rows), policy, cutoffs[rows], self._ending, limits[rows]
+            )
+            levels[rows] = found.levels
+            parts.append((rows, found.items))
+        return ending.Found(assemble(parts), levels)
 
     def _knob(self, knob: str | None, value: float | None) -> tuple[str, float]:
         if knob is None:
@@ -155,14 +261,21 @@ class Retriever:
             return self.settings.default_knob, self.settings.default_value
         return knob, check_knob(knob, value, self.calibration.floor, self.calibration.cap)
 
-    def _expected_recall(
-        self, knob: str, value: float, cutoffs: np.ndarray, strata: np.ndarray
-    ) -> np.ndarray:
+    def _cut(self, knob: str, value: float) -> tuple[str, np.ndarray, np.ndarray]:
+        """What ends a list by a knob, and the share of the relevant that this promises.
+
+        Returns:
+          A policy, its cut-offs [3] by stratum, and shares [3]; see `Answer.expected_recall`.
+        """
+        policy, cutoffs = cut_of(self.calibration, knob, value)
+        strata = np.arange(len(STRATA))
         if knob == "recall":
-            return self.calibration.promised(knob, value, strata)
-        if knob == "budget":
-            return self.calibration.expected_recall(cutoffs, strata)
-        return np.full(len(strata), np.nan)
+            expected = self.calibration.promised(knob, value, strata)
+        elif knob == "budget":
+            expected = self.calibration.expected_recall(cutoffs, strata)
+        else:
+            expected = np.full(len(strata), np.nan)
+        return policy, cutoffs, expected
 
     def _limit(self, max_results: int | None) -> int:
         cap = self.calibration.cap

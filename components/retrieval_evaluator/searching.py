@@ -61,9 +61,9 @@ def index_recall(
     searcher: Searcher, exact: ExactSearcher, encoded: Encoded, search: Search
 ) -> dict[str, Any]:
     """Macro and micro share of the exact answers, on up to `QUERIES` queries."""
-    encoded = rows_of(encoded, slice(0, QUERIES))
+    encoded = encoded.take(slice(0, QUERIES))
     blocks = [
-        rows_of(encoded, slice(begin, begin + BLOCK)) for begin in range(0, len(encoded), BLOCK)
+        encoded.take(slice(begin, begin + BLOCK)) for begin in range(0, len(encoded), BLOCK)
     ]
     found = [search(searcher, block) for block in blocks]
     truth = [search.exactly(exact, *pair) for pair in zip(blocks, found, strict=True)]
@@ -91,7 +91,7 @@ def _times(searcher: Searcher, encoded: Encoded, search: Search, size: int) -> l
     for call in range(CALLS + 1):
         # Round and round, so that a batch is full even of few queries.
         rows = (np.arange(size) + call * size) % len(encoded)
-        part = rows_of(encoded, rows)
+        part = encoded.take(rows)
         begin = time.perf_counter()
         search(searcher, part)
         now = time.perf_counter()
@@ -99,8 +99,3 @@ def _times(searcher: Searcher, encoded: Encoded, search: Search, size: int) -> l
         if now > end and call:
             break
     return times[1:]
-
-
-def rows_of(encoded: Encoded, rows: Any) -> Encoded:
-    """Some of the queries."""
-    return Encoded(**{name: values[rows] for name, values in vars(encoded).items()})

@@ -54,12 +54,25 @@ class RangeResult:
             self, row_splits=kept, item_ids=self.item_ids[mask], scores=self.scores[mask]
         )
 
-    def head(self, limit: int) -> RangeResult:
-        """The first `limit` items of each query."""
-        if not len(self) or self.counts.max() <= limit:
+    def head(self, limit: int | np.ndarray) -> RangeResult:
+        """The first `limit` items of each query: one number, or [B]."""
+        if not len(self) or np.all(self.counts <= limit):
             return self
         rank = np.arange(len(self.scores)) - np.repeat(self.row_splits[:-1], self.counts)
-        return self.keep(rank < limit)
+        return self.keep(rank < np.repeat(np.broadcast_to(limit, len(self)), self.counts))
+
+    def between(self, begin: int, end: int) -> RangeResult:
+        """The answers to the queries from `begin` to before `end`; shares memory with this one."""
+        rows, first, last = slice(begin, end), self.row_splits[begin], self.row_splits[end]
+        return RangeResult(
+            self.row_splits[begin : end + 1] - first,
+            self.item_ids[first:last],
+            self.scores[first:last],
+            self.thresholds[rows],
+            self.expected_counts[rows],
+            self.truncated[rows],
+            self.partial,
+        )
 
 
 def splits_of(counts: np.ndarray) -> np.ndarray:

@@ -153,7 +153,7 @@ def test_policies_against_their_definitions(retriever, cosines, item_ids):
             policy,
             cutoff[:, 0] / scale,
             retriever._ending,
-            max_results=200,
+            limits=200,
         )
         received = [set(found.items.row(row)[0]) for row in range(4)]
         assert received == items_where(item_ids, passed), policy
