@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-fast lint format lock clean
+.PHONY: help setup demo serve test test-fast lint format proto lock clean
 
 help:  ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -15,6 +15,9 @@ demo: setup  ## Click logs, the whole pipeline, a release and two queries, in de
 	@cd demo && ../$(BIN)/pebr generate --out data
 	@cd demo && ../$(BIN)/pebr run --config data/pebr.yaml
 	@cd demo && ../$(BIN)/pebr query --release releases --limit 5 "black shoes" "apple 5g phone"
+
+serve: setup  ## Serve the demo's releases: an explorer page, HTTP and gRPC.
+	@$(BIN)/pebr serve --releases demo/releases
 
 test: lint  ## Lint, types, unit tests, then the slower ones.
 	@$(BIN)/pytest -n auto -m 'not slow'
@@ -31,6 +34,10 @@ lint: setup  ## Lint, format and type checks.
 format: setup  ## Rewrite the code in the project's format.
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format --quiet .
+
+proto: setup  ## Write the gRPC stubs anew.
+	@$(BIN)/python -W ignore -m grpc_tools.protoc -I. --python_out=. --grpc_python_out=. serving/proto/retrieval.proto
+	@$(BIN)/python -W ignore -m grpc_tools.protoc -I. --python_out=. pebr_tf/retrieval/shard.proto
 
 lock: setup  ## Resolve the version set anew and write the hash-locked files.
 	@requirements/lock.sh

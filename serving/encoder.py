@@ -57,6 +57,17 @@ class Encoder(Protocol):
         ...
 
 
+def tune_for_small_graphs() -> None:
+    """Makes TensorFlow fast at graphs of many small operations; before its first use.
+
+    A query model has hundreds of operations and no large one: handing them from thread to thread
+    takes longer than they do, and so do the assertions among them, on what the model itself made.
+    """
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.optimizer.set_experimental_options({"debug_stripper": True})
+
+
 class EmbeddedEncoder:
     """A query model loaded into this process; safe for concurrent callers."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -44,21 +45,27 @@ class Manifest:
 
     def write(self, directory: Path) -> None:
         """Writes manifest.json into `directory`."""
-        text = json.dumps({"format": self.format, **asdict(self)}, indent=2)
+        content = {"format": self.format, **asdict(self)}
+        text = json.dumps({**content, "digest": _digest(content)}, indent=2)
         (directory / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
     def verify(self, directory: Path) -> None:
-        """Refuses a folder in which a file is missing, has changed, or was added.
+        """Refuses a folder in which a file is missing, has changed, lies elsewhere, or was added.
 
         What begins with a dot is no part of a release and is passed over.
 
         Raises:
           UserError: Names the first such file.
         """
+        root = directory.resolve()
         for name, expected in self.files.items():
             path = directory / name
             if not path.is_file():
                 raise UserError(f"{path} is missing from the release.")
+            if not path.resolve().is_relative_to(root):
+                raise UserError(
+                    f"{path} must be a file of the release. Received: a link to {path.resolve()}."
+                )
             if (received := checksum(path)) != expected:
                 raise UserError(
                     f"{path} must have SHA-256 {expected[:12]}... as in {MANIFEST}. "
@@ -86,6 +93,10 @@ def read(directory: Path) -> Manifest:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         received = content.get("format") if isinstance(content, dict) else content
         raise UserError(f"{path} must have format {FORMAT}. Received: {received!r}.")
+    # Checksums vouch for the other files, and this one for itself; releases of 0.3 have none.
+    digest = content.pop("digest", None)
+    if digest is not None and digest != (received := _digest(content)):
+        raise UserError(f"{path} must have digest {digest!r}. Received: {received!r}.")
     try:
         manifest = Manifest(**content)
         names = list(manifest.files.items())
@@ -105,6 +116,11 @@ def checksums(directory: Path) -> dict[str, str]:
 def package_versions() -> dict[str, str]:
     """Versions of this project and of what reads and writes its files."""
     return {"pebr-tf": __version__, **{name: metadata.version(name) for name in PACKAGES}}
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """SHA-256 of what a manifest says."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _names(directory: Path) -> list[str]:

@@ -9,22 +9,21 @@
       cutoff.json       the calibrated knobs, overall and by stratum
       config.yaml       the configuration, the shares of the strata included
       evaluation.json, report.html      how good it is
+      self_test.json    queries and what it answered when it was pushed, if it was tried
 
 Versions are times in UTC, as numbers: YYYYMMDDHHMMSS, or one more than the last where that is not
 larger. What a killed push leaves begins with a dot, is no release, and goes with the next push.
+`serving.push` tries a release before it appears; `serving.versions` says what stands beside it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
-import os
+import logging
 import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
 
 from pebr_tf.config import Config
@@ -33,8 +32,10 @@ from serving import manifest as manifests
 from serving.manifest import Manifest
 from serving.moments import Moments
 from serving.signatures import read_facts
+from serving.staging import remove_abandoned, staging
+from serving.versions import Clock, is_version, link_models, served, utc_now, versions, withdrawn
 
-STAGING = ".staging-"
+LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -97,37 +98,60 @@ class Parts:
 NAMES = (*Parts(Path(), Path(), Path(), Config()).sources(), "config.yaml")
 
 
-def write_release(releases: Path, parts: Parts) -> Release:
-    """Pushes a release, under a version above all others in `releases`.
+def write_release(
+    releases: Path,
+    parts: Parts,
+    finish: Callable[[Path], None] | None = None,
+    now: Clock = utc_now,
+) -> Release:
+    """Writes a release, under a version above all others in `releases`.
 
     It is made under another name and renamed, so that a reader sees all of it or nothing. Any
     number of pushes may run at once: each gets a version of its own.
 
+    Args:
+      releases: Folder of releases; made if it is not there.
+      parts: What to write.
+      finish: Called with the folder while it is out of sight, to add to it or to refuse it; there
+        is a manifest by then, without checksums.
+      now: The clock.
+
     Raises:
-      UserError: A part is missing, or the query model does not belong to the index.
+      UserError: A part is missing, the query model does not belong to the index, or there is no
+        space.
     """
     for source in parts.sources().values():
         if not source.exists():
             raise UserError(f"{source} is missing: a release needs it.")
     releases = Path(releases)
-    releases.mkdir(parents=True, exist_ok=True)
-    _remove_abandoned(releases)
-    with _staging(releases) as scratch:
-        for name, source in parts.sources().items():
-            copy = shutil.copytree if source.is_dir() else shutil.copyfile
-            copy(source, scratch / name)
-        (scratch / "config.yaml").write_text(parts.config.to_yaml(), encoding="utf-8")
-        now = datetime.now(timezone.utc)
-        manifest = Manifest(
-            version=int(now.strftime("%Y%m%d%H%M%S")),
-            created=now.isoformat(timespec="seconds"),
-            packages=manifests.package_versions(),
-            config=parts.config.fingerprint(),
-            span=parts.span,
-            identity=_identity(scratch),
-            files=manifests.checksums(scratch),
-        )
-        return _appear(releases, scratch, manifest)
+    with _one_sentence(releases):
+        releases.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(releases)
+        with staging(releases) as scratch:
+            for name, source in parts.sources().items():
+                _copy(source, scratch / name)
+            (scratch / "config.yaml").write_text(parts.config.to_yaml(), encoding="utf-8")
+            time = now()
+            manifest = Manifest(
+                version=int(time.strftime("%Y%m%d%H%M%S")),
+                created=time.isoformat(timespec="seconds"),
+                packages=manifests.package_versions(),
+                config=parts.config.fingerprint(),
+                span=parts.span,
+                identity=_identity(scratch),
+                files={},
+            )
+            manifest.write(scratch)
+            if finish is not None:
+                finish(scratch)
+            manifest = replace(manifest, files=manifests.checksums(scratch))
+            release = _appear(releases, scratch, manifest)
+    try:
+        link_models(releases)
+    except OSError as error:
+        # The release is there and whole, and the next push or rollback links it.
+        LOGGER.warning("TF Serving will not find version %s: %s", release.version, error)
+    return release
 
 
 def read_release(directory: Path, verify: bool = True) -> Release:
@@ -139,10 +163,16 @@ def read_release(directory: Path, verify: bool = True) -> Release:
 
     Raises:
       UserError: Not a release, another format, a file that is missing, has changed or is not in the
-        manifest, or a query model that was not made for the index.
+        manifest, a query model that was not made for the index, or a folder that is named after
+        another version.
     """
     directory = Path(directory)
     manifest = manifests.read(directory)
+    if is_version(directory.name) and directory.name != str(manifest.version):
+        raise UserError(
+            f"{directory} must hold the version that it is named after. "
+            f"Received: {manifest.version}."
+        )
     for name in NAMES:
         if not (directory / name).exists():
             raise UserError(f"{directory / name} is missing from the release.")
@@ -156,17 +186,13 @@ def read_release(directory: Path, verify: bool = True) -> Release:
     return Release(directory, manifest)
 
 
-def versions(releases: Path) -> list[int]:
-    """The versions in a folder of releases, ascending; none if there is no such folder."""
-    if not Path(releases).is_dir():
-        return []
-    names = (path.name for path in Path(releases).iterdir() if path.is_dir())
-    return sorted(int(name) for name in names if name.isdecimal() and str(int(name)) == name)
-
-
 def latest_release(releases: Path) -> Path | None:
-    """The folder of the newest version, or None where there is none yet."""
-    found = versions(releases)
+    """The folder of the newest version that is not withdrawn, or None where there is none yet.
+
+    Raises:
+      UserError: What `serving.versions.withdrawn` refuses.
+    """
+    found = served(releases)
     return Path(releases) / str(found[-1]) if found else None
 
 
@@ -174,12 +200,14 @@ def find_release(directory: Path) -> Path:
     """`directory` itself if it is a release, else the latest of the releases in it.
 
     Raises:
-      UserError: It is neither.
+      UserError: It is neither, or all of its releases are withdrawn.
     """
     directory = Path(directory)
     if (directory / manifests.MANIFEST).exists():
         return directory
     latest = latest_release(directory)
+    if latest is None and versions(directory):
+        raise UserError(f"{directory} must have a release that is not withdrawn.")
     if latest is None:
         raise UserError(f"{directory} must be a release or a folder of releases.")
     return latest
@@ -201,7 +229,8 @@ def _appear(releases: Path, scratch: Path, manifest: Manifest) -> Release:
     """Renames a finished folder to the next free version."""
     version = manifest.version
     while True:
-        version = max(version, *(last + 1 for last in versions(releases)[-1:]), 0)
+        taken = [*versions(releases), *withdrawn(releases)]
+        version = max(version, *(number + 1 for number in taken), 0)
         manifest = replace(manifest, version=version)
         manifest.write(scratch)
         directory = releases / str(version)
@@ -215,43 +244,27 @@ def _appear(releases: Path, scratch: Path, manifest: Manifest) -> Release:
         return Release(directory, manifest)
 
 
+def _copy(source: Path, target: Path) -> None:
+    """Copies a file, or all files of a folder; stops at the first that fails."""
+    if not source.is_dir():
+        shutil.copyfile(source, target)
+        return
+    target.mkdir()
+    for path in sorted(source.iterdir()):
+        _copy(path, target / path.name)
+
+
 @contextlib.contextmanager
-def _staging(releases: Path) -> Iterator[Path]:
-    """Yields a new folder, locked for as long as this process lives; removed unless renamed."""
-    while True:
-        scratch = Path(tempfile.mkdtemp(prefix=STAGING, dir=releases))
-        handle = _lock(scratch)
-        # Another push may have taken it for abandoned before it was locked.
-        if handle is not None and scratch.exists():
-            break
-        if handle is not None:
-            os.close(handle)
+def _one_sentence(releases: Path) -> Iterator[None]:
+    """Turns what a disk refuses into an error that a user can act on."""
     try:
-        scratch.chmod(0o755)
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-        os.close(handle)
-
-
-def _remove_abandoned(releases: Path) -> None:
-    """Removes what killed pushes left: their locks went with them."""
-    for scratch in releases.glob(f"{STAGING}*"):
-        handle = _lock(scratch)
-        if handle is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
-            os.close(handle)
-
-
-def _lock(directory: Path) -> int | None:
-    """A handle that locks `directory`, or None if another process has it or it is gone."""
-    try:
-        handle = os.open(directory, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        return None
-    return handle
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise UserError(
+                f"{releases} must be a folder that a release can be written to. Received: {error}."
+            ) from error
+        place = Path(error.filename2 or error.filename or releases)
+        # What was being written is gone by now.
+        place = releases if releases in place.parents else place
+        raise UserError(f"{place} must have space. Received: {error.strerror}.") from error

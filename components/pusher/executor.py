@@ -14,7 +14,8 @@ from tfx.types import Artifact, artifact_utils
 
 from components.folders import local_folder, published_folder
 from pebr_tf.config import Config
-from serving.release import Parts, write_release
+from serving.push import push
+from serving.release import Parts
 
 RELEASE = "release.json"
 
@@ -37,7 +38,8 @@ class Executor(BaseExecutor):
           exec_properties: `config`, YAML, and `releases`, the folder to push to.
 
         Raises:
-          UserError: A part is missing, or the query model does not belong to the index.
+          UserError: A part is missing, the query model does not belong to the index, or the
+            release does not load and answer.
         """
         output = artifact_utils.get_single_instance(output_dict["release"])
         if not is_model_blessed(artifact_utils.get_single_instance(input_dict["blessing"])):
@@ -54,7 +56,7 @@ class Executor(BaseExecutor):
             )
             # TFX gives the span 0 to examples without one.
             parts = Parts(*folders, config, examples.span or None)
-            release = write_release(Path(exec_properties["releases"]), parts)
+            release = push(Path(exec_properties["releases"]), parts)
         output.set_int_custom_property("version", release.version)
         output.set_int_custom_property("pushed", 1)
         _write(output, version=release.version, path=str(release.directory.absolute()))

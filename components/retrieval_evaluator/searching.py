@@ -62,9 +62,7 @@ def index_recall(
 ) -> dict[str, Any]:
     """Macro and micro share of the exact answers, on up to `QUERIES` queries."""
     encoded = encoded.take(slice(0, QUERIES))
-    blocks = [
-        encoded.take(slice(begin, begin + BLOCK)) for begin in range(0, len(encoded), BLOCK)
-    ]
+    blocks = [encoded.take(slice(begin, begin + BLOCK)) for begin in range(0, len(encoded), BLOCK)]
     found = [search(searcher, block) for block in blocks]
     truth = [search.exactly(exact, *pair) for pair in zip(blocks, found, strict=True)]
     macro, micro = recall(concatenate(found), concatenate(truth))

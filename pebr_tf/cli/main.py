@@ -19,7 +19,16 @@ COMMANDS = {
     "import": ("pebr_tf.cli.importing:import_data", "Turn public data into a click log."),
     "index": ("pebr_tf.cli.index:index", "Build a search index from vectors, or check one."),
     "query": ("serving.query_command:query", "Answer queries from a release."),
+    "rollback": (
+        "serving.rollback_command:rollback",
+        "Withdraw the newest release, or serve a withdrawn one again.",
+    ),
     "run": ("pipeline.run_command:run", "Run the pipeline: from click logs to a pushed release."),
+    "serve": ("serving.service.serve_command:serve", "Serve a release over gRPC and HTTP."),
+    "serve-model": (
+        "serving.tf_serving.serve_model_command:serve_model",
+        "Stand in for TF Serving: serve query models over gRPC.",
+    ),
 }
 
 

@@ -121,6 +121,10 @@ def search_by_level(
     sample = _Sample(searcher, queries, tau, cut, probe.scores[probe.row_splits[:-1]])
     levels, thresholds = _thresholds(sample, tau, cutoff, cut, probe)
     rows, found = searcher.extend(queries, thresholds, probe, max_results)
+    # Another search may score the last of the floor otherwise, in its last digits, or miss it.
+    short = found.counts < np.minimum(cut.floor, probe.counts[rows])
+    if short.any():
+        found, rows = take_rows(found, np.flatnonzero(~short)), rows[~short]
     extended = np.zeros(len(queries), bool)
     extended[rows] = True
     done = np.flatnonzero(~extended)

@@ -38,8 +38,8 @@ class World:
 
     @property
     def releases(self) -> list[Path]:
-        """The folders of `releases`, but for hidden ones."""
-        return sorted((self.folder / "releases").glob("[!.]*"))
+        """The folders of the versions in `releases`."""
+        return sorted((self.folder / "releases").glob("[0-9]*"))
 
     def edit_config(self, old: str, new: str) -> None:
         """Changes the text of pebr.yaml."""

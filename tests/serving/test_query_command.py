@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from pebr_tf.errors import UserError
 from serving.query_command import query
+from serving.release import latest_release
 
 
 def run(*arguments, stdin=None):
@@ -47,7 +48,7 @@ def test_text_cannot_steer_a_terminal(releases):
 
 
 def test_json_lines_from_a_release_with_queries_from_standard_input(releases, retriever):
-    (release,) = releases.iterdir()
+    release = latest_release(releases)
     result = run("--release", release, "--json", "--limit", 2, "-", stdin="phone\n\n 手机 \n")
     lines = [json.loads(line) for line in result.output.splitlines()]
     assert [line["query"] for line in lines] == ["phone", "手机"]

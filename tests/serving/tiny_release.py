@@ -4,16 +4,26 @@ import json
 import shutil
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import tensorflow as tf
 
+from pebr_tf.config import Config
 from pebr_tf.cutoff.calibration import Calibration
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.models import LevelHead
+from pebr_tf.retrieval import build_index
+from serving.moments import Moments
+from serving.release import Parts
+from serving.signatures import export_query_model
 
 DIMENSION = 8
 BUCKETS = 64
 STRATUM_OF = {"red phone": 0, "phone": 1}
 COLOURS = ("red", "blue", "black", "white", "green")
+CONFIG = Config().replace_all(
+    {"cutoff.cap": 150, "cutoff.probe_size": 20, "evaluation.average_k": [5, 50]}
+)
 THINGS = ("phone", "phone case", "tablet", "laptop", "laptop bag", "headset", "charger", "cable")
 
 
@@ -89,6 +99,49 @@ def write_towers(directory, vocabulary_folder):
 def titles():
     """[200] titles, all different."""
     return [f"{c} {t} {n}" for c in COLOURS for t in THINGS for n in range(5)]
+
+
+def item_ids():
+    """[200] ids, not in the order of the titles."""
+    return np.array([f"item-{(number * 37) % 200:03}" for number in range(200)])
+
+
+def item_vectors(towers):
+    """[200, 8] unit vectors of the items."""
+    return towers.item(tf.constant(titles()))["embedding"].numpy()
+
+
+def write_parts(folder, towers_directory, towers, config=CONFIG, examples=None):
+    """All that a release is made of, as the components leave it.
+
+    Args:
+      folder: To write to.
+      towers_directory: Where `write_towers` wrote.
+      towers: What it gave back.
+      config: Of the release.
+      examples: Queries of the evaluation, or None for an evaluation without examples.
+    """
+    index, vectors, ids = folder / "index", item_vectors(towers), item_ids()
+    build_index(index / "index", vectors, ids)
+    columns = {"item_id": ids.tolist(), "title": titles()}
+    pq.write_table(pa.table(columns).sort_by("item_id"), index / "payload.parquet")
+    moments = Moments(vectors.mean(axis=0), np.cov(vectors.T))
+    np.savez(index / "moments.npz", mean=moments.mean, covariance=moments.covariance)
+    np.save(index / "vectors.npy", vectors)
+    cutoff = folder / "cutoff"
+    cutoff.mkdir()
+    (cutoff / "cutoff.json").write_text(calibration().to_json())
+    export_query_model(
+        towers_directory, cutoff / "query_model", calibration(), level_head(), moments, config
+    )
+    evaluation = folder / "evaluation"
+    evaluation.mkdir()
+    content = {"blessed": True}
+    if examples is not None:
+        content["examples"] = [{"query": query} for query in examples]
+    (evaluation / "evaluation.json").write_text(json.dumps(content))
+    (evaluation / "report.html").write_text("<p>report</p>")
+    return Parts(cutoff, index, evaluation, config, span=3)
 
 
 def calibration(policy="level", **changes):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny_release
 from tfx.types import channel_utils
 from tfx.types.standard_artifacts import Examples, ModelBlessing
 
@@ -17,20 +19,26 @@ from components.pusher import Pusher
 from components.pusher.executor import Executor
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
-from serving.moments import Moments
 from serving.release import latest_release, read_release, versions
 
-FILES = {
-    "cutoff/cutoff.json": "{}",
-    "cutoff/query_model/saved_model.pb": "model",
-    "index/index/index.json": "{}",
-    "index/payload.parquet": "payload",
-    "index/vectors.npy": "not for a release",
-    "evaluation/evaluation.json": "{}",
-    "evaluation/report.html": "<p>report</p>",
+CONFIG = tiny_release.CONFIG.replace("cutoff.default_value", 0.7)
+KINDS = {
+    "cutoff": CutoffModel,
+    "index": RetrievalIndex,
+    "evaluation": RetrievalEvaluation,
+    "blessing": ModelBlessing,
+    "examples": Examples,
 }
-CONFIG = Config().replace("cutoff.cap", 777)
-MOMENTS = Moments(np.zeros(3), np.eye(3))
+
+
+@pytest.fixture(scope="module")
+def artifacts(tmp_path_factory):
+    """Folders of cutoff, index and evaluation, as the components leave them; do not write to it."""
+    folder = tmp_path_factory.mktemp("artifacts")
+    towers = tiny_release.write_towers(folder / "towers", folder / "vocabulary")
+    examples = ["red phone", "phone"]
+    tiny_release.write_parts(folder, folder / "towers", towers, CONFIG, examples)
+    return folder
 
 
 def artifact_at(kind, folder):
@@ -39,23 +47,9 @@ def artifact_at(kind, folder):
     return artifact
 
 
-def push(folder, blessed=1, span=0, made_for=MOMENTS):
-    """Runs the executor on artifacts below `folder`; the release artifact."""
-    for name, text in FILES.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    np.savez(folder / "index/moments.npz", mean=MOMENTS.mean, covariance=MOMENTS.covariance)
-    facts = folder / "cutoff/query_model/assets.extra/query_model.json"
-    facts.parent.mkdir(exist_ok=True)
-    facts.write_text(json.dumps({"moments": made_for.fingerprint()}))
-    kinds = {
-        "cutoff": CutoffModel,
-        "index": RetrievalIndex,
-        "evaluation": RetrievalEvaluation,
-        "blessing": ModelBlessing,
-        "examples": Examples,
-    }
-    inputs = {name: [artifact_at(kind, folder / name)] for name, kind in kinds.items()}
+def push(artifacts, folder, blessed=1, span=0):
+    """Runs the executor on `artifacts`; the release artifact, in `folder`."""
+    inputs = {name: [artifact_at(kind, artifacts / name)] for name, kind in KINDS.items()}
     inputs["blessing"][0].set_int_custom_property("blessed", blessed)
     inputs["examples"][0].span = span
     release = artifact_at(Release, folder / "release")
@@ -64,12 +58,16 @@ def push(folder, blessed=1, span=0, made_for=MOMENTS):
     return release
 
 
-def test_a_blessed_model_becomes_a_release(tmp_path):
-    artifact = push(tmp_path, span=5)
+def test_a_blessed_model_becomes_a_release(artifacts, tmp_path):
+    artifact = push(artifacts, tmp_path, span=5)
     release = read_release(latest_release(tmp_path / "releases"))
     assert release.manifest.span == 5
     assert release.config() == CONFIG
     assert not release.path("vectors.npy").exists()
+    answers = json.loads(release.path("self_test.json").read_text())["answers"]
+    assert {answer["query"] for answer in answers} == {"red phone", "phone"}
+    link = tmp_path / "releases/query_model" / str(release.version)
+    assert link.resolve() == release.path("query_model").resolve()
     assert artifact.get_int_custom_property("pushed") == 1
     assert artifact.get_int_custom_property("version") == release.version
     assert json.loads((tmp_path / "release/release.json").read_text()) == {
@@ -78,8 +76,8 @@ def test_a_blessed_model_becomes_a_release(tmp_path):
     }
 
 
-def test_what_is_not_blessed_is_not_pushed(tmp_path):
-    artifact = push(tmp_path, blessed=0)
+def test_what_is_not_blessed_is_not_pushed(artifacts, tmp_path):
+    artifact = push(artifacts, tmp_path, blessed=0)
     assert artifact.get_int_custom_property("pushed") == 0
     assert not artifact.has_custom_property("version")
     assert not (tmp_path / "releases").exists()
@@ -87,19 +85,34 @@ def test_what_is_not_blessed_is_not_pushed(tmp_path):
     assert content == {"version": None, "path": None}
 
 
-def test_examples_without_a_span_give_none(tmp_path):
-    push(tmp_path)
+def test_examples_without_a_span_give_none(artifacts, tmp_path):
+    push(artifacts, tmp_path)
     assert read_release(latest_release(tmp_path / "releases")).manifest.span is None
 
 
-def test_a_query_model_of_another_index_is_refused(tmp_path):
+@pytest.fixture
+def damaged(artifacts, tmp_path):
+    """A copy of the artifacts, to damage."""
+    return shutil.copytree(artifacts, tmp_path / "artifacts")
+
+
+def test_a_query_model_of_another_index_is_refused(damaged, tmp_path):
+    np.savez(damaged / "index/moments.npz", mean=np.ones(8), covariance=np.eye(8))
     with pytest.raises(UserError, match="query_model must be made for the index beside it"):
-        push(tmp_path, made_for=Moments(np.ones(3), np.eye(3)))
+        push(damaged, tmp_path)
     assert versions(tmp_path / "releases") == []
 
 
+def test_a_model_that_does_not_load_is_refused(damaged, tmp_path):
+    (damaged / "cutoff/query_model/saved_model.pb").write_bytes(b"no model")
+    with pytest.raises(UserError, match=r"^a release must load and answer before it is pushed\. R"):
+        push(damaged, tmp_path)
+    assert os.listdir(tmp_path / "releases") == []
+    assert not (tmp_path / "release").exists()
+
+
 @pytest.mark.slow
-def test_killed_in_the_middle_and_run_again(tmp_path):
+def test_killed_in_the_middle_and_run_again(artifacts, tmp_path):
     program = (
         "import os, shutil, signal, sys\n"
         "from pathlib import Path\n"
@@ -110,34 +123,28 @@ def test_killed_in_the_middle_and_run_again(tmp_path):
         "    if len(copied) == 4:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "shutil.copyfile = copy\n"
-        "test_pusher.push(Path(sys.argv[1]))\n"
+        "test_pusher.push(Path(sys.argv[1]), Path(sys.argv[2]))\n"
     )
     here = Path(__file__)
-    paths = os.pathsep.join([str(here.parent), str(here.parents[3])])
+    folders = [here.parent, here.parents[2] / "serving", here.parents[3]]
     done = subprocess.run(
-        [sys.executable, "-c", program, tmp_path],
+        [sys.executable, "-c", program, artifacts, tmp_path],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": paths},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))},
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert len(os.listdir(tmp_path / "releases")) == 1
     assert versions(tmp_path / "releases") == []
     assert not (tmp_path / "release/release.json").exists()
-    push(tmp_path)
-    (version,) = os.listdir(tmp_path / "releases")
-    assert read_release(tmp_path / "releases" / version).version == int(version)
+    push(artifacts, tmp_path)
+    (version,) = versions(tmp_path / "releases")
+    assert sorted(os.listdir(tmp_path / "releases")) == [str(version), "query_model"]
+    assert read_release(tmp_path / "releases" / str(version)).version == version
 
 
 def test_the_component_carries_its_settings():
-    kinds = {
-        "cutoff": CutoffModel,
-        "index": RetrievalIndex,
-        "evaluation": RetrievalEvaluation,
-        "blessing": ModelBlessing,
-        "examples": Examples,
-    }
-    channels = {name: channel_utils.as_channel([kind()]) for name, kind in kinds.items()}
+    channels = {name: channel_utils.as_channel([kind()]) for name, kind in KINDS.items()}
     pusher = Pusher(**channels, config=CONFIG, source="abc")
     assert Config.from_yaml(pusher.exec_properties["config"]) == CONFIG
     assert pusher.exec_properties["releases"] == "releases"

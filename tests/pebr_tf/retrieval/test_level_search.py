@@ -349,3 +349,15 @@ def test_a_level_taken_anew_is_that_of_a_probe_that_missed_nothing(temper, famil
     expected = search_by_level(ExactSearcher(items), queries, tau, cut).levels
     levels = search_by_level(NearSightedSearcher(items), queries, tau, cut).levels
     np.testing.assert_allclose(levels, expected, rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("floor", [1, 5])
+def test_an_approximate_search_after_the_probe_leaves_the_floor(sample_of, floor):
+    sample = sample_of("many")
+    queries = np.random.default_rng(3).normal(size=(2_000, sample.vectors.shape[1]))
+    tau = np.full(len(queries), 0.02, np.float32)
+    found = search_by_level(
+        sample.searcher, queries, tau, LevelCut(1e6, probe_size=20, floor=floor)
+    )
+    assert found.extended.any()
+    assert found.items.counts.min() == floor

@@ -1,0 +1,149 @@
+"""Clients that ask again as soon as they are answered, for benchmarks/serving.py.
+
+A process of its own, which writes one JSON object: queries answered, seconds, and the latency of
+each request. HTTP is spoken by hand over kept connections, for a client library would take more of
+the machine than the service does.
+
+  python benchmarks/closed_loop.py http://127.0.0.1:8601/v1/retrieve --queries FILE --clients 8
+"""
+
+import asyncio
+import itertools
+import json
+import re
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+import uvloop
+
+_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+_TIMINGS = re.compile(rb'"timings": *(\{[^}]*\})')
+_RELEASE = re.compile(rb'"release": *(\d+)')
+
+
+class Load:
+    """What all clients have in common: what to send, until when, and what came back."""
+
+    def __init__(self, url: str, bodies: list[bytes], seconds: float, warm_up: float):
+        parts = urlsplit(url)
+        self.host, self.port = parts.hostname, parts.port
+        head = (
+            f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+            "Content-Type: application/json\r\nContent-Length: "
+        ).encode()
+        self._requests = itertools.cycle(
+            [head + str(len(body)).encode() + b"\r\n\r\n" + body for body in bodies]
+        )
+        self.begin = time.perf_counter() + warm_up
+        self.end = self.begin + seconds
+        self.latencies: list[float] = []
+        self.timings: list[bytes] = []
+        self.releases: dict[str, int] = {}
+        self.failures: dict[str, int] = {}
+
+    def next_request(self) -> bytes | None:
+        """What to send now, or None when it is over."""
+        return next(self._requests) if time.perf_counter() < self.end else None
+
+    def answered(self, seconds: float, head: bytes, body: bytes) -> None:
+        """Notes an answer, unless it belongs to the warm-up."""
+        status = head[9:12]
+        if status != b"200":
+            name = f"{status.decode()}: {body[:200].decode(errors='replace')}"
+            self.failures[name] = self.failures.get(name, 0) + 1
+        elif time.perf_counter() >= self.begin:
+            self.latencies.append(seconds)
+            found = _TIMINGS.search(body, max(len(body) - 400, 0)) or _TIMINGS.search(body)
+            if found:
+                self.timings.append(found[1])
+            found = _RELEASE.search(body)
+            if found:
+                name = found[1].decode()
+                self.releases[name] = self.releases.get(name, 0) + 1
+
+
+class Client(asyncio.Protocol):
+    """One kept connection with one request under way."""
+
+    def __init__(self, load: Load):
+        self._load, self._received = load, bytearray()
+        self._needed: int | None = None
+        self.done = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._ask()
+
+    def _ask(self) -> None:
+        request = self._load.next_request()
+        if request is None:
+            self._transport.close()
+            return
+        self._sent = time.perf_counter()
+        self._transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        if self._needed is None:
+            self._head = self._received.find(b"\r\n\r\n") + 4
+            if self._head < 4:
+                return
+            self._needed = self._head + int(_LENGTH.search(self._received, 0, self._head)[1])
+        if len(self._received) < self._needed:
+            return
+        head, body = bytes(self._received[: self._head]), bytes(self._received[self._head :])
+        self._load.answered(time.perf_counter() - self._sent, head, body)
+        self._received.clear()
+        self._needed = None
+        self._ask()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._load.next_request() is not None:
+            name = f"connection lost: {error}"
+            self._load.failures[name] = self._load.failures.get(name, 0) + 1
+        if not self.done.done():
+            self.done.set_result(None)
+
+
+async def run(load: Load, clients: int) -> None:
+    """Keeps so many requests under way until the time is over."""
+    loop = asyncio.get_running_loop()
+    made = [
+        await loop.create_connection(lambda: Client(load), load.host, load.port)
+        for _ in range(clients)
+    ]
+    await asyncio.gather(*(client.done for _, client in made))
+
+
+@click.command()
+@click.argument("url")
+@click.option("--queries", type=click.Path(path_type=Path, exists=True), help="A text a line.")
+@click.option("--clients", type=int, default=8)
+@click.option("--batch", type=int, default=1, help="Queries a request.")
+@click.option("--seconds", type=float, default=10.0)
+@click.option("--warm-up", type=float, default=2.0, help="Seconds that are not counted.")
+def main(url: str, queries: Path, clients: int, batch: int, seconds: float, warm_up: float) -> None:
+    """Loads a service, and prints what came back as JSON."""
+    texts = queries.read_text(encoding="utf-8").splitlines()
+    chunks = [texts[begin : begin + batch] for begin in range(0, len(texts) - batch + 1, batch)]
+    bodies = [json.dumps({"queries": chunk}).encode() for chunk in chunks]
+    load = Load(url, bodies, seconds, warm_up)
+    uvloop.install()
+    asyncio.run(run(load, clients))
+    content = {
+        "requests": len(load.latencies),
+        "queries": len(load.latencies) * batch,
+        "seconds": seconds,
+        "latencies": load.latencies,
+        "timings": [json.loads(each) for each in load.timings],
+        "releases": load.releases,
+        "failures": load.failures,
+    }
+    json.dump(content, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

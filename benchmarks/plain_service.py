@@ -1,0 +1,89 @@
+"""The retrieval service that one writes in an afternoon, as a rival for benchmarks/serving.py.
+
+FastAPI, the query model by tf.saved_model, ScaNN with a fixed number of items, the payload in a
+dict; each request is encoded and searched by itself. It gets what costs its author nothing: uvloop,
+httptools, orjson, and the choice between a handler in a thread pool and one on the loop.
+
+  python benchmarks/plain_service.py --release DIR --top-k 50
+"""
+
+import socket
+from pathlib import Path
+
+import pebr_tf  # noqa: F401  (prepares the process before TensorFlow is imported)
+
+# isort: split
+import click
+import fastapi
+import orjson
+import pyarrow.parquet as pq
+import scann
+import tensorflow as tf
+import uvicorn
+from pydantic import BaseModel
+
+from pebr_tf.retrieval import load_index
+
+
+class Request(BaseModel):
+    """Texts to answer."""
+
+    queries: list[str]
+
+
+def application(release: Path, top_k: int, in_threads: bool) -> fastapi.FastAPI:
+    """The service."""
+    model = tf.saved_model.load(str(release / "query_model"))
+    encode = model.signatures["serving_default"]
+    index = load_index(release / "index", verify=False)
+    # The settings of ScaNN's own example, scaled to the corpus.
+    leaves = max(int(len(index) ** 0.5), 1)
+    searcher = (
+        scann.scann_ops_pybind.builder(index.vectors, top_k, "dot_product")
+        .tree(num_leaves=leaves, num_leaves_to_search=max(leaves // 10, 1))
+        .score_ah(2, anisotropic_quantization_threshold=0.2)
+        .reorder(2 * top_k)
+        .build()
+    )
+    ids = index.ids.tolist()
+    payload = {
+        row.pop("item_id"): row for row in pq.read_table(release / "payload.parquet").to_pylist()
+    }
+    app = fastapi.FastAPI()
+
+    def answer(request: Request) -> fastapi.Response:
+        vectors = encode(query=tf.constant(request.queries))["embedding"].numpy()
+        places, scores = searcher.search_batched(vectors)
+        results = [
+            [
+                {"item_id": ids[place], "score": score, "fields": payload[ids[place]]}
+                for place, score in zip(row.tolist(), row_scores.tolist(), strict=True)
+            ]
+            for row, row_scores in zip(places, scores, strict=True)
+        ]
+        return fastapi.Response(orjson.dumps({"results": results}), media_type="application/json")
+
+    async def answer_on_loop(request: Request) -> fastapi.Response:
+        return answer(request)
+
+    app.post("/v1/retrieve")(answer if in_threads else answer_on_loop)
+    return app
+
+
+@click.command()
+@click.option("--release", type=click.Path(path_type=Path, exists=True), required=True)
+@click.option("--top-k", type=int, required=True)
+@click.option("--in-threads/--on-loop", default=True)
+def main(release: Path, top_k: int, in_threads: bool) -> None:
+    """Serves a release plainly; prints its port."""
+    app = application(release, top_k, in_threads)
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(listener.getsockname()[1], flush=True)
+    config = uvicorn.Config(
+        app, access_log=False, log_level="error", loop="uvloop", http="httptools"
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""A new release every few seconds under 64 clients: are requests lost, and does memory grow?
+
+python benchmarks/swaps.py --release demo/releases --queries demo/data/queries.parquet
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import numpy as np
+import pyarrow.parquet as pq
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
+
+HERE = Path(__file__).parent
+# This folder is first on the path, where serving.py would stand for the package of its name.
+sys.path[0] = str(HERE.parent)
+
+from serving import manifest as manifests  # noqa: E402
+from serving.release import find_release  # noqa: E402
+
+CLIENTS = 64
+
+
+def push_again(release: Path, releases: Path, version: int) -> None:
+    """The same release under another version, appearing whole."""
+    scratch = releases / f".{version}"
+    shutil.copytree(release, scratch, copy_function=os.link)
+    manifest = manifests.read(scratch)
+    (scratch / manifests.MANIFEST).unlink()
+    replace(manifest, version=version).write(scratch)
+    scratch.rename(releases / str(version))
+
+
+def metric(url: str, name: str) -> float:
+    """The value of a metric without labels."""
+    with urllib.request.urlopen(f"{url}/metrics") as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+    return next(s.value for family in families for s in family.samples if s.name == name)
+
+
+def memory(process: subprocess.Popen) -> int:
+    """MiB that a process has resident."""
+    pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") >> 20
+
+
+@click.command()
+@click.option("--release", type=click.Path(path_type=Path, exists=True), default="demo/releases")
+@click.option(
+    "--queries",
+    type=click.Path(path_type=Path, exists=True),
+    default="demo/data/queries.parquet",
+    help="Parquet with the column `query`.",
+)
+@click.option("--seconds", type=float, default=60.0, show_default=True)
+@click.option("--every", type=float, default=5.0, show_default=True, help="Seconds between pushes.")
+def main(release: Path, queries: Path, seconds: float, every: float) -> None:
+    """Prints answers, failures, swaps, latencies and memory."""
+    console = Console()
+    release = find_release(release).resolve()
+    texts = pq.read_table(queries, columns=["query"])["query"].to_pylist()[:20_000]
+    first = manifests.read(release).version
+    with tempfile.TemporaryDirectory(dir=release.parent) as folder:
+        releases = Path(folder)
+        listed = releases / "queries.txt"
+        listed.write_text("\n".join(texts), encoding="utf-8")
+        config = releases / "serve.yaml"
+        config.write_text("serving:\n  poll_seconds: 0.5\n")
+        push_again(release, releases, first)
+        command = [sys.executable, "-m", "pebr_tf.cli.main", "serve", "--releases", str(releases)]
+        command += ["--config", str(config), "--http-port", "0", "--grpc-port", "0"]
+        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        try:
+            events = (json.loads(line) for line in server.stderr if line.startswith("{"))
+            port = next(e["http_port"] for e in events if e.get("event") == "listening")
+            drain = subprocess.Popen(["cat"], stdin=server.stderr, stdout=subprocess.DEVNULL)
+            url = f"http://127.0.0.1:{port}"
+            load = [sys.executable, str(HERE / "closed_loop.py"), f"{url}/v1/retrieve"]
+            load += ["--queries", str(listed), "--clients", str(CLIENTS), "--warm-up", "0"]
+            load += ["--seconds", str(seconds)]
+            clients = subprocess.Popen(load, stdout=subprocess.PIPE, text=True)
+            used, version = [memory(server)], first
+            next_push = time.monotonic() + every
+            output = b""
+            while clients.poll() is None:
+                try:
+                    output, _ = clients.communicate(timeout=max(next_push - time.monotonic(), 0.1))
+                except subprocess.TimeoutExpired:
+                    version += 1
+                    push_again(release, releases, version)
+                    next_push += every
+                    used.append(memory(server))
+            swaps = metric(url, "pebr_release_swaps_total")
+        finally:
+            server.terminate()
+            code = server.wait()
+            drain.wait()
+    result = json.loads(output)
+    p50, p99 = np.percentile(result["latencies"], (50, 99)) * 1e3
+    console.print(
+        f"{result['requests']:,} answers from {len(result['releases'])} releases, "
+        f"{sum(result['failures'].values())} failures; {swaps:.0f} swaps, {version - first} pushes"
+    )
+    for name, count in result["failures"].items():
+        console.print(f"  {count} x {name}")
+    console.print(f"p50 {p50:.1f} ms, p99 {p99:.1f} ms; exit code {code}")
+    console.print(f"memory, MiB, at each push: {', '.join(map(str, used))}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Builds the requests of the client, and says which argument is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from serving.client.errors import InvalidRequest
+from serving.proto import retrieval_pb2
+
+KNOBS = ("recall", "budget", "top_k", "score")
+
+
+def retrieve_request(
+    queries: Sequence[str],
+    max_results: int | None,
+    fields: Sequence[str] | None,
+    **knobs: float | None,
+) -> retrieval_pb2.RetrieveRequest:
+    """A request; what only the release can judge is left to the server.
+
+    Args:
+      queries: Texts.
+      max_results: Items of a query at most, or None.
+      fields: Columns of the payload to answer with; None: all of them.
+      **knobs: The values of `KNOBS`, all but one of them None.
+
+    Raises:
+      InvalidRequest: Names the argument that is no such thing.
+    """
+    given = {name: value for name, value in knobs.items() if value is not None}
+    if len(given) > 1:
+        raise InvalidRequest(
+            f"at most one of {', '.join(KNOBS)} may be given. Received: {', '.join(given)}.",
+            field=list(given)[1],
+        )
+    request = retrieval_pb2.RetrieveRequest()
+    _extend(request.queries, "queries", queries)
+    for name, value in (*given.items(), ("max_results", max_results)):
+        if value is not None:
+            _set(request, name, value)
+    if fields is not None:
+        request.fields.SetInParent()
+        _extend(request.fields.names, "fields", fields)
+    return request
+
+
+def _extend(target: Any, name: str, values: Sequence[str]) -> None:
+    # A text is a sequence of texts too, of its letters.
+    if isinstance(values, str | bytes):
+        raise InvalidRequest(f"{name} must be a list of texts. Received: {values!r}.", field=name)
+    try:
+        # protobuf takes None for an empty list.
+        target.extend(list(values))
+    except (TypeError, ValueError):
+        raise InvalidRequest(
+            f"{name} must be a list of texts. Received: {values!r}.", field=name
+        ) from None
+
+
+def _set(request: retrieval_pb2.RetrieveRequest, name: str, value: float) -> None:
+    whole = name in ("top_k", "max_results")
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        setattr(request, name, value)
+    except (TypeError, ValueError):
+        kind = "whole number of at least 0" if whole else "number"
+        raise InvalidRequest(f"{name} must be a {kind}. Received: {value!r}.", field=name) from None

@@ -1,0 +1,1 @@
+"""The explorer: a page that shows where the list of a query ends, and why."""

@@ -1,0 +1,94 @@
+"""`pebr rollback`: takes releases out of service, and back into it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pebr_tf.errors import UserError
+from serving.versions import served, versions, withdrawn
+from serving.withdrawal import restore, roll_back
+
+# Where no terminal sets a width, nothing is cut off.
+UNBOUNDED = 10_000
+
+
+@click.command()
+@click.option(
+    "--releases",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="ROOT",
+    help="A folder of releases.",
+)
+@click.option(
+    "--to", type=click.IntRange(min=0), metavar="VERSION", help="Withdraw all that are newer."
+)
+@click.option("--reason", metavar="TEXT", help="Why, for those who look later.")
+@click.option(
+    "--undo", type=click.IntRange(min=0), metavar="VERSION", help="Serve a withdrawn one again."
+)
+@click.option("--list", "only_list", is_flag=True, help="Change nothing, print the versions.")
+def rollback(
+    releases: Path, to: int | None, reason: str | None, undo: int | None, only_list: bool
+) -> None:
+    """Withdraw the newest release, or serve a withdrawn one again.
+
+    Servers that follow ROOT go to the newest version that is not withdrawn when they next look.
+    Nothing is deleted.
+    """
+    _require_one(to, reason, undo, only_list)
+    try:
+        if undo is not None:
+            restore(releases, undo)
+        elif not only_list:
+            roll_back(releases, to, reason or "")
+    except OSError as error:
+        raise UserError(f"{releases} must be writable. Received: {error}.") from error
+    _print(releases)
+
+
+def _require_one(to: int | None, reason: str | None, undo: int | None, only_list: bool) -> None:
+    """Refuses options that contradict each other."""
+    given = {"--to": to, "--reason": reason, "--undo": undo, "--list": only_list or None}
+    named = [name for name, value in given.items() if value is not None]
+    alone = [name for name in ("--undo", "--list") if name in named]
+    if alone and len(named) > 1:
+        raise UserError(f"{alone[0]} must stand alone. Received: {', '.join(named)}.")
+
+
+def _print(releases: Path) -> None:
+    found, gone = versions(releases), withdrawn(releases)
+    if not found:
+        raise UserError(f"{releases} must be a folder of releases.")
+    answering = served(releases)[-1:]
+    table = Table(box=None, pad_edge=False)
+    for name in ("version", "pushed", "default knob", "state"):
+        table.add_column(name, no_wrap=name != "state")
+    for version in reversed(found):
+        state = "[bold]serving[/bold]" if version in answering else "kept"
+        if version in gone:
+            entry = gone[version]
+            state = escape(f"withdrawn {entry.time}{entry.reason and f': {entry.reason}'}")
+        table.add_row(str(version), *_facts(releases / str(version)), state)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=UNBOUNDED)
+    console.print(table)
+
+
+def _facts(release: Path) -> tuple[str, str]:
+    """When a release was pushed, and the knob that it goes by; said so if it is damaged."""
+    from pebr_tf.config import Config
+    from serving import manifest
+
+    try:
+        created = manifest.read(release).created
+        cutoff = Config.load(release / "config.yaml").cutoff
+    except UserError:
+        return "damaged", ""
+    return created, f"{cutoff.default_knob} {cutoff.default_value:g}"

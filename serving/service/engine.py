@@ -1,0 +1,164 @@
+"""From a call to its reply: admission, batch, encoding, search, payload."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+
+from pebr_tf.config import Serving
+from pebr_tf.errors import UserError
+from serving.retriever import Retriever, Wish
+from serving.service.batcher import Batcher, Outcome, Pending
+from serving.service.call import Call, Reply, Stages
+from serving.service.errors import InvalidArgument, ServiceError
+from serving.service.live import Live, ReleaseSource
+from serving.service.metrics import Metrics
+
+log = logging.getLogger("pebr.engine")
+
+
+class Engine:
+    """Answers the calls of both APIs."""
+
+    def __init__(self, live: Live, settings: Serving, metrics: Metrics):
+        """Takes a loaded release; see `open`."""
+        self._live, self._metrics = live, metrics
+        self._ready = True
+        self._batcher = Batcher(settings.batching, self._answer)
+
+    @classmethod
+    def open(cls, source: ReleaseSource, settings: Serving, metrics: Metrics) -> Engine:
+        """Loads a release and starts the threads; blocks until calls can be answered.
+
+        Raises:
+          UserError: No release that can be served.
+        """
+        return cls(Live(source, settings, metrics), settings, metrics)
+
+    @property
+    def ready(self) -> bool:
+        """Whether calls are answered: from the first release to the stop."""
+        return self._ready
+
+    def retriever(self) -> Retriever:
+        """What answers now."""
+        return self._live.retriever
+
+    async def retrieve(self, call: Call) -> Reply:
+        """The answer to a call.
+
+        Raises:
+          ServiceError: Why there is none; see `serving.service.errors`.
+        """
+        try:
+            return await self._batcher.submit(call)
+        finally:
+            self._metrics.queue(self._batcher.queries)
+
+    def drain(self) -> None:
+        """Says that the service is about to stop; calls are still answered."""
+        self._ready = False
+
+    async def stop(self) -> None:
+        """Refuses new calls, answers those admitted, and ends the threads."""
+        self.drain()
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._batcher.stop)
+        await loop.run_in_executor(None, self._live.close)
+
+    def _answer(self, batch: Sequence[Pending]) -> Sequence[Outcome]:
+        """One outcome for each call of a batch, all from one release."""
+        began = time.perf_counter()
+        retriever = self._live.retriever
+        outcomes: dict[Pending, Outcome] = {}
+        wishes: dict[Pending, Wish] = {}
+        for pending in batch:
+            try:
+                wishes[pending] = wish_of(retriever, pending.call)
+            except InvalidArgument as error:
+                outcomes[pending] = error
+        outcomes.update(self._answer_together(retriever, wishes, began))
+        return [outcomes[pending] for pending in batch]
+
+    def _answer_together(
+        self, retriever: Retriever, wishes: dict[Pending, Wish], began: float
+    ) -> dict[Pending, Outcome]:
+        if not wishes:
+            return {}
+        try:
+            return self._replies(retriever, wishes, began)
+        except ServiceError as error:
+            return dict.fromkeys(wishes, error)
+        except Exception as error:
+            if len(wishes) == 1:
+                log.exception("failed")
+                reason = f"the search failed: {type(error).__name__}."
+                return dict.fromkeys(wishes, ServiceError(reason))
+            # One of them may be the cause: the others are answered without it.
+            alone = ({pending: wish} for pending, wish in wishes.items())
+            parts = [self._answer_together(retriever, each, began) for each in alone]
+            return {pending: outcome for part in parts for pending, outcome in part.items()}
+
+    def _replies(
+        self, retriever: Retriever, wishes: dict[Pending, Wish], began: float
+    ) -> dict[Pending, Outcome]:
+        deadline = max(pending.call.deadline for pending in wishes)
+        batch = retriever.answer(list(wishes.values()), deadline)
+        searched = time.perf_counter()
+        calls = [pending.call for pending in wishes]
+        columns = _columns(retriever, calls)
+        values = retriever.payload.values(batch.items.item_ids, columns)
+        spent = {
+            "encode": batch.encode_seconds,
+            "search": batch.search_seconds,
+            "lookup": time.perf_counter() - searched,
+        }
+        self._metrics.batch(len(batch.items), **spent)
+        replies: dict[Pending, Outcome] = {}
+        end = 0
+        for pending, answer in zip(wishes, batch.answers, strict=True):
+            mine = slice(end, end := end + len(answer.items.scores))
+            wanted = columns if pending.call.fields is None else pending.call.fields
+            replies[pending] = reply = Reply(
+                version=retriever.release.version,
+                answer=answer,
+                payload={name: values[name][mine] for name in wanted},
+                stages=Stages(queue=began - pending.admitted, **spent),
+            )
+            self._metrics.reply(reply)
+        return replies
+
+
+def wish_of(retriever: Retriever, call: Call) -> Wish:
+    """A call as a release understands it.
+
+    Raises:
+      InvalidArgument: The release has no such column, or a number is out of its range.
+    """
+    columns = retriever.payload.columns
+    for name in call.fields or ():
+        if name not in columns:
+            raise InvalidArgument(
+                "fields", f"fields must be among {', '.join(columns)}. Received: {name!r}."
+            )
+    try:
+        return retriever.wish(call.queries, call.knob, call.value, call.max_results)
+    except UserError as error:
+        message = str(error)
+        raise InvalidArgument(_field(message, call), message) from None
+
+
+def _field(message: str, call: Call) -> str:
+    """The field of a call that a sentence of the retriever is about: it begins with the name."""
+    names = {"query": "queries", "max_results": "max_results"}
+    return names.get(message.split(" ", 1)[0], call.knob or "value")
+
+
+def _columns(retriever: Retriever, calls: Sequence[Call]) -> list[str]:
+    """The columns that some call wants, in the order of the payload."""
+    if any(call.fields is None for call in calls):
+        return retriever.payload.columns
+    wanted = {name for call in calls for name in call.fields or ()}
+    return [name for name in retriever.payload.columns if name in wanted]

@@ -1,0 +1,71 @@
+"""uvicorn inside a process that is not its own, with a limit to what comes before a body."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+# Of the request line and the headers together, beyond a read or two.
+HEAD_BYTES = 65_536
+# Longer than the proxies that keep connections to us open, which should be the ones to close them.
+KEEP_ALIVE_SECONDS = 75
+
+
+class HttpServer(uvicorn.Server):
+    """Serves until `should_exit`, and leaves signals alone."""
+
+    def __init__(self, app: ASGIApp, context: ssl.SSLContext | None):
+        """Takes the application, and what to encrypt with."""
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=HttpProtocol,
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                ssl_context_factory=None if context is None else lambda *_: context,
+            )
+        )
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Does not."""
+        yield
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """One connection; neither parser nor uvicorn limits what comes before a body."""
+
+    _head_bytes: int | None = None
+
+    def on_message_begin(self) -> None:
+        """Begins to count."""
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Ends the count; a body has a limit of its own."""
+        self._head_bytes = None
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        """Reads on, unless the head has become too long."""
+        super().data_received(data)
+        if self._head_bytes is not None:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES:
+                self._head_bytes = None
+                self.send_400_response(f"headers must be at most {HEAD_BYTES} bytes.")
+
+    def _unsupported_upgrade_warning(self) -> None:
+        # A caller who asks for WebSocket gets an answer without it, and no line in the log.
+        pass

@@ -1,0 +1,134 @@
+"""The OpenAPI document of the HTTP API, and the page that shows it, without external assets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+
+from pebr_tf.config import Serving
+from serving.service.http_schema import Refusal
+
+# Swagger UI sets styles on elements and draws its icons from data; scripts are files of ours.
+_POLICY = (
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>pEBR-TF retrieval API</title>
+<link rel="icon" href="/static/docs/favicon-32x32.png">
+<link rel="stylesheet" href="/static/docs/swagger-ui.css">
+</head>
+<body>
+<div id="docs"></div>
+<script src="/static/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+"""
+_SCRIPT = """SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#docs",
+  deepLinking: true,
+  validatorUrl: null,
+});
+"""
+_REASONS = {
+    401: "No accepted token, where the server asks for one.",
+    404: "No such thing in the release.",
+    413: "A body larger than the limit.",
+    415: "A body that is not application/json.",
+    422: "A field is missing, unknown, of another type, or out of range.",
+    429: "The queue is full; the same call may succeed later.",
+    500: "A mistake of the server; its log has it under the request id.",
+    503: "No release is loaded, the server is stopping, or TF Serving does not answer.",
+    504: "The deadline was over before the answer was there.",
+}
+
+
+def refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """The `responses` of a route that may answer with these codes."""
+    return {code: {"model": Refusal, "description": _REASONS[code]} for code in codes}
+
+
+def add_document(app: FastAPI, settings: Serving) -> None:
+    """Gives `app` its document at /openapi.json and the page at /docs."""
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = get_openapi(
+                title=app.title,
+                version=app.version,
+                description=app.description,
+                routes=app.routes,
+                openapi_version="3.0.3",
+            )
+            _add_limits(schema, settings)
+            _add_tokens(schema, settings)
+            app.openapi_schema = _as_openapi_3_0(schema)
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]
+
+    async def openapi_json() -> Response:
+        return JSONResponse(document())
+
+    async def page() -> Response:
+        return HTMLResponse(_PAGE, headers={"content-security-policy": _POLICY})
+
+    async def script() -> Response:
+        return Response(_SCRIPT, media_type="text/javascript")
+
+    app.add_api_route("/openapi.json", openapi_json, include_in_schema=False)
+    app.add_api_route("/docs", page, include_in_schema=False)
+    app.add_api_route("/docs/start.js", script, include_in_schema=False)
+    from swagger_ui_bundle import swagger_ui_path
+
+    app.mount("/static/docs", StaticFiles(directory=swagger_ui_path))
+
+
+def _add_limits(schema: dict[str, Any], settings: Serving) -> None:
+    queries = schema["components"]["schemas"]["RetrieveRequest"]["properties"]["queries"]
+    queries["maxItems"] = settings.limits.queries_per_call
+    queries["items"] |= {"minLength": 1, "maxLength": settings.limits.query_characters}
+
+
+def _add_tokens(schema: dict[str, Any], settings: Serving) -> None:
+    if settings.token_file is None:
+        return
+    schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            if path not in ("/healthz", "/readyz"):
+                operation["security"] = [{"token": []}]
+
+
+def _as_openapi_3_0(node: Any) -> Any:
+    """The same document in the words of OpenAPI 3.0, which the bundled Swagger UI reads.
+
+    What differs from 3.1: null is a property of a type, an exclusive bound a property of a bound,
+    and there is one example.
+    """
+    if isinstance(node, list):
+        return [_as_openapi_3_0(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    result = {name: _as_openapi_3_0(each) for name, each in node.items()}
+    kinds = result.get("anyOf")
+    if isinstance(kinds, list) and {"type": "null"} in kinds:
+        (kind,) = (each for each in kinds if each != {"type": "null"})
+        del result["anyOf"]
+        result = {**result, **kind, "nullable": True}
+    for word, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(result.get(word), (int, float)) and not isinstance(result[word], bool):
+            result[bound], result[word] = result[word], True
+    if isinstance(result.get("examples"), list):
+        result["example"] = result.pop("examples")[0]
+    return result

@@ -1,0 +1,240 @@
+"""One process that answers gRPC and HTTP, from its start to the last answer after a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import sys
+
+import uvloop
+
+from pebr_tf.config import Serving
+from pebr_tf.errors import UserError
+from serving.encoder import tune_for_small_graphs
+from serving.service import logs
+from serving.service.access import Access
+from serving.service.engine import Engine
+from serving.service.grpc_api import grpc_server
+from serving.service.http_api import http_app
+from serving.service.http_server import HttpServer
+from serving.service.live import ReleaseSource
+from serving.service.metrics import Metrics
+from serving.service.tls import load_credentials
+
+SWITCH_SECONDS = 0.0005
+# Between looks at the engine, for those who watch the health service.
+HEALTH_SECONDS = 1.0
+# For answers that are rendered already to leave, when the time of the drain is over.
+LAST_ANSWERS_SECONDS = 1.0
+
+
+class Server:
+    """Both APIs of one engine, on the running loop."""
+
+    def __init__(self, engine: Engine, settings: Serving, metrics: Metrics):
+        """Prepares both servers.
+
+        Args:
+          engine: Answers the calls; the server stops it at its own end.
+          settings: Addresses, limits, tokens and certificates.
+          metrics: Those of the engine.
+
+        Raises:
+          UserError: The file of tokens, a certificate or a key is at fault.
+        """
+        self._engine, self._settings = engine, settings
+        self._credentials = load_credentials(settings.tls)
+        access = Access.from_file(settings.token_file)
+        self._grpc, self._health = grpc_server(engine, settings, metrics, access)
+        app = http_app(engine, settings, metrics, access)
+        context = None if self._credentials is None else self._credentials.http
+        self._http = HttpServer(app, context)
+        self.grpc_port = self.http_port = 0
+
+    async def start(self) -> None:
+        """Listens on both ports, which `grpc_port` and `http_port` then say.
+
+        Raises:
+          UserError: An address that cannot be listened on.
+        """
+        self.grpc_port = self._listen_grpc()
+        listener = listen(self._settings.host, self._settings.http_port, "http_port")
+        self.http_port = listener.getsockname()[1]
+        await self._grpc.start()
+        await self._health.refresh()
+        self._http_task = asyncio.create_task(self._http.serve(sockets=[listener]))
+        self._health_task = asyncio.create_task(self._watch_health())
+        while not self._http.started:
+            if self._http_task.done():
+                self._http_task.result()
+            await asyncio.sleep(0.001)
+
+    async def stop(self) -> bool:
+        """Refuses new calls, finishes those admitted within `drain_seconds`, and closes the ports.
+
+        Returns:
+          Whether all of them were finished.
+        """
+        self._engine.drain()
+        await self._health.enter_graceful_shutdown()
+        self._health_task.cancel()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._settings.drain_seconds
+        engine_task = asyncio.ensure_future(self._engine.stop())
+        # Not cancelled when time is over: what runs in a thread cannot be.
+        await asyncio.wait([engine_task], timeout=self._settings.drain_seconds)
+        finished = engine_task.done()
+        left = max(end - loop.time(), LAST_ANSWERS_SECONDS) if finished else LAST_ANSWERS_SECONDS
+        self._http.should_exit = True
+        await asyncio.gather(self._grpc.stop(left), self._close_http(left))
+        # Its finalizer needs a last turn of this loop, which may be closed when Python runs it.
+        del self._grpc
+        await asyncio.sleep(0)
+        return finished
+
+    async def _close_http(self, seconds: float) -> None:
+        await asyncio.wait([self._http_task], timeout=seconds)
+        self._http.force_exit = True
+        await self._http_task
+
+    async def _watch_health(self) -> None:
+        while True:
+            await asyncio.sleep(HEALTH_SECONDS)
+            await self._health.refresh()
+
+    def _listen_grpc(self) -> int:
+        host, port = self._settings.host, self._settings.grpc_port
+        # gRPC says only that it failed; a socket says why.
+        listen(host, port, "grpc_port").close()
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            if self._credentials is None:
+                return self._grpc.add_insecure_port(address)
+            return self._grpc.add_secure_port(address, self._credentials.grpc)
+        except RuntimeError:
+            raise _cannot_listen("grpc_port", host, port, "address already in use") from None
+
+
+def listen(host: str, port: int, name: str) -> socket.socket:
+    """A socket that is bound to an address.
+
+    Args:
+      host: Name or address.
+      port: 0 for any.
+      name: Of the port in `serving`, for the error.
+
+    Raises:
+      UserError: The address is in use, not this machine's, or not allowed.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _cannot_listen(name, host, port, error.strerror or str(error)) from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.set_inheritable(False)
+        # Two sockets may share an address until one of them listens.
+        listener.listen(2_048)
+    except OSError as error:
+        listener.close()
+        raise _cannot_listen(name, host, port, os.strerror(error.errno).lower()) from None
+    return listener
+
+
+def _cannot_listen(name: str, host: str, port: int, reason: str) -> UserError:
+    return UserError(
+        f"serving.{name} must be one that can be listened on. Received: {host}:{port} ({reason})."
+    )
+
+
+def run(source: ReleaseSource, settings: Serving) -> bool:
+    """Serves until a signal; what `pebr serve` does.
+
+    Args:
+      source: Where releases come from.
+      settings: Of the service.
+
+    Returns:
+      Whether all admitted calls were finished.
+
+    Raises:
+      UserError: Something that the operator can mend, before anything listens.
+    """
+    # What is cheap to check comes before what takes seconds to load.
+    for name in ("grpc_port", "http_port"):
+        listen(settings.host, getattr(settings, name), name).close()
+    Access.from_file(settings.token_file)
+    load_credentials(settings.tls)
+    logs.event("start", source=str(source.directory), follow=source.follow, pid=os.getpid())
+    _warn(settings)
+    tune_for_small_graphs()
+    # The thread of the loop and that of the batches take turns more often than every 5 ms.
+    sys.setswitchinterval(SWITCH_SECONDS)
+    metrics = Metrics()
+    engine = Engine.open(source, settings, metrics)
+    logs.event("ready", release=engine.retriever().release.version)
+    # Not `asyncio.run`, which waits for threads that the time of the drain has left behind.
+    loop = uvloop.new_event_loop()
+    return loop.run_until_complete(_serve(engine, settings, metrics))
+
+
+async def _serve(engine: Engine, settings: Serving, metrics: Metrics) -> bool:
+    signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, signals.put_nowait, each)
+    server = Server(engine, settings, metrics)
+    await server.start()
+    scheme = "http" if settings.tls.certificate is None else "https"
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    logs.event(
+        "listening",
+        grpc=f"{host}:{server.grpc_port}",
+        http=f"{scheme}://{host}:{server.http_port}/",
+        grpc_port=server.grpc_port,
+        http_port=server.http_port,
+        tls=scheme == "https",
+    )
+    received = await signals.get()
+    logs.event("drain", signal=received.name, seconds=settings.drain_seconds)
+    stopping = asyncio.ensure_future(server.stop())
+    again = asyncio.ensure_future(signals.get())
+    await asyncio.wait([stopping, again], return_when=asyncio.FIRST_COMPLETED)
+    if not stopping.done():
+        logs.event("stop", level=logging.WARNING, finished=False, signal=again.result().name)
+        logs.flush()
+        # Now: whatever is under way, in whichever thread.
+        os._exit(1)
+    again.cancel()
+    finished = stopping.result()
+    logs.event("stop", level=logging.INFO if finished else logging.WARNING, finished=finished)
+    return finished
+
+
+def _warn(settings: Serving) -> None:
+    """Says so when others can reach the service, and read along or call it."""
+    if is_loopback(settings.host):
+        return
+    missing = []
+    if settings.tls.certificate is None:
+        missing.append("serving.tls")
+    if settings.token_file is None and not settings.tls.mutual:
+        missing.append("serving.token_file")
+    if missing:
+        logs.event("exposed", logging.WARNING, host=settings.host, without=missing)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

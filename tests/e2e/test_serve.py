@@ -1,0 +1,177 @@
+"""A release of the pipeline behind real servers: one answer by all ways, swaps and faults."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+import pytest
+from conftest import PEBR, BaseRun
+
+from serving import manifest as manifests
+from serving.client import RetrievalClient, Unavailable
+from serving.versions import link_models
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+QUERIES = ["phone", "red shoes", "black"]
+# Seconds; far more than anything here takes.
+LONGEST = 240
+
+
+@dataclass
+class Server:
+    """A running `pebr serve`."""
+
+    process: subprocess.Popen
+    http: str
+    grpc: str
+
+    def ask(self, queries: list[str], **options: object) -> dict:
+        """The answer of the HTTP API."""
+        body = {"queries": queries, **options}
+        answer = httpx.post(f"{self.http}v1/retrieve", json=body, timeout=LONGEST)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+@contextlib.contextmanager
+def serving(*arguments: object) -> Iterator[Server]:
+    """`pebr serve` on any free ports, until the end of the block, where it stops as it should."""
+    command = [PEBR, "serve", "--http-port", "0", "--grpc-port", "0", *map(str, arguments)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            event = json.loads(line)
+            if event["event"] == "listening":
+                break
+        else:
+            pytest.fail("".join(lines))
+        # What nobody reads would make the server wait.
+        threading.Thread(target=process.stderr.read, daemon=True).start()
+        yield Server(process, event["http"], event["grpc"])
+        process.terminate()
+        assert process.wait(LONGEST) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def push_again(release: Path, releases: Path, version: int) -> None:
+    """The same release under another version, appearing whole."""
+    scratch = releases / f".{version}"
+    shutil.copytree(release, scratch)
+    replace(manifests.read(scratch), version=version).write(scratch)
+    scratch.rename(releases / str(version))
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + LONGEST
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_http_grpc_and_pebr_query_say_the_same(base: BaseRun) -> None:
+    (release,) = base.releases
+    command = [PEBR, "query", "--release", str(release), "--recall", "0.7", "--json"]
+    command += ["--limit", "10000", *QUERIES]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    expected = [json.loads(line) for line in told.splitlines()]
+    with serving("--release", release) as server:
+        by_http = server.ask(QUERIES, recall=0.7)
+        with RetrievalClient(server.grpc, timeout=LONGEST) as client:
+            by_grpc = client.retrieve(QUERIES, recall=0.7)
+        page = httpx.get(server.http).text
+        report = httpx.get(f"{server.http}report").text
+    assert by_http["release"] == by_grpc.release == int(release.name)
+    for line, http, grpc in zip(expected, by_http["results"], by_grpc, strict=True):
+        ids = [item["item_id"] for item in line["items"]]
+        assert ids == [item["item_id"] for item in http["items"]]
+        assert ids == [item.item_id for item in grpc]
+        assert http["threshold"] == pytest.approx(line["threshold"], abs=1e-5)
+        assert grpc.threshold == pytest.approx(line["threshold"], abs=1e-5)
+    assert "explorer" in page
+    assert report == (release / "report.html").read_text(encoding="utf-8")
+
+
+def test_no_request_is_lost_while_releases_come_and_go(base: BaseRun, tmp_path: Path) -> None:
+    (release,) = base.releases
+    releases = tmp_path / "releases"
+    releases.mkdir()
+    first = int(release.name)
+    push_again(release, releases, first)
+    (tmp_path / "queries.txt").write_text("\n".join(QUERIES * 100))
+    config = tmp_path / "serve.yaml"
+    config.write_text("serving:\n  poll_seconds: 0.2\n  deadline_milliseconds: 60000\n")
+    with serving("--releases", releases, "--config", config) as server:
+
+        def answers() -> int:
+            return httpx.get(f"{server.http}v1/release", timeout=LONGEST).json()["version"]
+
+        load = [sys.executable, str(ROOT / "benchmarks" / "closed_loop.py"), "--clients", "64"]
+        load += [f"{server.http}v1/retrieve", "--queries", str(tmp_path / "queries.txt")]
+        load += ["--seconds", "15", "--warm-up", "0"]
+        clients = subprocess.Popen(load, stdout=subprocess.PIPE, text=True)
+        version = first
+        while clients.poll() is None and version < first + 4:
+            version += 1
+            push_again(release, releases, version)
+            wait_until(lambda version=version: answers() == version)
+        # Each swap is seen before the next push, so that so many were in use under load.
+        result = json.loads(clients.communicate(timeout=LONGEST)[0])
+    assert result["failures"] == {}
+    assert result["requests"] > 0
+    assert len(result["releases"]) >= 2
+
+
+def test_tf_serving_s_place_may_be_empty_for_a_while(base: BaseRun, tmp_path: Path) -> None:
+    releases = tmp_path / "releases"
+    shutil.copytree(base.folder / "releases", releases, symlinks=True)
+    link_models(releases)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    config = tmp_path / "serve.yaml"
+    config.write_text(
+        "serving:\n  backend: tf_serving\n  deadline_milliseconds: 60000\n"
+        f"  tf_serving:\n    address: 127.0.0.1:{port}\n    deadline_milliseconds: 60000\n"
+    )
+    command = [PEBR, "serve-model", "--models", str(releases), "--port", str(port)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": os.environ}
+    # It may come up later than the service.
+    models = subprocess.Popen(command, **quiet)
+    try:
+        with serving("--releases", releases, "--config", config) as server:
+            with serving("--releases", releases) as embedded:
+                expected = embedded.ask(QUERIES, top_k=5)["results"]
+            assert server.ask(QUERIES, top_k=5)["results"] == expected
+            models.kill()
+            models.wait()
+            with RetrievalClient(server.grpc, timeout=5.0, retries=0) as client:
+                with pytest.raises(Unavailable, match=r"TF Serving"):
+                    client.retrieve(QUERIES, top_k=5)
+                models = subprocess.Popen(command, **quiet)
+
+                def answered() -> bool:
+                    with contextlib.suppress(Unavailable):
+                        return len(client.retrieve(QUERIES, top_k=5)) == len(QUERIES)
+                    return False
+
+                wait_until(answered)
+    finally:
+        models.kill()
+        models.wait()

@@ -1,0 +1,170 @@
+"""The client against the service itself."""
+
+import asyncio
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+
+import pytest
+from service_helpers import PATIENCE, Authority, GatedEngine, served
+
+from serving.client import (
+    AsyncRetrievalClient,
+    InvalidRequest,
+    Overloaded,
+    RetrievalClient,
+    TlsFiles,
+    Unauthenticated,
+    Unavailable,
+)
+from serving.release import latest_release
+
+QUERIES = ["red phone", "phone", "手机"]
+
+
+@pytest.fixture(scope="module")
+def service(releases):
+    """A server whose batches can be made to wait, with a short queue."""
+    limits = {"batching__max_size": 4, "batching__queue_limit": 4, "limits__queries_per_call": 4}
+    with served(latest_release(releases), kind=GatedEngine, **limits) as served_:
+        yield served_
+
+
+@pytest.fixture(scope="module")
+def client(service):
+    with RetrievalClient(f"127.0.0.1:{service.server.grpc_port}", timeout=PATIENCE) as client:
+        yield client
+
+
+def test_answers_are_those_of_the_release(client, retriever):
+    for knobs in ({}, {"recall": 0.5}, {"budget": 7}, {"top_k": 9}, {"score": 0.2}):
+        results = client.retrieve(QUERIES, **knobs)
+        knob, value = next(iter(knobs.items()), ("recall", 0.9))
+        assert (results.release, results.knob, results.value) == (
+            *(retriever.release.version, knob),
+            value,
+        )
+        expected = retriever.retrieve(QUERIES, knob, value)
+        for row, result in enumerate(results):
+            found = [
+                {"item_id": item.item_id, "score": item.score, **item.fields} for item in result
+            ]
+            assert found == [
+                {**item, "score": pytest.approx(item["score"], abs=1e-6)}
+                for item in expected.rows(row)
+            ]
+            assert result.query == QUERIES[row]
+            assert result.stratum == expected.stratum(row)
+            assert result.truncated == expected.items.truncated[row]
+            assert result.tau == pytest.approx(float(expected.tau[row]))
+            promised = knob in ("recall", "budget")
+            assert (result.expected_recall is not None) == promised
+        assert results.timings.total >= results.timings.search > 0
+
+
+def test_fields_and_the_number_of_results(client):
+    (result,) = client.retrieve(["phone"], top_k=9, max_results=2, fields=[])
+    assert [dict(item.fields) for item in result] == [{}, {}]
+    assert result.truncated
+
+
+def test_the_async_client_gets_the_same(client, service):
+    async def ask():
+        address = f"127.0.0.1:{service.server.grpc_port}"
+        async with AsyncRetrievalClient(address, timeout=PATIENCE) as other:
+            return (
+                await other.retrieve(QUERIES, top_k=3),
+                await other.release(),
+                await other.healthy(),
+            )
+
+    results, release, healthy = asyncio.run(ask())
+    mine = client.retrieve(QUERIES, top_k=3)
+    assert [[item.item_id for item in each] for each in results] == [
+        [item.item_id for item in each] for each in mine
+    ]
+    assert release == client.release()
+    assert healthy is client.healthy() is True
+
+
+def test_the_release_says_what_it_accepts(client, retriever):
+    release = client.release()
+    assert release.version == retriever.release.version
+    assert release.created == retriever.release.manifest.created
+    assert (release.items, release.dimension, release.floor, release.cap) == (200, 8, 1, 150)
+    assert (release.default_knob, release.default_value) == ("recall", 0.9)
+    assert release.fields == ("title",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"recall": 1.5}, "recall"),
+        ({"top_k": 0}, "top_k"),
+        ({"max_results": 151}, "max_results"),
+        ({"fields": ["price"]}, "fields"),
+        ({"queries": []}, "queries"),
+        ({"queries": [" "]}, "queries"),
+    ],
+)
+def test_what_the_server_refuses_is_named(client, arguments, field):
+    with pytest.raises(InvalidRequest, match=field) as caught:
+        client.retrieve(**{"queries": ["phone"], "request_id": "r-1", **arguments})
+    assert caught.value.field.split("[")[0] == field
+    assert caught.value.status == "INVALID_ARGUMENT"
+    assert caught.value.request_id == "r-1"
+
+
+def test_a_full_queue(client, service):
+    address = f"127.0.0.1:{service.server.grpc_port}"
+    with (
+        RetrievalClient(address, timeout=PATIENCE, retries=0) as hasty,
+        ThreadPoolExecutor(9) as pool,
+    ):
+        service.engine.gate.clear()
+        service.engine.waiting.clear()
+        try:
+            first = pool.submit(client.retrieve, QUERIES)
+            assert service.engine.waiting.wait(PATIENCE)
+            others = [pool.submit(hasty.retrieve, ["phone"]) for _ in range(8)]
+            wait(others, PATIENCE, FIRST_EXCEPTION)
+        finally:
+            service.engine.gate.set()
+        assert len(first.result()) == 3
+        refusals = [error for each in others if (error := each.exception()) is not None]
+        assert 0 < len(refusals) < 8
+        assert {type(error) for error in refusals} == {Overloaded}
+
+
+def test_tokens_and_mutual_tls(releases, tmp_path):
+    ours, theirs = (Authority(tmp_path, name) for name in ("ours", "theirs"))
+    certificate, key = ours.issue("server")
+    (tmp_path / "tokens").write_text("s3cret\n")
+    settings = {
+        "tls__certificate": certificate,
+        "tls__key": key,
+        "tls__mutual": True,
+        "tls__client_authority": theirs.path,
+        "token_file": str(tmp_path / "tokens"),
+    }
+    mine = dict(zip(("certificate", "key"), theirs.issue("client"), strict=True))
+    with served(latest_release(releases), **settings) as service:
+        address = f"127.0.0.1:{service.server.grpc_port}"
+        tls = TlsFiles(authority=ours.path, **mine)
+        with RetrievalClient(address, "s3cret", tls, timeout=PATIENCE) as client:
+            assert len(client.retrieve(["phone"], top_k=3)[0]) == 3
+        by_name = f"dns:///localhost:{service.server.grpc_port}"
+        named = TlsFiles(authority=ours.path, server_name="127.0.0.1", **mine)
+        with RetrievalClient(by_name, "s3cret", named, timeout=PATIENCE) as client:
+            assert client.healthy()
+        for token in (None, "other"):
+            with (
+                RetrievalClient(address, token, tls, timeout=PATIENCE) as client,
+                pytest.raises(Unauthenticated),
+            ):
+                client.retrieve(["phone"])
+        # Without a certificate, by an authority that did not sign the server, and in the clear.
+        for other in (TlsFiles(ours.path), TlsFiles(theirs.path, **mine), None):
+            with (
+                RetrievalClient(address, "s3cret", other, timeout=PATIENCE, retries=0) as client,
+                pytest.raises(Unavailable),
+            ):
+                client.retrieve(["phone"])

@@ -1,0 +1,55 @@
+"""A real server on a release of a hostile catalogue, and a real browser."""
+
+import shutil
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from explorer_pages import HOSTILE
+from tiny_release import CONFIG, write_parts
+
+from pebr_tf.config import Config
+from serving.push import push
+from serving.service.background import running
+from serving.service.engine import Engine
+from serving.service.live import ReleaseSource
+from serving.service.metrics import Metrics
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory, tower_files):
+    """A release whose catalogue tries to be markup."""
+    folder = tmp_path_factory.mktemp("explored")
+    examples = ["red phone", "phone"]
+    parts = write_parts(folder, *tower_files, config=CONFIG, examples=examples)
+    table = pq.read_table(parts.index / "payload.parquet")
+    table = table.append_column("note", pa.array([HOSTILE] * len(table)))
+    pq.write_table(table, parts.index / "payload.parquet")
+    (parts.evaluation / "report.html").write_text("<style>p { color: red }</style><p>report</p>")
+    return push(folder / "releases", parts)
+
+
+@pytest.fixture(scope="module")
+def service(release):
+    """The address of a server, and the retriever that answers there."""
+    metrics = Metrics()
+    named = {"serving.grpc_port": 0, "serving.http_port": 0}
+    settings = Config().replace_all(named).serving
+    engine = Engine.open(ReleaseSource(release.directory, False), settings, metrics)
+    with running(engine, settings, metrics) as server:
+        address = f"http://127.0.0.1:{server.http_port}"
+        yield SimpleNamespace(address=address, retriever=engine.retriever())
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium; not for the session, for its loop is in the way of other tests."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("no chromium is installed")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()

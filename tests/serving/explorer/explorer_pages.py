@@ -1,0 +1,26 @@
+"""Pages of the explorer in a browser."""
+
+import contextlib
+
+PATIENCE = 30_000
+HOSTILE = '<img src=x onerror="document.title=1">'
+DESKTOP = {"width": 1280, "height": 900}
+
+
+@contextlib.contextmanager
+def opened(browser, service, address="/", complaints=(), **options):
+    """A page; at the end no word in the console but `complaints`, no request to elsewhere."""
+    context = browser.new_context(**{"viewport": DESKTOP, **options})
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    words, requests = [], []
+    page.on("console", lambda message: words.append(message.text))
+    page.on("pageerror", lambda error: words.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.requests = requests
+    page.goto(service.address + address)
+    yield page
+    unexpected = [word for word in words if not any(each in word for each in complaints)]
+    assert unexpected == []
+    assert [url for url in requests if not url.startswith((service.address, "blob:"))] == []
+    context.close()

@@ -1,0 +1,228 @@
+"""What the page is told of a query, against what the service answers and brute force."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tiny_release import calibration
+
+from pebr_tf.cutoff.knob_map import KnobMap
+from pebr_tf.errors import UserError
+from pebr_tf.retrieval import ExactSearcher
+from serving.explorer.explain import explain, histogram, stop_values
+from serving.retriever import Retriever
+
+QUERIES = ["red phone", "phone", "blue laptop bag"]
+CAP = 150
+# Cut-offs where lists of the tiny release end at many different lengths.
+SCALES = {"score": 0.2, "gap": 0.2, "top_k": 20, "nucleus": 0.3}
+
+
+def changed(retriever, policy="level", level_source="probe", searcher=None, **calibrated):
+    """The same release with another calibration, or another searcher."""
+    return Retriever(
+        retriever.release,
+        retriever.encoder,
+        searcher or retriever.searcher,
+        retriever.payload,
+        calibration(policy, **calibrated),
+        replace(retriever.settings, level_source=level_source),
+    )
+
+
+def with_policy(retriever, policy, level_source="probe"):
+    """The same release with a policy, and recall and budget maps in the range of its scores."""
+    scale = SCALES.get(policy, 1)
+    # What ends a list by its rank or by its distance from the best is at most 0.
+    top = 0 if policy in ("gap", "top_k", "nucleus") else 3
+    shares, averages = np.array([0.2, 0.5, 0.75, 0.9]), np.array([1.0, 10, 50, 100])
+    cutoffs = np.float32(scale) * np.linspace(top, top - 6, 4, dtype="f4")
+    maps = {
+        "recall": KnobMap(shares, cutoffs, 100),
+        "strata": {"head": KnobMap(shares, cutoffs - np.float32(0.05 * scale), 100)},
+        "budget": KnobMap(averages, cutoffs, 100),
+    }
+    return changed(retriever, policy, level_source, **maps)
+
+
+def ids_at(content, stop):
+    """The list that the page shows at a stop."""
+    missed = set(stop["missed"])
+    kept = [item["item_id"] for at, item in enumerate(content["items"]) if at not in missed]
+    return kept[: stop["count"]]
+
+
+def assert_agrees(retriever, content):
+    """Every stop is what the service answers."""
+    for stop in content["stops"]:
+        answer = retriever.retrieve([content["query"]], content["knob"], stop["value"])
+        items = answer.items
+        where = (content["query"], content["knob"], stop["value"])
+        assert ids_at(content, stop) == items.item_ids.tolist(), where
+        assert stop["count"] == items.counts[0], where
+        assert stop["truncated"] == items.truncated[0], where
+        if stop["threshold"] is None:
+            assert items.thresholds[0] <= -1, where
+        else:
+            # The exponential of many numbers differs from that of one in its last bit.
+            assert stop["threshold"] == pytest.approx(items.thresholds[0], abs=1e-6), where
+        if stop["expected_recall"] is None:
+            assert np.isnan(answer.expected_recall[0]), where
+        else:
+            assert stop["expected_recall"] == answer.expected_recall[0], where
+        assert stop["level"] == pytest.approx(answer.levels[0], abs=1e-5), where
+
+
+@pytest.mark.parametrize(
+    ("policy", "level_source"),
+    [
+        ("level", "probe"),
+        ("level", "head"),
+        ("cdf", "probe"),
+        ("score", "probe"),
+        ("gap", "probe"),
+        ("top_k", "probe"),
+        ("nucleus", "probe"),
+    ],
+)
+def test_every_stop_is_the_list_that_the_service_answers_with(retriever, policy, level_source):
+    other = with_policy(retriever, policy, level_source)
+    content = explain(other, "red phone", CAP)
+    assert (content["policy"], content["knob"]) == (policy, "recall")
+    assert_agrees(other, content)
+    counts = [stop["count"] for stop in content["stops"]]
+    assert len(set(counts)) > 5, counts
+    assert counts == sorted(counts)
+
+
+@pytest.mark.parametrize("query", QUERIES[1:])
+@pytest.mark.parametrize("knob", ["recall", "budget", "top_k", "score"])
+def test_each_knob_of_each_stratum_agrees(retriever, query, knob):
+    content = explain(retriever, query, CAP, knob)
+    assert_agrees(retriever, content)
+    assert content["stops"][-1]["count"] > content["stops"][0]["count"]
+
+
+def test_floor_and_cap_show(retriever):
+    other = changed(retriever, floor=5)
+    content = explain(other, "phone", CAP, "score")
+    assert_agrees(other, content)
+    first, last = content["stops"][0], content["stops"][-1]
+    assert (first["value"], first["count"], first["truncated"]) == (1.0, 5, False)
+    assert first["threshold"] == content["items"][4]["score"]
+    assert (last["value"], last["count"], last["truncated"]) == (-1.0, CAP, True)
+    assert last["threshold"] is None
+
+
+def test_items_are_the_best_with_their_columns(retriever, vectors, item_ids):
+    encoded = retriever.encoder.encode(["phone"])
+    scores = vectors.astype(float) @ encoded.embedding[0].astype(float)
+    order = np.argsort(-scores)[:7]
+    content = explain(retriever, "phone", 7)
+    assert [item["item_id"] for item in content["items"]] == item_ids[order].tolist()
+    np.testing.assert_allclose([item["score"] for item in content["items"]], scores[order], 1e-6)
+    titles = [row["title"] for row in retriever.payload.rows(item_ids[order])]
+    assert [item["fields"] for item in content["items"]] == [{"title": each} for each in titles]
+    assert content["columns"] == ["title"]
+    # What is not loaded still counts.
+    assert content["stops"][-1]["count"] > 7
+    for name in ("tau", "alpha", "beta", "background_alpha", "background_beta"):
+        assert content[name] == getattr(encoded, name)[0]
+
+
+def test_facts_of_the_release(retriever):
+    content = explain(retriever, "red phone", 5)
+    assert content["release"] == retriever.release.version
+    assert content["default"] == {"knob": "recall", "value": 0.9}
+    assert (content["catalogue"], content["floor"], content["cap"]) == (200, 1, CAP)
+    assert (content["stratum"], content["family"]) == ("head", "beta")
+    cutoffs = retriever.calibration.cutoff_for("recall", 0.5, np.array([0]))
+    assert [s["cutoff"] for s in content["stops"] if s["value"] == 0.5] == cutoffs.tolist()
+    # Plain JSON, without the NaN that JSON does not have.
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
+
+
+def test_the_background_is_that_of_the_sample(retriever, vectors):
+    content = explain(retriever, "phone", 5)
+    # The sample of a small index is all of it.
+    cosines = vectors @ retriever.encoder.encode(["phone"]).embedding[0]
+    edges, counts = content["background"]["edges"], content["background"]["counts"]
+    np.testing.assert_allclose([edges[0], edges[-1]], [cosines.min(), cosines.max()], atol=1e-6)
+    inside = [(cosines < edge).sum() for edge in np.array(edges[1:-1])]
+    np.testing.assert_allclose(np.cumsum(counts)[:-1], inside, atol=1)
+    assert sum(counts) == 200
+    assert histogram(np.empty(0, np.float32)) == {"edges": [], "counts": []}
+
+
+class Forgetful(ExactSearcher):
+    """Finds one item only when asked for the best."""
+
+    forgotten = ""
+
+    def _search(self, request):
+        found = super()._search(request)
+        if request.top_k is not None:
+            return found
+        return found.keep(found.item_ids != self.forgotten)
+
+
+def test_items_that_an_approximate_search_missed_are_named(retriever, vectors, item_ids):
+    searcher = Forgetful(vectors, item_ids)
+    searcher.forgotten = explain(retriever, "phone", 5)["items"][3]["item_id"]
+    other = changed(retriever, "level", "head", searcher)
+    content = explain(other, "phone", CAP, "score")
+    assert_agrees(other, content)
+    missed = {stop["count"]: stop["missed"] for stop in content["stops"]}
+    assert content["items"][3]["item_id"] == searcher.forgotten
+    assert all(places == ([3] if count > 3 else []) for count, places in missed.items())
+    assert max(missed) > 3
+
+
+def test_items_that_only_a_list_found_are_among_the_items(retriever, vectors, item_ids):
+    class Shortsighted(ExactSearcher):
+        def _search(self, request):
+            found = super()._search(request)
+            return found.keep(found.item_ids != third) if request.top_k is not None else found
+
+    third = explain(retriever, "phone", 3)["items"][2]["item_id"]
+    other = changed(retriever, "level", "head", Shortsighted(vectors, item_ids))
+    content = explain(other, "phone", CAP, "score")
+    assert content["items"][2]["item_id"] == third
+    assert len(content["items"]) == CAP
+    assert_agrees(other, content)
+
+
+def test_stops_run_from_short_lists_to_long_ones_and_hold_the_default(retriever):
+    odd = replace(retriever.settings, default_value=0.835)
+    other = changed(retriever)
+    other.settings = odd
+    recall = stop_values(other, "recall")
+    assert recall == sorted([*(percent / 100 for percent in range(1, 100)), 0.835])
+    assert 0.835 not in stop_values(other, "score")
+    score = stop_values(retriever, "score")
+    assert score == sorted(score, reverse=True)
+    assert (score[0], score[-1]) == (1, -1)
+    for knob in ("budget", "top_k"):
+        values = stop_values(changed(retriever, floor=3), knob)
+        assert (values[0], values[-1]) == (3, CAP)
+        assert values == sorted(set(values))
+        assert all(value.is_integer() for value in values)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((" ", 5), "query must be a text that is not blank. Received: ' '."),
+        (("phone", 0), "max_results must be a whole number from 1 to 150. Received: 0."),
+        (("phone", 151), "max_results must be a whole number from 1 to 150. Received: 151."),
+        (
+            ("phone", 5, "sure"),
+            "knob must be one of recall, budget, top_k, score. Received: 'sure'.",
+        ),
+    ],
+)
+def test_refuses_what_the_service_refuses(retriever, arguments, message):
+    with pytest.raises(UserError) as caught:
+        explain(retriever, *arguments)
+    assert str(caught.value) == message

@@ -1,0 +1,191 @@
+"""The addresses of the explorer: files, headers, data and refusals."""
+
+import asyncio
+import json
+import re
+from types import SimpleNamespace
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from serving.explorer.explain import explain
+from serving.explorer.routes import FILES, PAGE, STATIC, WAITING, Turns, examples, explorer_router
+from serving.service.errors import InvalidArgument, Overloaded, Unavailable
+
+
+class Client:
+    """Asks an application of the explorer's routes; what a route raises comes through."""
+
+    def __init__(self, retriever):
+        self._app = FastAPI()
+        engine = SimpleNamespace(retriever=lambda: retriever)
+        self._app.include_router(explorer_router(engine, query_characters=40))
+
+    def get(self, address, **options):
+        async def ask():
+            transport = httpx.ASGITransport(self._app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+                return await client.get(address, **options)
+
+        return asyncio.run(ask())
+
+
+@pytest.fixture(scope="module")
+def client(retriever):
+    return Client(retriever)
+
+
+def test_the_table_of_files_is_what_the_folder_holds():
+    assert {path.name for path in STATIC.iterdir()} == {PAGE, *FILES}
+
+
+def test_modules_and_the_page_name_only_files_of_the_table():
+    named = set()
+    for path in STATIC.glob("*.js"):
+        named.update(re.findall(r'from "\./([^"]+)"', path.read_text()))
+    page = (STATIC / PAGE).read_text()
+    named.update(re.findall(r'"/static/explorer/([^"]+)"', page))
+    assert named == set(FILES)
+
+
+def test_nothing_inline_and_nothing_from_elsewhere():
+    page = (STATIC / PAGE).read_text()
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", page)
+    for path in STATIC.iterdir():
+        addresses = re.findall(r"https?://[^\s\"')]+", path.read_text())
+        assert set(addresses) <= {"http://www.w3.org/2000/svg"}, path.name
+    for path in STATIC.glob("*.js"):
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|eval\(", path.read_text())
+
+
+def test_files_come_with_their_kind_and_a_tag_that_spares_the_next_time(client):
+    kinds = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg"}
+    for address in ("/", *(f"/static/explorer/{name}" for name in FILES)):
+        response = client.get(address)
+        assert response.status_code == 200
+        name = address.rpartition("/")[2] or PAGE
+        assert response.content == (STATIC / name).read_bytes()
+        assert response.headers["content-type"].startswith(kinds[name.rpartition(".")[2]])
+        assert response.headers["cache-control"] == "no-cache"
+        assert response.headers["x-content-type-options"] == "nosniff"
+        tag = response.headers["etag"]
+        again = client.get(address, headers={"if-none-match": f'"other", W/{tag}'})
+        assert (again.status_code, again.content) == (304, b"")
+        assert client.get(address, headers={"if-none-match": '"other"'}).status_code == 200
+    for name in (PAGE, "../routes.py", "%2e%2e%2froutes.py", "missing.js"):
+        assert client.get(f"/static/explorer/{name}").status_code == 404
+
+
+def test_the_page_allows_nothing_but_its_own_files(client):
+    policy = client.get("/").headers["content-security-policy"]
+    assert "default-src 'none'; script-src 'self'; style-src 'self';" in policy
+    assert "unsafe" not in policy
+
+
+def test_the_report_is_that_of_the_release(client, retriever):
+    response = client.get("/report")
+    assert response.content == retriever.release.path("report.html").read_bytes()
+    assert response.headers["content-type"].startswith("text/html")
+    policy = response.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'")
+
+
+def test_a_report_that_is_gone_is_said_so(tmp_path):
+    release = SimpleNamespace(path=lambda name: tmp_path / name)
+    client = Client(SimpleNamespace(release=release))
+    with pytest.raises(Unavailable, match=r"^the report of the release cannot be read\.$"):
+        client.get("/report")
+
+
+def test_data_of_a_query(client, retriever):
+    parameters = {"query": "phone", "limit": 7, "knob": "top_k"}
+    response = client.get("/v1/explain", params=parameters)
+    assert response.headers["cache-control"] == "no-store"
+    assert response.json() == explain(retriever, "phone", 7, "top_k")
+    usual = client.get("/v1/explain", params={"query": "phone", "limit": 150}).json()
+    assert usual["knob"] == "recall"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field", "message"),
+    [
+        ({"query": " "}, "query", "query must be a text that is not blank. Received: ' '."),
+        ({"query": "a" * 41}, "query", "query must be at most 40 characters. Received: 41."),
+        (
+            {"query": "a", "limit": 0},
+            "limit",
+            "limit must be a whole number from 1 to 150. Received: 0.",
+        ),
+        (
+            {"query": "a", "limit": 5, "knob": "x"},
+            "knob",
+            "knob must be one of recall, budget, top_k, score. Received: 'x'.",
+        ),
+    ],
+)
+def test_refusals_name_the_field(client, parameters, field, message):
+    with pytest.raises(InvalidArgument) as caught:
+        client.get("/v1/explain", params=parameters)
+    assert (caught.value.field, str(caught.value)) == (field, message)
+
+
+def test_without_a_query_the_framework_refuses(client):
+    assert client.get("/v1/explain").status_code == 422
+    assert client.get("/v1/explain", params={"query": "a", "limit": "x"}).status_code == 422
+
+
+def test_what_the_page_begins_with(client, retriever):
+    assert client.get("/v1/explain/start").json() == {
+        "release": retriever.release.version,
+        "catalogue": 200,
+        "cap": 150,
+        "default": {"knob": "recall", "value": 0.9},
+        "examples": [],
+    }
+
+
+def test_examples_are_spread_over_those_of_the_evaluation(tmp_path):
+    path = tmp_path / "evaluation.json"
+
+    def with_content(content):
+        path.write_text(json.dumps(content))
+        return examples(path)
+
+    assert examples(path) == []
+    assert with_content([]) == with_content({"examples": 3}) == with_content({}) == []
+    few = [{"query": text} for text in "ab"]
+    assert with_content({"examples": few}) == ["a", "b"]
+    many = [{"query": text} for text in "abcdefghijkl"]
+    assert with_content({"examples": many}) == ["a", "c", "e", "g", "i", "l"]
+
+
+def test_one_explanation_at_a_time_and_few_that_wait():
+    async def run():
+        turns, running, most, done = Turns(), 0, 0, 0
+        release = asyncio.Event()
+
+        async def take():
+            nonlocal running, most, done
+            async with turns:
+                running += 1
+                most = max(most, running)
+                await release.wait()
+                running -= 1
+                done += 1
+
+        tasks = [asyncio.create_task(take()) for _ in range(1 + WAITING)]
+        await asyncio.sleep(0)
+        with pytest.raises(Overloaded, match=r"^the explorer is busy: try again in a moment\.$"):
+            await take()
+        # Who gives up while waiting makes room.
+        tasks.pop().cancel()
+        await asyncio.sleep(0)
+        tasks.append(asyncio.create_task(take()))
+        await asyncio.sleep(0)
+        release.set()
+        await asyncio.gather(*tasks)
+        await take()
+        return most, done
+
+    assert asyncio.run(run()) == (1, 2 + WAITING)

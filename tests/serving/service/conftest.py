@@ -1,0 +1,38 @@
+"""Folders of releases for the tests of the service."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from serving.push import push
+
+
+@pytest.fixture(scope="session")
+def two_versions(tmp_path_factory, parts):
+    """A folder with two releases, titles in small letters and in capitals; do not write to it."""
+    folder = tmp_path_factory.mktemp("two")
+    evaluation = tmp_path_factory.mktemp("evaluation")
+    examples = [{"query": text} for text in ("red phone", "laptop bag", "cable")]
+    (evaluation / "evaluation.json").write_text(json.dumps({"examples": examples}))
+    (evaluation / "report.html").write_text("<p>report</p>")
+    parts = replace(parts, evaluation=evaluation)
+    push(folder, parts)
+    other = tmp_path_factory.mktemp("other") / "index"
+    shutil.copytree(parts.index, other)
+    table = pq.read_table(other / "payload.parquet")
+    titles = pc.utf8_upper(table.column("title"))
+    table = table.set_column(table.column_names.index("title"), "title", titles)
+    pq.write_table(table, other / "payload.parquet")
+    push(folder, replace(parts, index=other))
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path, two_versions):
+    """The same, to write to."""
+    shutil.copytree(two_versions, tmp_path / "releases", symlinks=True)
+    return tmp_path / "releases"

@@ -1,0 +1,163 @@
+"""A real server on loopback, and real clients of both of its APIs."""
+
+import contextlib
+import datetime
+import functools
+import ipaddress
+import threading
+from dataclasses import dataclass
+
+import grpc
+import httpx
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from pebr_tf.config import Config, Serving
+from serving.proto import retrieval_pb2_grpc
+from serving.service.background import running
+from serving.service.engine import Engine
+from serving.service.live import Live, ReleaseSource
+from serving.service.metrics import Metrics
+from serving.service.server import Server
+
+# Far above what any answer takes: a test that waits so long has failed.
+PATIENCE = 30
+
+
+@dataclass
+class Served:
+    """A server and what a test asks it with."""
+
+    server: Server
+    engine: Engine
+    metrics: Metrics
+    http: httpx.Client
+    channel: grpc.Channel
+    stub: retrieval_pb2_grpc.RetrievalStub
+
+    def post(self, body, **options):
+        """The answer to a call of the HTTP API."""
+        return self.http.post("/v1/retrieve", json=body, **options)
+
+    def count(self, api, status):
+        """Calls of an API so far, by the metrics."""
+        labels = {"api": api, "status": status}
+        return self.metrics.registry.get_sample_value("pebr_requests_total", labels) or 0
+
+
+class GatedEngine(Engine):
+    """The engine, whose batches wait while `gate` is not set."""
+
+    def __init__(self, *arguments):
+        self.gate = threading.Event()
+        self.gate.set()
+        self.waiting = threading.Event()
+        super().__init__(*arguments)
+
+    def _answer(self, batch):
+        self.waiting.set()
+        assert self.gate.wait(PATIENCE)
+        return super()._answer(batch)
+
+
+def service_settings(**changes) -> Serving:
+    """Settings with any free ports, and `changes` by dotted name with __ for the dot."""
+    defaults = {
+        "grpc_port": 0,
+        "http_port": 0,
+        "batching.max_delay_milliseconds": 0,
+        "deadline_milliseconds": 1_000 * PATIENCE,
+    }
+    named = {name.replace("__", "."): value for name, value in changes.items()}
+    named = {f"serving.{name}": value for name, value in {**defaults, **named}.items()}
+    return Config().replace_all(named).serving
+
+
+@functools.lru_cache
+def loaded(directory):
+    """A release, loaded once for all tests: what holds it has no state of a server."""
+    return Live(ReleaseSource(directory, follow=False), Serving(), Metrics())
+
+
+@contextlib.contextmanager
+def served(directory, kind=Engine, **changes):
+    """Serves a release while the block runs."""
+    settings, metrics = service_settings(**changes), Metrics()
+    engine = kind(loaded(directory), settings, metrics)
+    with (
+        running(engine, settings, metrics) as server,
+        httpx.Client(base_url=f"http://127.0.0.1:{server.http_port}", timeout=PATIENCE) as http,
+        grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel,
+    ):
+        stub = retrieval_pb2_grpc.RetrievalStub(channel)
+        yield Served(server, engine, metrics, http, channel, stub)
+
+
+def refusal(call, *arguments, **options):
+    """The name of the status and the sentence of a gRPC call that must fail."""
+    try:
+        call(*arguments, timeout=PATIENCE, **options)
+    except grpc.RpcError as error:
+        return error.code().name, error.details()
+    raise AssertionError("the call was answered")
+
+
+def poll(condition):
+    """Waits until something holds: what is counted after an answer has left, say."""
+    pause = threading.Event()
+    for _ in range(PATIENCE * 200):
+        if condition():
+            return
+        pause.wait(0.005)
+    raise AssertionError("it never came to hold")
+
+
+class Authority:
+    """Signs certificates for 127.0.0.1, and writes them as PEM files."""
+
+    def __init__(self, folder, name):
+        self._folder, self._name = folder, name
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._certificate = self._sign(name, self._key, name, is_authority=True)
+        self.path = self._write(f"{name}.pem", self._certificate)
+
+    def issue(self, name):
+        """Paths of a new certificate and its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        path = self._folder / f"{name}.key"
+        path.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        certificate = self._sign(name, key, self._name, is_authority=False)
+        return self._write(f"{name}.crt", certificate), str(path)
+
+    def _sign(self, name, key, issuer, is_authority):
+        def named(text):
+            return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+        now = datetime.datetime.now(datetime.timezone.utc)
+        hour = datetime.timedelta(hours=1)
+        address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        return (
+            x509.CertificateBuilder()
+            .subject_name(named(name))
+            .issuer_name(named(issuer))
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - hour)
+            .not_valid_after(now + hour)
+            .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
+            .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+
+    def _write(self, name, certificate):
+        path = self._folder / name
+        path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        return str(path)

@@ -1,0 +1,203 @@
+"""Batches, bounds, deadlines and the stop, with an answer that waits until it is told to go on."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from pebr_tf.config.serving import Batching
+from serving.service.batcher import Batcher
+from serving.service.call import Call
+from serving.service.errors import DeadlineExceeded, Overloaded, Unavailable
+
+
+class Answers:
+    """Answers each call with its queries; holds batches back while the gate is closed."""
+
+    def __init__(self):
+        self.batches = []
+        self.entered = threading.Event()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def __call__(self, batch):
+        self.entered.set()
+        assert self.gate.wait(60)
+        self.batches.append([pending.call.queries for pending in batch])
+        return [pending.call.queries for pending in batch]
+
+
+@pytest.fixture
+def answers():
+    return Answers()
+
+
+@pytest.fixture
+def batcher_of(answers):
+    made = []
+
+    def make(**settings):
+        settings = {"max_size": 4, "max_delay_milliseconds": 0, "queue_limit": 8, **settings}
+        made.append(Batcher(Batching(**settings), answers))
+        return made[-1]
+
+    yield make
+    answers.gate.set()
+    for batcher in made:
+        batcher.stop()
+
+
+def call(*queries, seconds=float("inf")):
+    return Call(queries, deadline=time.monotonic() + seconds)
+
+
+async def held(batcher, answers):
+    """Submits a call and waits until the thread is busy with it."""
+    answers.gate.clear()
+    answers.entered.clear()
+    task = asyncio.create_task(batcher.submit(call("first")))
+    await asyncio.get_running_loop().run_in_executor(None, answers.entered.wait, 60)
+    return task
+
+
+async def admitted(batcher, queries):
+    """Waits until so many queries are in the queue."""
+    while batcher.queries != queries:
+        await asyncio.sleep(0)
+
+
+def test_what_gathers_during_a_batch_is_the_next_in_order_and_whole_calls(batcher_of, answers):
+    async def run():
+        batcher = batcher_of()
+        first = await held(batcher, answers)
+        calls = [call("a"), call("b", "c"), call("d", "e"), call("f")]
+        tasks = [asyncio.create_task(batcher.submit(each)) for each in calls]
+        await admitted(batcher, 6)
+        answers.gate.set()
+        return await asyncio.gather(first, *tasks)
+
+    replies = asyncio.run(run())
+    assert replies == [("first",), ("a",), ("b", "c"), ("d", "e"), ("f",)]
+    # d and e would be the fourth and fifth query.
+    assert answers.batches == [[("first",)], [("a",), ("b", "c")], [("d", "e"), ("f",)]]
+
+
+def test_a_call_larger_than_a_batch_is_a_batch_of_its_own(batcher_of, answers):
+    async def run():
+        return await batcher_of().submit(call(*"abcdef"))
+
+    assert asyncio.run(run()) == tuple("abcdef")
+    assert answers.batches == [[tuple("abcdef")]]
+
+
+def test_a_full_queue_refuses_at_once_and_to_the_query(batcher_of, answers):
+    async def run():
+        batcher = batcher_of()
+        first = await held(batcher, answers)
+        tasks = [asyncio.create_task(batcher.submit(call(*"abcdef")))]
+        await admitted(batcher, 6)
+        with pytest.raises(Overloaded) as refused:
+            await batcher.submit(call(*"xyz"))
+        # Two more do fit.
+        tasks.append(asyncio.create_task(batcher.submit(call("g", "h"))))
+        await admitted(batcher, 8)
+        answers.gate.set()
+        await asyncio.gather(first, *tasks)
+        return str(refused.value)
+
+    assert asyncio.run(run()) == (
+        "the queue must have room for 3 more queries. Received: 6 of 8 waiting."
+    )
+
+
+def test_a_call_whose_time_is_over_is_told_so_and_costs_nothing(batcher_of, answers):
+    async def run():
+        batcher = batcher_of()
+        first = await held(batcher, answers)
+        with pytest.raises(DeadlineExceeded, match=r"the deadline was over before the answer was"):
+            await batcher.submit(call("late", seconds=0.01))
+        answers.gate.set()
+        await first
+        return await batcher.submit(call("next"))
+
+    assert asyncio.run(run()) == ("next",)
+    assert [("late",)] not in answers.batches
+
+
+def test_a_caller_that_goes_away_is_not_answered(batcher_of, answers):
+    async def run():
+        batcher = batcher_of()
+        first = await held(batcher, answers)
+        gone = asyncio.create_task(batcher.submit(call("gone")))
+        await admitted(batcher, 1)
+        gone.cancel()
+        await asyncio.wait([gone])
+        answers.gate.set()
+        await first
+        return await batcher.submit(call("next"))
+
+    assert asyncio.run(run()) == ("next",)
+    assert answers.batches == [[("first",)], [("next",)]]
+
+
+def test_a_batch_waits_until_it_is_as_large_as_the_last(batcher_of, answers):
+    async def run():
+        batcher = batcher_of(max_delay_milliseconds=1_000)
+        first = await held(batcher, answers)
+        tasks = [asyncio.create_task(batcher.submit(call(text))) for text in "abc"]
+        await admitted(batcher, 3)
+        answers.gate.set()
+        await asyncio.gather(first, *tasks)
+        # One at a time: without a wait, the first would be a batch of its own.
+        later = []
+        for text in "def":
+            later.append(asyncio.create_task(batcher.submit(call(text))))
+            await asyncio.sleep(0)
+        return await asyncio.gather(*later)
+
+    assert asyncio.run(run()) == [("d",), ("e",), ("f",)]
+    assert answers.batches == [[("first",)], [("a",), ("b",), ("c",)], [("d",), ("e",), ("f",)]]
+
+
+def test_stop_answers_what_was_admitted_and_refuses_the_rest(batcher_of, answers):
+    async def run():
+        loop = asyncio.get_running_loop()
+        batcher = batcher_of()
+        first = await held(batcher, answers)
+        waiting = asyncio.create_task(batcher.submit(call("waiting")))
+        await admitted(batcher, 1)
+        stopped = loop.run_in_executor(None, batcher.stop)
+        refusal = None
+        while refusal is None:
+            try:
+                await batcher.submit(call("new", seconds=0))
+            except Unavailable as error:
+                refusal = str(error)
+            except (DeadlineExceeded, Overloaded):
+                pass
+        assert refusal == "the service is stopping."
+        answers.gate.set()
+        await stopped
+        return await asyncio.gather(first, waiting)
+
+    assert asyncio.run(run()) == [("first",), ("waiting",)]
+
+
+def test_an_exception_reaches_its_own_call_alone():
+    def answer(batch):
+        return [
+            ValueError("bad") if pending.call.queries == ("bad",) else pending.call.queries
+            for pending in batch
+        ]
+
+    batcher = Batcher(Batching(max_size=4, queue_limit=8), answer)
+
+    async def run():
+        tasks = [asyncio.create_task(batcher.submit(call(t))) for t in ("a", "bad", "b", "c")]
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    good, bad, other, last = asyncio.run(run())
+    assert (good, other, last) == (("a",), ("b",), ("c",))
+    assert isinstance(bad, ValueError)
+    batcher.stop()

@@ -1,0 +1,205 @@
+"""Calls to replies: what is batched together answers as if it had been alone."""
+
+import asyncio
+import itertools
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from pebr_tf.config import Serving
+from pebr_tf.config.serving import Batching
+from serving.release import find_release
+from serving.retriever import Retriever
+from serving.service.call import Call
+from serving.service.engine import Engine
+from serving.service.errors import InvalidArgument, ServiceError, Unavailable
+from serving.service.live import ReleaseSource
+from serving.service.metrics import Metrics
+from serving.versions import versions
+
+TEXTS = ["red phone", "phone", "blue laptop bag", "cable", "white charger"]
+KNOBS = [(None, None), ("recall", 0.8), ("budget", 20), ("top_k", 7), ("score", 0.2)]
+
+
+def settings(**changes):
+    batching = {"max_size": 64, "max_delay_milliseconds": 500, "queue_limit": 4_096, **changes}
+    return Serving(poll_seconds=0.01, batching=Batching(**batching))
+
+
+@pytest.fixture
+def open_engine():
+    opened = []
+
+    def open_engine(directory, follow=False, **changes):
+        metrics = Metrics()
+        engine = Engine.open(ReleaseSource(directory, follow), settings(**changes), metrics)
+        opened.append(engine)
+        return engine, metrics
+
+    yield open_engine
+    for engine in opened:
+        asyncio.run(engine.stop())
+
+
+def ask(engine, calls):
+    async def run():
+        tasks = [engine.retrieve(call) for call in calls]
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    return asyncio.run(run())
+
+
+def test_a_mixed_batch_answers_like_each_call_alone(two_versions, open_engine):
+    engine, metrics = open_engine(find_release(two_versions))
+    alone = Retriever.load(find_release(two_versions))
+    calls = [
+        Call((first, second), knob, value, max_results=limit, fields=fields)
+        for (knob, value), first, second, (limit, fields) in zip(
+            KNOBS * 4,
+            itertools.cycle(TEXTS),
+            itertools.cycle(TEXTS[2:]),
+            itertools.cycle([(None, None), (3, ("title",)), (150, ())]),
+            strict=False,
+        )
+    ]
+    replies = ask(engine, calls)
+    for call, reply in zip(calls, replies, strict=True):
+        expected = alone.retrieve(call.queries, call.knob, call.value, call.max_results)
+        found = reply.answer
+        assert (found.queries, found.knob, found.value) == (
+            call.queries, expected.knob, expected.value
+        )  # fmt: skip
+        np.testing.assert_array_equal(found.items.row_splits, expected.items.row_splits)
+        np.testing.assert_array_equal(found.items.item_ids, expected.items.item_ids)
+        np.testing.assert_array_equal(found.items.truncated, expected.items.truncated)
+        for name in ("levels", "tau", "alpha", "beta", "strata", "expected_recall"):
+            np.testing.assert_allclose(
+                getattr(found, name), getattr(expected, name), rtol=1e-5, err_msg=name
+            )
+        np.testing.assert_allclose(found.items.scores, expected.items.scores, atol=1e-6)
+        np.testing.assert_allclose(found.items.thresholds, expected.items.thresholds, atol=1e-5)
+        titles = [row["title"] for i in range(2) for row in expected.rows(i)]
+        assert reply.payload == ({} if call.fields == () else {"title": titles})
+    largest = metrics.registry.get_sample_value("pebr_batch_queries_bucket", {"le": "2.0"})
+    assert largest < len(calls)
+
+
+@pytest.mark.parametrize(
+    ("call", "field", "message"),
+    [
+        (Call((" ",)), "queries", "query must be a text that is not blank. Received: ' '."),
+        (
+            Call(("a",), "recall", 1.5),
+            "recall",
+            "recall must be a number above 0 and below 1. Received: 1.5.",
+        ),
+        (
+            Call(("a",), "top_k", 2.5),
+            "top_k",
+            "top_k must be a whole number from 1 to 150. Received: 2.5.",
+        ),
+        (
+            Call(("a",), max_results=151),
+            "max_results",
+            "max_results must be a whole number from 1 to 150. Received: 151.",
+        ),
+        (
+            Call(("a",), fields=("title", "price")),
+            "fields",
+            "fields must be among title. Received: 'price'.",
+        ),
+    ],
+)
+def test_a_mistake_is_named_and_does_not_disturb_the_batch(
+    two_versions, open_engine, call, field, message
+):
+    engine, _ = open_engine(find_release(two_versions))
+    bad, good = ask(engine, [call, Call(("phone",))])
+    assert isinstance(bad, InvalidArgument)
+    assert (bad.field, str(bad)) == (field, message)
+    assert len(good.answer.items.scores) > 0
+
+
+def test_a_call_that_breaks_the_search_fails_alone(two_versions, open_engine, monkeypatch, caplog):
+    engine, _ = open_engine(find_release(two_versions))
+    retriever = engine.retriever()
+    encode = retriever.encoder.encode
+
+    def poisoned(queries, deadline):
+        if "poison" in queries:
+            raise RuntimeError("no")
+        return encode(queries, deadline)
+
+    monkeypatch.setattr(retriever.encoder, "encode", poisoned)
+    first, bad, last = ask(engine, [Call(("phone",)), Call(("poison",)), Call(("cable",))])
+    assert isinstance(bad, ServiceError)
+    assert str(bad) == "the search failed: RuntimeError."
+    assert first.answer.queries == ("phone",)
+    assert last.answer.queries == ("cable",)
+    assert [record.msg for record in caplog.records] == ["failed"]
+
+
+def test_metrics_count_what_was_answered(two_versions, open_engine):
+    engine, metrics = open_engine(find_release(two_versions))
+    (reply,) = ask(engine, [Call(("phone", "cable"), "score", -1.0, max_results=5)])
+    assert reply.answer.items.truncated.tolist() == [True, True]
+    sample = metrics.registry.get_sample_value
+    assert sample("pebr_truncated_total") == 2
+    assert sample("pebr_empty_total") == 0
+    assert sample("pebr_results_sum") == 10
+    assert sample("pebr_results_count") == 2
+    assert sample("pebr_tau_sum") == pytest.approx(float(reply.answer.tau.sum()))
+    assert sample("pebr_stage_seconds_sum", {"stage": "encode"}) == pytest.approx(
+        reply.stages.encode
+    )
+    assert sample("pebr_release_version") == reply.version
+
+
+def test_after_the_stop_calls_are_refused(two_versions, open_engine):
+    engine, _ = open_engine(find_release(two_versions))
+    assert engine.ready
+    asyncio.run(engine.stop())
+    assert not engine.ready
+    (refused,) = ask(engine, [Call(("phone",))])
+    assert isinstance(refused, Unavailable)
+
+
+def test_every_answer_during_swaps_is_wholly_of_one_release(root, open_engine):
+    lower, upper = versions(root)
+    engine, metrics = open_engine(root, follow=True, max_delay_milliseconds=0)
+    hidden = root.parent / "hidden"
+
+    def swap_to_and_fro():
+        for _ in range(2):
+            shutil.move(root / str(upper), hidden)
+            _wait_for(engine, lower)
+            shutil.move(hidden, root / str(upper))
+            _wait_for(engine, upper)
+
+    async def run():
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(1) as pool:
+            swapping = loop.run_in_executor(pool, swap_to_and_fro)
+            replies = []
+            while not swapping.done():
+                calls = [Call((text, "phone")) for text in TEXTS]
+                replies += await asyncio.gather(*map(engine.retrieve, calls))
+            await swapping
+        return replies
+
+    replies = asyncio.run(run())
+    assert {reply.version for reply in replies} == {lower, upper}
+    for reply in replies:
+        is_upper = [title.isupper() for title in reply.payload["title"]]
+        assert is_upper == [reply.version == upper] * len(is_upper)
+    assert metrics.registry.get_sample_value("pebr_release_swaps_total") == 4
+
+
+def _wait_for(engine, version):
+    end = time.monotonic() + 120
+    while engine.retriever().release.version != version:
+        assert time.monotonic() < end
+        time.sleep(0.01)

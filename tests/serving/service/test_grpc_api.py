@@ -1,0 +1,298 @@
+"""The gRPC API over a real channel: every field, every refusal, health and reflection."""
+
+import grpc
+import numpy as np
+import pytest
+from google.protobuf import descriptor_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from service_helpers import PATIENCE, GatedEngine, poll, refusal, served
+
+from serving.proto import retrieval_pb2
+from serving.proto.retrieval_pb2 import Fields, GetReleaseRequest, RetrieveRequest
+
+PACKAGE = "pebr.retrieval.v1"
+SERVICE = f"{PACKAGE}.Retrieval"
+
+
+@pytest.fixture(scope="module")
+def service(retriever):
+    with served(retriever.release.directory, limits__queries_per_call=8) as service:
+        yield service
+
+
+def raw_method(service, name="Retrieve"):
+    """A method that sends bytes as they are."""
+    return service.channel.unary_unary(f"/{SERVICE}/{name}")
+
+
+def test_answers_what_the_retriever_answers(service, retriever):
+    queries = ["red phone", "phone", "blue laptop bag", "手机"]
+    for knob in ({}, {"recall": 0.75}, {"budget": 12.5}, {"top_k": 7}, {"score": 0.25}):
+        response = service.stub.Retrieve(RetrieveRequest(queries=queries, **knob))
+        name, value = next(iter(knob.items()), (None, None))
+        answer = retriever.retrieve(queries, name, value)
+        assert (response.knob, response.value) == (answer.knob, answer.value)
+        assert response.release == retriever.release.version
+        for row, result in enumerate(response.results):
+            assert [
+                {"item_id": item.item_id, "score": item.score, **item.fields}
+                for item in result.items
+            ] == answer.rows(row)
+            assert result.count == len(result.items)
+            assert result.truncated == answer.items.truncated[row]
+            assert result.stratum == answer.stratum(row)
+            for theirs, ours in (("tau", "tau"), ("alpha", "alpha"), ("level", "levels")):
+                np.testing.assert_allclose(
+                    getattr(result, theirs), getattr(answer, ours)[row], rtol=1e-4
+                )
+            assert result.HasField("expected_recall") == (answer.knob in ("recall", "budget"))
+        assert len(response.results) == len(queries)
+
+
+def test_max_results_and_fields(service):
+    request = RetrieveRequest(queries=["phone"], score=-1, max_results=3)
+    (result,) = service.stub.Retrieve(request).results
+    assert (result.count, len(result.items), result.truncated) == (3, 3, True)
+    assert all(list(item.fields) == ["title"] for item in result.items)
+    assert not result.HasField("threshold")
+    request.fields.CopyFrom(Fields(names=["title", "title"]))
+    (result,) = service.stub.Retrieve(request).results
+    assert all(list(item.fields) == ["title"] for item in result.items)
+    request.fields.CopyFrom(Fields())
+    (result,) = service.stub.Retrieve(request).results
+    assert all(not item.fields and item.item_id for item in result.items)
+
+
+def test_timings_add_up(service):
+    timings = service.stub.Retrieve(RetrieveRequest(queries=["phone"])).timings
+    stages = [timings.queue, timings.encode, timings.search, timings.lookup]
+    assert all(stage >= 0 for stage in stages)
+    assert timings.encode > 0
+    assert timings.search > 0
+    assert sum(stages) <= timings.total * 1.001
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "message"),
+    [
+        ({}, "queries must hold 1 to 8 texts. Received: 0."),
+        ({"queries": ["a"] * 9}, "queries must hold 1 to 8 texts. Received: 9."),
+        (
+            {"queries": ["phone", "x" * 513]},
+            "queries[1] must be at most 512 characters. Received: 513.",
+        ),
+        (
+            {"queries": ["\n"]},
+            "queries[0] must be a text that is not blank. Received: '\\n'.",
+        ),
+        (
+            {"queries": ["phone"], "recall": 1.0},
+            "recall must be a number above 0 and below 1. Received: 1.0.",
+        ),
+        (
+            {"queries": ["phone"], "recall": float("nan")},
+            "recall must be a number above 0 and below 1. Received: nan.",
+        ),
+        (
+            {"queries": ["phone"], "budget": float("inf")},
+            "budget must be a number from 1 to 150. Received: inf.",
+        ),
+        (
+            {"queries": ["phone"], "top_k": 0},
+            "top_k must be a whole number from 1 to 150. Received: 0.",
+        ),
+        (
+            {"queries": ["phone"], "top_k": 4_294_967_295},
+            "top_k must be a whole number from 1 to 150. Received: 4294967295.",
+        ),
+        (
+            {"queries": ["phone"], "score": -1.5},
+            "score must be a number from -1 to 1. Received: -1.5.",
+        ),
+        (
+            {"queries": ["phone"], "max_results": 0},
+            "max_results must be a whole number from 1 to 150. Received: 0.",
+        ),
+        (
+            {"queries": ["phone"], "max_results": 151},
+            "max_results must be a whole number from 1 to 150. Received: 151.",
+        ),
+        (
+            {"queries": ["phone"], "fields": Fields(names=["title", "price"])},
+            "fields must be among title. Received: 'price'.",
+        ),
+    ],
+)
+def test_a_bad_value_is_named(service, request_fields, message):
+    before = service.count("grpc", "INVALID_ARGUMENT")
+    request = RetrieveRequest(**request_fields)
+    assert refusal(service.stub.Retrieve, request) == ("INVALID_ARGUMENT", message)
+    poll(lambda: service.count("grpc", "INVALID_ARGUMENT") == before + 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            b"\xff\xff",
+            f"request must be a {PACKAGE}.RetrieveRequest. Received: 2 bytes that are not one.",
+        ),
+        # A group that ends and never began.
+        (
+            b"\x0c\x0a\x01a",
+            f"request must be a {PACKAGE}.RetrieveRequest. Received: 4 bytes that are not one.",
+        ),
+        # Texts that are no UTF-8.
+        (
+            b"\x0a\x01a\x0a\x02\xc3\x28",
+            "queries[1] must be UTF-8. Received: invalid continuation byte at byte 0.",
+        ),
+        (
+            b"\x0a\x01a\x3a\x03\x0a\x01\xff",
+            "fields[0] must be UTF-8. Received: invalid start byte at byte 0.",
+        ),
+        # Field 15, a varint.
+        (
+            b"\x0a\x01a\x78\x01",
+            f"{PACKAGE}.RetrieveRequest must have only the fields that this server knows. "
+            "Received: field number 15.",
+        ),
+        # Field 2 with the type of a text.
+        (
+            b"\x0a\x01a\x12\x010",
+            f"{PACKAGE}.RetrieveRequest must have only the fields that this server knows. "
+            "Received: field number 2.",
+        ),
+        # Field 2 inside fields.
+        (
+            b"\x0a\x01a\x3a\x02\x10\x01",
+            f"{PACKAGE}.Fields must have only the fields that this server knows. "
+            "Received: field number fields.2.",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Unexpected end-group tag")
+def test_bytes_that_are_no_request_are_the_callers_mistake(service, body, message):
+    assert refusal(raw_method(service), body) == ("INVALID_ARGUMENT", message)
+
+
+def test_unknown_fields_of_get_release(service):
+    code, message = refusal(raw_method(service, "GetRelease"), b"\x08\x01")
+    assert code == "INVALID_ARGUMENT"
+    assert message.endswith("Received: field number 1.")
+
+
+def test_a_large_message_is_refused(service):
+    request = RetrieveRequest(queries=["x" * 2_000_000])
+    code, message = refusal(service.stub.Retrieve, request)
+    assert code == "RESOURCE_EXHAUSTED"
+    assert "larger than max" in message
+
+
+def test_the_request_id_is_the_callers_if_it_can_be_printed(service):
+    def ids(*metadata):
+        response, call = service.stub.Retrieve.with_call(
+            RetrieveRequest(queries=["phone"]), metadata=metadata
+        )
+        return response.request_id, dict(call.trailing_metadata())["x-request-id"]
+
+    assert ids(("x-request-id", "abc-1:/+=._Z")) == ("abc-1:/+=._Z",) * 2
+    for given in ([], [("x-request-id", "a b")], [("x-request-id", "x" * 129)]):
+        first, second = ids(*given)
+        assert first == second
+        assert len(first) == 32
+    with pytest.raises(grpc.RpcError) as caught:
+        service.stub.Retrieve(RetrieveRequest(), metadata=[("x-request-id", "mine")])
+    trailing = dict(caught.value.trailing_metadata())
+    assert (trailing["x-request-id"], trailing["pebr-field"]) == ("mine", "queries")
+
+
+def test_get_release(service, retriever):
+    release = service.stub.GetRelease(GetReleaseRequest())
+    assert release == retrieval_pb2.Release(
+        version=retriever.release.version,
+        created=retriever.release.manifest.created,
+        items=200,
+        dimension=8,
+        default_knob="recall",
+        default_value=0.9,
+        floor=1,
+        cap=150,
+        fields=["title"],
+    )
+
+
+def test_unknown_methods(service):
+    assert refusal(raw_method(service, "Drop"), b"")[0] == "UNIMPLEMENTED"
+
+
+def test_health_by_service_and_as_a_whole(service):
+    stub = health_pb2_grpc.HealthStub(service.channel)
+    for name in ("", SERVICE):
+        status = stub.Check(health_pb2.HealthCheckRequest(service=name)).status
+        assert status == health_pb2.HealthCheckResponse.SERVING
+    request = health_pb2.HealthCheckRequest(service="another")
+    assert refusal(stub.Check, request)[0] == "NOT_FOUND"
+
+
+def test_reflection_lists_the_service_and_its_file(service):
+    stub = reflection_pb2_grpc.ServerReflectionStub(service.channel)
+    asked = [
+        reflection_pb2.ServerReflectionRequest(list_services=""),
+        reflection_pb2.ServerReflectionRequest(file_containing_symbol=SERVICE),
+    ]
+    listed, file = stub.ServerReflectionInfo(iter(asked), timeout=PATIENCE)
+    assert SERVICE in [each.name for each in listed.list_services_response.service]
+    (content,) = file.file_descriptor_response.file_descriptor_proto
+    described = descriptor_pb2.FileDescriptorProto.FromString(content)
+    assert [method.name for method in described.service[0].method] == ["Retrieve", "GetRelease"]
+
+
+def test_deadlines_of_the_caller_and_of_the_server(retriever):
+    directory = retriever.release.directory
+    with served(directory, kind=GatedEngine, deadline_milliseconds=50) as service:
+        service.engine.gate.clear()
+        request = RetrieveRequest(queries=["phone"])
+        with pytest.raises(grpc.RpcError) as caught:
+            service.stub.Retrieve(request, timeout=0.05)
+        assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        # Without one of its own the server's counts; the client would wait for ever.
+        with pytest.raises(grpc.RpcError) as caught:
+            service.stub.Retrieve(request)
+        assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        assert caught.value.details() == "the deadline was over before the answer was there."
+        service.engine.gate.set()
+
+
+def test_a_full_queue_refuses_at_once(retriever):
+    directory = retriever.release.directory
+    sizes = {"batching__max_size": 1, "batching__queue_limit": 2, "limits__queries_per_call": 2}
+    with served(directory, kind=GatedEngine, **sizes) as service:
+        service.engine.gate.clear()
+        held = [service.stub.Retrieve.future(RetrieveRequest(queries=["phone"]))]
+        assert service.engine.waiting.wait(PATIENCE)
+        two = RetrieveRequest(queries=["phone", "phone"])
+        held.append(service.stub.Retrieve.future(two))
+        poll(lambda: service.engine._batcher.queries == 2)
+        assert refusal(service.stub.Retrieve, RetrieveRequest(queries=["phone"])) == (
+            "RESOURCE_EXHAUSTED",
+            "the queue must have room for 1 more queries. Received: 2 of 2 waiting.",
+        )
+        answer = service.post({"queries": ["phone"]})
+        assert answer.status_code == 429
+        assert answer.headers["retry-after"] == "1"
+        assert answer.json()["error"]["status"] == "RESOURCE_EXHAUSTED"
+        service.engine.gate.set()
+        assert [len(each.result(PATIENCE).results) for each in held] == [1, 2]
+
+
+def test_a_caller_who_hangs_up_is_counted_as_such(retriever):
+    with served(retriever.release.directory, kind=GatedEngine) as service:
+        service.engine.gate.clear()
+        call = service.stub.Retrieve.future(RetrieveRequest(queries=["phone"]))
+        assert service.engine.waiting.wait(PATIENCE)
+        call.cancel()
+        poll(lambda: service.count("grpc", "CANCELLED") == 1)
+        service.engine.gate.set()
+        assert service.stub.Retrieve(RetrieveRequest(queries=["phone"])).results

@@ -1,0 +1,401 @@
+"""The HTTP API over a real socket: every field, every refusal, probes, pages and headers."""
+
+import json
+import socket
+
+import numpy as np
+import pytest
+from service_helpers import PATIENCE, GatedEngine, poll, served
+
+from serving.proto.retrieval_pb2 import Fields, RetrieveRequest
+from serving.service.engine import Engine
+
+KNOWN = "queries, recall, budget, top_k, score, max_results, fields, deadline_milliseconds"
+
+
+class FailingEngine(Engine):
+    """An engine with a mistake of ours in it."""
+
+    async def retrieve(self, call):
+        raise KeyError(f"a secret about {call.queries}")
+
+
+@pytest.fixture(scope="module")
+def service(retriever):
+    sizes = {"limits__queries_per_call": 8, "limits__request_bytes": 20_000}
+    with served(retriever.release.directory, **sizes) as service:
+        yield service
+
+
+def error_of(answer):
+    """Code, status, field and sentence of a refusal; its form is the same for all."""
+    content = answer.json()
+    assert list(content) == ["error"]
+    assert list(content["error"]) == ["status", "message", "field", "request_id"]
+    assert content["error"]["request_id"] == answer.headers["x-request-id"]
+    assert answer.headers["content-type"] == "application/json"
+    error = content["error"]
+    return answer.status_code, error["status"], error["field"], error["message"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"recall": 0.75, "fields": ["title"]},
+        {"budget": 12.5, "max_results": 9},
+        {"top_k": 7, "fields": []},
+        {"score": -1, "max_results": 2},
+        {"score": 0.25, "recall": None, "fields": None, "deadline_milliseconds": 20_000},
+    ],
+)
+def test_both_apis_answer_alike(service, body):
+    body = {"queries": ["red phone", "phone", "手机 \u0000"], **body}
+    answer = service.post(body, headers={"x-request-id": "my-id"})
+    assert answer.status_code == 200, answer.text
+    given = {name: value for name, value in body.items() if value is not None}
+    given.pop("deadline_milliseconds", None)
+    if "fields" in given:
+        given["fields"] = Fields(names=given["fields"])
+    message = service.stub.Retrieve(RetrieveRequest(**given), metadata=[("x-request-id", "my-id")])
+    content = answer.json()
+    assert answer.headers["x-request-id"] == content["request_id"] == message.request_id
+    assert content["timings"].keys() == {"queue", "encode", "search", "lookup", "total"}
+    for name in ("release", "knob", "value"):
+        assert content[name] == getattr(message, name)
+    assert len(content["results"]) == 3
+    for ours, theirs in zip(content["results"], message.results, strict=True):
+        assert ours["items"] == [
+            {"item_id": item.item_id, "score": item.score, "fields": dict(item.fields)}
+            for item in theirs.items
+        ]
+        assert (ours["count"], ours["truncated"]) == (theirs.count, theirs.truncated)
+        assert ours["stratum"] == theirs.stratum
+        for name in ("threshold", "expected_recall"):
+            assert (ours[name] is not None) == theirs.HasField(name)
+        for name in ("threshold", "expected_recall", "tau", "alpha", "beta", "level"):
+            if ours[name] is not None:
+                np.testing.assert_allclose(ours[name], getattr(theirs, name), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "message"),
+    [
+        ({}, "queries", "queries must be given. Received: nothing."),
+        ({"queries": []}, "queries", "queries must hold 1 to 8 texts. Received: 0."),
+        ({"queries": ["a"] * 9}, "queries", "queries must hold 1 to 8 texts. Received: 9."),
+        ({"queries": "phone"}, "queries", "queries must be a list of texts. Received: 'phone'."),
+        (
+            {"queries": ["phone", 3]},
+            "queries[1]",
+            "queries[1] must be a text. Received: 3.",
+        ),
+        (
+            {"queries": ["phone", "x" * 513]},
+            "queries[1]",
+            "queries[1] must be at most 512 characters. Received: 513.",
+        ),
+        (
+            {"queries": ["\n"]},
+            "queries[0]",
+            "queries[0] must be a text that is not blank. Received: '\\n'.",
+        ),
+        (
+            {"queries": ["phone"], "recall": 1},
+            "recall",
+            "recall must be a number above 0 and below 1. Received: 1.0.",
+        ),
+        (
+            {"queries": ["phone"], "recall": True},
+            "recall",
+            "recall must be a number. Received: true.",
+        ),
+        (
+            {"queries": ["phone"], "recall": "0.9"},
+            "recall",
+            "recall must be a number. Received: '0.9'.",
+        ),
+        (
+            {"queries": ["phone"], "budget": 151},
+            "budget",
+            "budget must be a number from 1 to 150. Received: 151.0.",
+        ),
+        (
+            {"queries": ["phone"], "top_k": 2.0},
+            "top_k",
+            "top_k must be a whole number. Received: 2.0.",
+        ),
+        (
+            {"queries": ["phone"], "top_k": 0},
+            "top_k",
+            "top_k must be a whole number from 1 to 150. Received: 0.",
+        ),
+        (
+            {"queries": ["phone"], "top_k": 10**40},
+            "top_k",
+            "top_k must be a whole number up to 4294967295. "
+            "Received: 100000000000000000...0000000000000000000.",
+        ),
+        (
+            {"queries": ["phone"], "score": -2},
+            "score",
+            "score must be a number from -1 to 1. Received: -2.0.",
+        ),
+        (
+            {"queries": ["phone"], "recall": 0.5, "score": 0.5},
+            "score",
+            "at most one of recall, budget, top_k, score may be given. Received: recall, score.",
+        ),
+        (
+            {"queries": ["phone"], "max_results": -1},
+            "max_results",
+            "max_results must be a whole number from 1 to 150. Received: -1.",
+        ),
+        (
+            {"queries": ["phone"], "max_results": True},
+            "max_results",
+            "max_results must be a whole number. Received: true.",
+        ),
+        (
+            {"queries": ["phone"], "fields": "title"},
+            "fields",
+            "fields must be a list of texts. Received: 'title'.",
+        ),
+        (
+            {"queries": ["phone"], "fields": [None]},
+            "fields[0]",
+            "fields[0] must be a text. Received: null.",
+        ),
+        (
+            {"queries": ["phone"], "fields": ["price"]},
+            "fields",
+            "fields must be among title. Received: 'price'.",
+        ),
+        (
+            {"queries": ["phone"], "deadline_milliseconds": 0},
+            "deadline_milliseconds",
+            "deadline_milliseconds must be a whole number from 1 to 600000. Received: 0.",
+        ),
+        (
+            {"queries": ["phone"], "deadline_milliseconds": 1.5},
+            "deadline_milliseconds",
+            "deadline_milliseconds must be a whole number. Received: 1.5.",
+        ),
+        (
+            {"queries": ["phone"], "topk": 3},
+            "topk",
+            f"topk must be one of the known keys, {KNOWN}. Received: 3.",
+        ),
+        ([1], "body", "body must be a JSON object. Received: [1]."),
+    ],
+)
+def test_a_bad_value_is_named(service, body, field, message):
+    before = service.count("http", "INVALID_ARGUMENT")
+    assert error_of(service.post(body)) == (422, "INVALID_ARGUMENT", field, message)
+    poll(lambda: service.count("http", "INVALID_ARGUMENT") == before + 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "received"),
+    [
+        (b"", "EOF while parsing a value at line 1 column 0"),
+        (b'{"queries": ["a"', "EOF while parsing a list at line 1 column 16"),
+        (b'{"queries": ["\xff"]}', "invalid unicode code point at line 1 column 15"),
+        (b'{"queries": ["\\ud800"]}', "unexpected end of hex escape at line 1 column 21"),
+    ],
+)
+def test_a_body_that_is_not_json(service, body, received):
+    answer = service.http.post(
+        "/v1/retrieve", content=body, headers={"content-type": "application/json; charset=utf-8"}
+    )
+    expected = (422, "INVALID_ARGUMENT", "body", f"body must be JSON. Received: {received}.")
+    assert error_of(answer) == expected
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 400])
+def test_numbers_that_are_none(service, number):
+    for name in ("recall", "budget", "top_k", "score", "max_results", "deadline_milliseconds"):
+        body = f'{{"queries": ["phone"], "{name}": {number}}}'
+        answer = service.http.post(
+            "/v1/retrieve", content=body, headers={"content-type": "application/json"}
+        )
+        code, status, field, message = error_of(answer)
+        assert (code, status, field) == (422, "INVALID_ARGUMENT", name)
+        assert message.startswith(f"{name} must be a ")
+
+
+def test_many_faults_are_not_listed(service):
+    body = {"queries": ["phone"], **{f"key{place}": 1 for place in range(200)}}
+    expected = f"body must hold only {KNOWN}. Received: 200 faults."
+    assert error_of(service.post(body)) == (422, "INVALID_ARGUMENT", "body", expected)
+
+
+def test_content_types(service):
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""):
+        headers = {"content-type": kind}
+        answer = service.http.post("/v1/retrieve", content=b"{}", headers=headers)
+        assert error_of(answer) == (
+            415,
+            "INVALID_ARGUMENT",
+            "content-type",
+            f"content-type must be application/json. Received: {kind or 'nothing'}.",
+        )
+    headers = {"content-type": "Application/JSON ; charset=utf-8"}
+    content = b'{"queries": ["phone"]}'
+    assert service.http.post("/v1/retrieve", content=content, headers=headers).status_code == 200
+
+
+def test_a_body_is_read_up_to_the_limit(service):
+    def post(content):
+        headers = {"content-type": "application/json"}
+        return service.http.post("/v1/retrieve", content=content, headers=headers)
+
+    body = json.dumps({"queries": ["phone"], "top_k": 3}).encode()
+    assert post(body.ljust(20_000)).status_code == 200
+    answer = post(body.ljust(20_001))
+    message = "body must be at most 20000 bytes. Received: 20001."
+    assert error_of(answer) == (413, "INVALID_ARGUMENT", "body", message)
+    assert answer.headers["connection"] == "close"
+    # In chunks nothing says the length beforehand.
+    assert post(iter([body, b" " * 100])).status_code == 200
+    code, _, _, message = error_of(post(iter([body, b" " * (20_001 - len(body))])))
+    assert code == 413
+    assert message == "body must be at most 20000 bytes. Received: at least 20001."
+
+
+def test_other_paths_and_methods(service):
+    answer = service.http.get("/v2/retrieve")
+    message = "path must be one that /docs lists. Received: /v2/retrieve."
+    assert error_of(answer) == (404, "NOT_FOUND", None, message)
+    for method in ("GET", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        answer = service.http.request(method, "/v1/retrieve")
+        message = f"method must be POST. Received: {method}."
+        assert error_of(answer) == (405, "UNIMPLEMENTED", None, message)
+        assert answer.headers["allow"] == "POST"
+    assert error_of(service.http.post("/v1/release"))[:2] == (405, "UNIMPLEMENTED")
+    for path in ("/static/docs/../../setup.py", "/static/docs/%2e%2e/__init__.py"):
+        assert error_of(service.http.get(path))[0] == 404
+
+
+def test_the_request_id_is_the_callers_if_it_can_be_printed(service):
+    def request_id(given):
+        headers = {} if given is None else {"x-request-id": given}
+        return service.http.get("/healthz", headers=headers).headers["x-request-id"]
+
+    assert request_id("abc-1") == "abc-1"
+    for given in (None, "", "a b", "x" * 129, 'a"b'):
+        assert len(request_id(given)) == 32
+
+
+def test_headers_keep_browsers_in_check(service):
+    for path in ("/", "/docs", "/v1/release", "/nowhere", "/openapi.json"):
+        headers = service.http.get(path, headers={"origin": "http://evil.example"}).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        policy = headers["content-security-policy"]
+        assert "default-src 'self'" in policy or "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "script-src 'unsafe" not in policy
+        assert "access-control-allow-origin" not in headers
+        assert "server" not in headers
+
+
+def test_release_and_probes(service, retriever):
+    assert service.http.get("/v1/release").json() == {
+        "version": retriever.release.version,
+        "created": retriever.release.manifest.created,
+        "items": 200,
+        "dimension": 8,
+        "default_knob": "recall",
+        "default_value": 0.9,
+        "floor": 1,
+        "cap": 150,
+        "fields": ["title"],
+    }
+    for path, text in (("/healthz", "ok\n"), ("/readyz", "ready\n")):
+        answer = service.http.get(path)
+        assert (answer.status_code, answer.text) == (200, text)
+    assert service.http.get("/report").text == "<p>report</p>"
+    assert "<html" in service.http.get("/").text
+
+
+def test_metrics_count_calls_of_both_apis(service):
+    service.post({"queries": ["phone"]})
+    service.stub.Retrieve(RetrieveRequest(queries=["phone"]))
+    answer = service.http.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    lines = dict(line.rsplit(" ", 1) for line in answer.text.splitlines() if line[0] != "#")
+    for api in ("http", "grpc"):
+        assert float(lines[f'pebr_requests_total{{api="{api}",status="OK"}}']) > 0
+
+
+def test_parameters_of_the_explorer_are_refused_in_the_same_form(service):
+    code, status, field, message = error_of(service.http.get("/v1/explain"))
+    assert (code, status, field) == (422, "INVALID_ARGUMENT", "query")
+    assert message == "query: field required. Received: nothing."
+    code, _, field, _ = error_of(service.http.get("/v1/explain?query=phone&limit=x"))
+    assert (code, field) == (422, "limit")
+
+
+def test_a_deadline_that_is_over(retriever):
+    with served(retriever.release.directory, kind=GatedEngine) as service:
+        service.engine.gate.clear()
+        answer = service.post({"queries": ["phone"], "deadline_milliseconds": 20})
+        message = "the deadline was over before the answer was there."
+        assert error_of(answer) == (504, "DEADLINE_EXCEEDED", None, message)
+        service.engine.gate.set()
+
+
+def test_a_body_that_never_comes(retriever):
+    with served(retriever.release.directory, deadline_milliseconds=50) as service:
+        address = ("127.0.0.1", service.server.http_port)
+        with socket.create_connection(address, timeout=PATIENCE) as connection:
+            connection.sendall(
+                b"POST /v1/retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+                b"content-length: 100\r\n\r\n{"
+            )
+            answer = connection.recv(65_536)
+        assert answer.startswith(b"HTTP/1.1 504 ")
+        assert b"the body was not there before the deadline." in answer
+        # A caller who hangs up in the middle is no trouble either.
+        with socket.create_connection(address, timeout=PATIENCE) as connection:
+            connection.sendall(
+                b"POST /v1/retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+                b"content-length: 100\r\n\r\n{"
+            )
+        statuses = ("INVALID_ARGUMENT", "DEADLINE_EXCEEDED")
+        poll(lambda: sum(service.count("http", status) for status in statuses) == 2)
+        assert service.post({"queries": ["phone"]}).status_code == 200
+
+
+def test_headers_have_a_limit(service):
+    address = ("127.0.0.1", service.server.http_port)
+    for endless in (b"x" * 10_000, b"x: y\r\n" * 2_000):
+        with socket.create_connection(address, timeout=PATIENCE) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\nlong: ")
+            with pytest.raises(OSError, match=r"reset|pipe"):
+                connection.sendall(endless * 10_000)
+    # Twice on one connection: the count begins anew.
+    for _ in range(2):
+        headers = {"long": "x" * 60_000}
+        assert service.http.get("/healthz", headers=headers).status_code == 200
+
+
+def test_upgrades_are_passed_over(service):
+    headers = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+    assert service.http.get("/healthz", headers=headers).status_code == 200
+
+
+def test_a_mistake_of_ours_says_nothing_of_itself(retriever, caplog):
+    with served(retriever.release.directory, kind=FailingEngine) as service:
+        message = "the server failed; its log has the reason under the request id."
+        answer = service.post({"queries": ["phone"]}, headers={"x-request-id": "lost"})
+        assert error_of(answer) == (500, "INTERNAL", None, message)
+        with pytest.raises(Exception, match="the server failed") as caught:
+            service.stub.Retrieve(RetrieveRequest(queries=["phone"]))
+        assert caught.value.code().name == "INTERNAL"
+        assert caught.value.details() == message
+    failed = [record for record in caplog.records if record.getMessage() == "failed"]
+    assert failed[0].request_id == "lost"
+    assert len(failed) == 2
+    assert all("a secret about" in str(record.exc_info[1]) for record in failed)

@@ -1,0 +1,106 @@
+"""From raw fields to a call: every bound, and the sentence for what is beyond it."""
+
+import time
+
+import pytest
+from service_helpers import service_settings
+
+from serving.service.errors import InvalidArgument
+from serving.service.limits import CallLimits, deadline_seconds
+
+NONE = {"recall": None, "budget": None, "top_k": None, "score": None}
+
+
+@pytest.fixture(scope="module")
+def limits():
+    return CallLimits(
+        service_settings(
+            limits__queries_per_call=3, limits__query_characters=5, deadline_milliseconds=2_000
+        )
+    )
+
+
+def test_a_call_has_what_was_given(limits):
+    before = time.monotonic()
+    call = limits.call(["a", "bcdef"], {**NONE, "top_k": 7}, 9, ["title", "brand", "title"], 0.5)
+    assert (call.queries, call.knob, call.value) == (("a", "bcdef"), "top_k", 7)
+    assert (call.max_results, call.fields) == (9, ("title", "brand"))
+    assert before + 0.5 <= call.deadline <= time.monotonic() + 0.5
+
+
+def test_what_was_not_given_is_left_to_the_release(limits):
+    before = time.monotonic()
+    call = limits.call(["a"], NONE)
+    assert (call.knob, call.value, call.max_results, call.fields) == (None, None, None, None)
+    assert before + 2 <= call.deadline <= time.monotonic() + 2
+    assert limits.call(["a"], {}, fields=[]).fields == ()
+
+
+def test_no_caller_waits_longer_than_ten_minutes(limits):
+    for seconds in (601, float("inf")):
+        assert limits.call(["a"], {}, seconds=seconds).deadline <= time.monotonic() + 600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "message"),
+    [
+        (([], {}), "queries", "queries must hold 1 to 3 texts. Received: 0."),
+        ((["a"] * 4, {}), "queries", "queries must hold 1 to 3 texts. Received: 4."),
+        (
+            (["a", "abcdef"], {}),
+            "queries[1]",
+            "queries[1] must be at most 5 characters. Received: 6.",
+        ),
+        (
+            (["a", ""], {}),
+            "queries[1]",
+            "queries[1] must be a text that is not blank. Received: ''.",
+        ),
+        (
+            ([" \t\u3000"], {}),
+            "queries[0]",
+            "queries[0] must be a text that is not blank. Received: ' \\t\\u3000'.",
+        ),
+        (
+            (["a\ud800"], {}),
+            "queries[0]",
+            "queries[0] must be valid Unicode. Received: a lone surrogate at 1.",
+        ),
+        (
+            (["a"], {}, None, ["title", "\udfff"]),
+            "fields[1]",
+            "fields[1] must be valid Unicode. Received: a lone surrogate at 0.",
+        ),
+        (
+            (["a"], {**NONE, "recall": 0.0, "score": 0.5}),
+            "score",
+            "at most one of recall, budget, top_k, score may be given. Received: recall, score.",
+        ),
+        (
+            (["a"], {**NONE, "top_k": 4_294_967_296}),
+            "top_k",
+            "top_k must be a whole number up to 4294967295. Received: 4294967296.",
+        ),
+        (
+            (["a"], {}, -(10**400)),
+            "max_results",
+            "max_results must be a whole number up to 4294967295. "
+            "Received: -10000000000000000...0000000000000000000.",
+        ),
+    ],
+)
+def test_what_is_beyond_a_bound_is_named(limits, arguments, field, message):
+    with pytest.raises(InvalidArgument) as caught:
+        limits.call(*arguments)
+    assert (caught.value.field, str(caught.value)) == (field, message)
+
+
+def test_deadlines_are_from_a_millisecond_to_ten_minutes():
+    assert [deadline_seconds(value) for value in (None, 1, 600_000)] == [None, 0.001, 600]
+    for value in (0, -1, 600_001):
+        with pytest.raises(InvalidArgument) as caught:
+            deadline_seconds(value)
+        assert caught.value.field == "deadline_milliseconds"
+        assert str(caught.value) == (
+            f"deadline_milliseconds must be a whole number from 1 to 600000. Received: {value}."
+        )

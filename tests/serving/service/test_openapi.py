@@ -1,0 +1,110 @@
+"""The OpenAPI document and its page: true, complete, and without anything from elsewhere."""
+
+import json
+import re
+import shutil
+
+import pytest
+import schemathesis
+from service_helpers import served
+
+from serving.service.http_schema import RetrieveRequest, RetrieveResponse
+
+
+@pytest.fixture(scope="module")
+def service(retriever):
+    sizes = {"limits__queries_per_call": 9, "limits__query_characters": 99}
+    with served(retriever.release.directory, **sizes) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def document(service):
+    return service.http.get("/openapi.json").json()
+
+
+def test_it_has_every_operation_and_every_status(document):
+    operations = {
+        (path, method): sorted(operation["responses"])
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+    assert operations[("/v1/retrieve", "post")] == [
+        "200", "401", "413", "415", "422", "429", "500", "503", "504",
+    ]  # fmt: skip
+    assert operations[("/v1/release", "get")] == ["200", "401", "500", "503"]
+    assert operations[("/healthz", "get")] == ["200"]
+    assert operations[("/readyz", "get")] == ["200", "503"]
+    assert operations[("/metrics", "get")] == ["200", "401", "500"]
+    assert len(operations) == 5
+
+
+def test_it_is_openapi_3_0(document):
+    assert document["openapi"] == "3.0.3"
+    # Words of 3.1 that a reader of 3.0 takes for something else.
+    text = json.dumps(document)
+    assert '"null"' not in text
+    assert '"examples"' not in text
+    schema = schemathesis.openapi.from_dict(document)
+    assert all(result.ok() for result in schema.get_all_operations())
+
+
+def test_bounds_of_a_request(document):
+    schema = document["components"]["schemas"]["RetrieveRequest"]
+    assert schema["required"] == ["queries"]
+    assert schema["additionalProperties"] is False
+    queries = schema["properties"]["queries"]
+    assert (queries["minItems"], queries["maxItems"]) == (1, 9)
+    assert queries["items"] == {"type": "string", "minLength": 1, "maxLength": 99}
+    recall = schema["properties"]["recall"]
+    assert recall["type"] == "number"
+    assert recall["nullable"] is True
+    assert (recall["minimum"], recall["exclusiveMinimum"]) == (0, True)
+    assert (recall["maximum"], recall["exclusiveMaximum"]) == (1, True)
+
+
+def test_examples_are_what_they_show(service, document):
+    schemas = document["components"]["schemas"]
+    example = schemas["RetrieveRequest"]["example"]
+    RetrieveRequest.model_validate(example)
+    answer = service.post(example)
+    assert answer.status_code == 200
+    for content in (schemas["RetrieveResponse"]["example"], answer.json()):
+        RetrieveResponse.model_validate(content, strict=True, extra="forbid")
+
+
+def test_nothing_comes_from_elsewhere(service):
+    page = service.http.get("/docs").text
+    assert "://" not in page
+    for address in re.findall(r'(?:src|href)="([^"]+)"', page):
+        assert service.http.get(address).status_code == 200
+    assert "<script>" not in page
+    assert "://" not in service.http.get("/docs/start.js").text
+    assert "://" not in service.http.get("/openapi.json").text
+
+
+@pytest.mark.slow
+def test_the_page_in_a_browser(service):
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("needs chromium")
+    from playwright.sync_api import sync_playwright
+
+    base = str(service.http.base_url).rstrip("/")
+    addresses, messages = [], []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.on("request", lambda request: addresses.append(request.url))
+        page.on("console", lambda message: messages.append(message.text))
+        page.goto(f"{base}/docs")
+        page.click('[data-path="/v1/retrieve"]')
+        page.click("text=Try it out")
+        page.click("button.execute")
+        answer = page.wait_for_selector(".live-responses-table tr.response .response-col_status")
+        assert answer.inner_text().strip() == "200"
+        browser.close()
+    assert f"{base}/v1/retrieve" in addresses
+    assert [each for each in addresses if not each.startswith((f"{base}/", "data:"))] == []
+    # A breach of the page's policy would be told there.
+    assert messages == []

@@ -1,0 +1,195 @@
+"""From start to drain: ports, readiness, refusals while stopping, and the time that it may take."""
+
+import asyncio
+import socket
+import threading
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from service_helpers import PATIENCE, GatedEngine, loaded, poll, refusal, served, service_settings
+
+from pebr_tf.errors import UserError
+from serving.proto.retrieval_pb2 import GetReleaseRequest, RetrieveRequest
+from serving.service import server as servers
+from serving.service.background import running
+from serving.service.engine import Engine
+from serving.service.live import ReleaseSource
+from serving.service.metrics import Metrics
+
+REQUEST = RetrieveRequest(queries=["phone"])
+
+
+def stop_elsewhere(service):
+    """Begins the stop of a server, on its loop; the future says whether all was finished."""
+    loop = service.server._http_task.get_loop()
+    return asyncio.run_coroutine_threadsafe(service.server.stop(), loop)
+
+
+@pytest.fixture
+def held(retriever):
+    """A server with a call under way that ends when the gate opens."""
+    with served(retriever.release.directory, kind=GatedEngine, drain_seconds=20) as service:
+        # Both clients connect before the ports close.
+        service.stub.GetRelease(GetReleaseRequest())
+        service.http.get("/healthz")
+        service.engine.gate.clear()
+        call = service.stub.Retrieve.future(REQUEST, timeout=PATIENCE)
+        assert service.engine.waiting.wait(PATIENCE)
+        service.server.stop = once(service.server.stop)
+        yield service, call
+        service.engine.gate.set()
+
+
+def once(stop):
+    """The fixture stops the server too; the second time has nothing to do."""
+    begun = []
+
+    async def stop_once():
+        if not begun:
+            begun.append(asyncio.ensure_future(stop()))
+        return await begun[0]
+
+    return stop_once
+
+
+def test_while_stopping_new_calls_are_refused_and_admitted_ones_finish(held):
+    service, call = held
+    stopping = stop_elsewhere(service)
+    poll(lambda: service.http.get("/readyz").status_code == 503)
+    error = service.http.get("/readyz").json()["error"]
+    assert (error["status"], error["message"]) == ("UNAVAILABLE", "the service is not ready.")
+    assert service.http.get("/healthz").status_code == 200
+    health = health_pb2_grpc.HealthStub(service.channel)
+    for name in ("", "pebr.retrieval.v1.Retrieval"):
+        status = health.Check(health_pb2.HealthCheckRequest(service=name)).status
+        assert status == health_pb2.HealthCheckResponse.NOT_SERVING
+    poll(lambda: service.engine._batcher._stopping)
+    assert refusal(service.stub.Retrieve, REQUEST) == ("UNAVAILABLE", "the service is stopping.")
+    answer = service.post({"queries": ["phone"]})
+    assert answer.status_code == 503
+    assert answer.json()["error"]["message"] == "the service is stopping."
+    assert answer.headers["retry-after"] == "1"
+    assert not call.done()
+    service.engine.gate.set()
+    assert len(call.result(PATIENCE).results) == 1
+    assert stopping.result(PATIENCE) is True
+
+
+def test_watchers_of_the_health_service_hear_of_it(held):
+    service, _ = held
+    health = health_pb2_grpc.HealthStub(service.channel)
+    watch = health.Watch(health_pb2.HealthCheckRequest(), timeout=PATIENCE)
+    assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
+    stopping = stop_elsewhere(service)
+    assert next(watch).status == health_pb2.HealthCheckResponse.NOT_SERVING
+    watch.cancel()
+    service.engine.gate.set()
+    assert stopping.result(PATIENCE) is True
+
+
+def test_the_drain_has_an_end(retriever):
+    directory = retriever.release.directory
+    with served(directory, kind=GatedEngine, drain_seconds=0.1) as service:
+        service.engine.gate.clear()
+        service.server.stop = once(service.server.stop)
+        call = service.stub.Retrieve.future(REQUEST, timeout=PATIENCE)
+        assert service.engine.waiting.wait(PATIENCE)
+        assert stop_elsewhere(service).result(PATIENCE) is False
+        with pytest.raises(grpc.RpcError) as caught:
+            call.result(PATIENCE)
+        assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+        service.engine.gate.set()
+
+
+def test_a_stopped_server_leaves_its_ports(retriever):
+    with served(retriever.release.directory) as service:
+        ports = service.server.grpc_port, service.server.http_port
+        assert len({*ports}) == 2
+    for port in ports:
+        servers.listen("127.0.0.1", port, "http_port").close()
+
+
+@pytest.mark.parametrize("name", ["grpc_port", "http_port"])
+def test_a_port_in_use_is_one_sentence(retriever, name):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        settings, metrics = service_settings(**{name: port}), Metrics()
+        source = ReleaseSource(retriever.release.directory, follow=False)
+        message = (
+            f"serving.{name} must be one that can be listened on. "
+            f"Received: 127.0.0.1:{port} (address already in use)."
+        )
+        # Said before the release is loaded, and by the server itself.
+        with pytest.raises(UserError) as caught:
+            servers.run(source, settings)
+        assert str(caught.value) == message
+        engine = Engine(loaded(retriever.release.directory), settings, metrics)
+        with pytest.raises(UserError) as caught, running(engine, settings, metrics):
+            pass
+        assert str(caught.value) == message
+        asyncio.run(engine.stop())
+
+
+def test_no_other_server_shares_a_port(retriever):
+    with served(retriever.release.directory) as service:
+        for port in (service.server.grpc_port, service.server.http_port):
+            with socket.socket() as other:
+                other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+                with pytest.raises(OSError, match="in use"):
+                    other.bind(("127.0.0.1", port))
+
+
+def test_addresses_of_other_machines():
+    with pytest.raises(UserError) as caught:
+        servers.listen("192.0.2.1", 0, "http_port")
+    assert str(caught.value).endswith("Received: 192.0.2.1:0 (cannot assign requested address).")
+
+
+def test_which_hosts_others_can_reach():
+    inside = ("127.0.0.1", "127.1.2.3", "::1", "localhost")
+    outside = ("0.0.0.0", "::", "10.0.0.1", "example.org")
+    assert all(servers.is_loopback(host) for host in inside)
+    assert not any(servers.is_loopback(host) for host in outside)
+
+
+@pytest.mark.parametrize(
+    ("changes", "missing"),
+    [
+        ({}, None),
+        ({"host": "0.0.0.0"}, ["serving.tls", "serving.token_file"]),
+        ({"host": "0.0.0.0", "token_file": "f"}, ["serving.tls"]),
+        ({"host": "::", "tls__certificate": "c", "tls__key": "k"}, ["serving.token_file"]),
+        (
+            {"host": "::", "tls__certificate": "c", "tls__key": "k", "token_file": "f"},
+            None,
+        ),
+    ],
+)
+def test_an_open_door_is_in_the_log(caplog, changes, missing):
+    servers._warn(service_settings(**changes))
+    exposed = [record.without for record in caplog.records if record.getMessage() == "exposed"]
+    assert exposed == ([] if missing is None else [missing])
+
+
+def test_many_callers_at_once_get_their_own_answers(retriever):
+    queries = [f"{colour} {thing}" for colour in ("red", "blue") for thing in ("phone", "cable")]
+    alone = {query: retriever.retrieve([query], "top_k", 5).rows(0) for query in queries}
+    wrong = []
+
+    def ask(service, query):
+        for _ in range(5):
+            found = service.post({"queries": [query], "top_k": 5}).json()["results"][0]["items"]
+            if [item["item_id"] for item in found] != [row["item_id"] for row in alone[query]]:
+                wrong.append(query)
+
+    changes = {"batching__max_delay_milliseconds": 5}
+    with served(retriever.release.directory, **changes) as service:
+        threads = [
+            threading.Thread(target=ask, args=(service, query)) for query in queries for _ in "ab"
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong

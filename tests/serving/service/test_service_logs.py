@@ -1,0 +1,167 @@
+"""The log: one JSON object a line, readable lines on a terminal, and no query text unasked."""
+
+import io
+import json
+import logging
+import re
+
+import pytest
+from service_helpers import poll, served
+
+from serving.proto.retrieval_pb2 import RetrieveRequest
+from serving.service import logs
+
+SECRET = "xylophone"
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def stream():
+    yield from configured(io.StringIO())
+
+
+@pytest.fixture
+def terminal():
+    yield from configured(Terminal())
+
+
+def configured(stream):
+    """Logs to `stream` for a while."""
+    root = logging.getLogger()
+    before = root.handlers[:], root.level, logs.LOGGER.level
+    logs.configure(stream)
+    yield stream
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
+    logs._requests = None
+    logs.LOGGER.setLevel(before[2])
+
+
+def lines(stream):
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def requests(stream):
+    return [line for line in lines(stream) if line["event"] == "request"]
+
+
+def test_an_event_is_a_line(stream):
+    logs.event("ready", release=3, reason='a "quote"\n')
+    logs.event("exposed", logging.WARNING, without=["serving.tls"])
+    # As the modules of the service log, too.
+    logging.getLogger("pebr.live").info("swapped", extra={"release": 4, "before": 3})
+    first, second, third = lines(stream)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", first.pop("time"))
+    assert first == {"level": "info", "event": "ready", "release": 3, "reason": 'a "quote"\n'}
+    assert second["level"] == "warning"
+    assert (third["event"], third["release"], third["before"]) == ("swapped", 4, 3)
+
+
+def test_a_failure_brings_its_traceback(stream):
+    try:
+        raise KeyError("lost")
+    except KeyError:
+        logs.failure("failed", request_id="id-1")
+    (line,) = lines(stream)
+    assert (line["level"], line["event"], line["request_id"]) == ("error", "failed", "id-1")
+    assert line["traceback"].endswith("KeyError: 'lost'")
+
+
+def test_warnings_of_libraries_are_lines_too(stream):
+    logging.getLogger("uvicorn.error").warning("bad %s", "request")
+    logging.getLogger("uvicorn.error").info("not this")
+    (line,) = lines(stream)
+    assert (line["event"], line["logger"]) == ("log", "uvicorn.error")
+    assert line["message"] == "bad request"
+
+
+def test_lines_for_a_terminal(terminal):
+    logs.event("ready", release=3)
+    logs.event("refused", logging.ERROR, reason="steer\x1b[31m")
+    first, second = terminal.getvalue().splitlines()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d  ready  release=3", first)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d  error  refused  reason='steer\\x1b\[31m'", second)
+
+
+@pytest.mark.parametrize(
+    ("status", "level"),
+    [
+        ("OK", "info"),
+        ("INVALID_ARGUMENT", "info"),
+        ("CANCELLED", "info"),
+        ("UNAVAILABLE", "warning"),
+        ("RESOURCE_EXHAUSTED", "warning"),
+        ("DEADLINE_EXCEEDED", "warning"),
+        ("INTERNAL", "error"),
+    ],
+)
+def test_the_servers_trouble_is_loud(stream, status, level):
+    logs.Record("grpc", "Retrieve", "id-1", status=status).write()
+    logs.flush()
+    (line,) = lines(stream)
+    assert (line["level"], line["status"]) == (level, status)
+
+
+def test_one_line_for_each_request_without_text(retriever, stream):
+    with served(retriever.release.directory) as service:
+        service.post({"queries": [SECRET, "phone"], "top_k": 3}, headers={"x-request-id": "a"})
+        service.stub.Retrieve(RetrieveRequest(queries=[SECRET]), metadata=[("x-request-id", "b")])
+        service.post({"queries": [SECRET], "recall": 7}, headers={"x-request-id": "c"})
+        service.post({"queries": SECRET}, headers={"x-request-id": "d"})
+        service.post({"queries": ["a"], "fields": [SECRET]}, headers={"x-request-id": "e"})
+        service.http.get(f"/v1/explain?query={SECRET}", headers={"x-request-id": "f"})
+        service.http.get("/healthz", headers={"x-request-id": "quiet"})
+        service.http.get("/readyz")
+        service.http.get("/metrics")
+        poll(lambda: len(requests(stream)) == 6)
+    by_id = {line["request_id"]: line for line in requests(stream)}
+    first = by_id["a"]
+    stages = first.pop("stages")
+    assert list(stages) == ["queue", "encode", "search", "lookup"]
+    assert 0 < sum(stages.values()) <= first.pop("milliseconds")
+    first.pop("time")
+    assert first == {
+        "level": "info",
+        "event": "request",
+        "request_id": "a",
+        "api": "http",
+        "method": "POST /v1/retrieve",
+        "status": "OK",
+        "queries": 2,
+        "items": 6,
+        "release": retriever.release.version,
+    }
+    assert (by_id["b"]["api"], by_id["b"]["method"]) == ("grpc", "Retrieve")
+    assert by_id["b"]["queries"] == 1
+    for name, field in (("c", "recall"), ("d", "queries"), ("e", "fields")):
+        assert (by_id[name]["status"], by_id[name]["field"]) == ("INVALID_ARGUMENT", field)
+    assert by_id["f"]["method"] == "GET /v1/explain"
+    assert SECRET not in stream.getvalue()
+    assert "quiet" not in stream.getvalue()
+
+
+def test_query_text_is_there_when_asked_for(retriever, stream):
+    with served(retriever.release.directory, log_queries=True) as service:
+        service.post({"queries": [SECRET, "phone"]})
+        poll(lambda: requests(stream))
+    assert requests(stream)[0]["texts"] == [SECRET, "phone"]
+
+
+def test_lines_of_requests_are_whole_and_in_order(stream):
+    for number in range(1_000):
+        logs.Record("http", "GET /", f"id-{number}").write()
+    poll(lambda: len(lines(stream)) == 1_000)
+    assert [line["request_id"] for line in lines(stream)] == [f"id-{n}" for n in range(1_000)]
+
+
+def test_a_request_on_a_terminal(terminal):
+    logs.Record("http", "GET /", "id-1", status="UNAVAILABLE").write()
+    logs.flush()
+    pattern = r"\d\d:\d\d:\d\d  warning  request  request_id=id-1  api=http  method=GET /  .*\n"
+    assert re.fullmatch(pattern, terminal.getvalue())

@@ -1,0 +1,137 @@
+"""TLS and mutual TLS of both ports, with certificates of an authority made for the test."""
+
+import ssl
+from pathlib import Path
+
+import grpc
+import httpx
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from service_helpers import PATIENCE, Authority, served
+
+from pebr_tf.config import Tls
+from pebr_tf.errors import UserError
+from serving.proto import retrieval_pb2_grpc
+from serving.proto.retrieval_pb2 import GetReleaseRequest
+from serving.service.tls import load_credentials
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"), "authority")
+
+
+@pytest.fixture(scope="module")
+def files(authority):
+    return authority.issue("server")
+
+
+def http_items(port, trusted, client=None):
+    """Asks over HTTPS, by itself with the certificate and key of `client`."""
+    context = ssl.create_default_context(cafile=trusted)
+    if client is not None:
+        context.load_cert_chain(*client)
+    with httpx.Client(verify=context, timeout=PATIENCE) as http:
+        return http.get(f"https://127.0.0.1:{port}/v1/release").json()["items"]
+
+
+def grpc_items(port, trusted, client=None):
+    """The same over gRPC."""
+    chain, key = (None, None) if client is None else map(_read, client)
+    credentials = grpc.ssl_channel_credentials(_read(trusted), key, chain)
+    with grpc.secure_channel(f"127.0.0.1:{port}", credentials) as channel:
+        stub = retrieval_pb2_grpc.RetrievalStub(channel)
+        return stub.GetRelease(GetReleaseRequest(), timeout=PATIENCE).items
+
+
+def _read(path):
+    return Path(path).read_bytes()
+
+
+def test_both_ports_are_encrypted(retriever, authority, files, tmp_path):
+    stranger = Authority(tmp_path, "stranger")
+    tls = {"tls__certificate": files[0], "tls__key": files[1]}
+    with served(retriever.release.directory, **tls) as service:
+        ports = service.server.http_port, service.server.grpc_port
+        assert http_items(ports[0], authority.path) == 200
+        assert grpc_items(ports[1], authority.path) == 200
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            http_items(ports[0], stranger.path)
+        with pytest.raises(grpc.RpcError) as caught:
+            grpc_items(ports[1], stranger.path)
+        assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+        with pytest.raises(httpx.RemoteProtocolError):
+            service.http.get("/healthz")
+
+
+def test_clients_show_a_certificate_of_the_authority(retriever, authority, files, tmp_path):
+    stranger = Authority(tmp_path, "stranger")
+    known, unknown = authority.issue("client"), stranger.issue("client")
+    tls = {
+        "tls__certificate": files[0],
+        "tls__key": files[1],
+        "tls__mutual": True,
+        "tls__client_authority": authority.path,
+    }
+    with served(retriever.release.directory, **tls) as service:
+        ports = service.server.http_port, service.server.grpc_port
+        assert http_items(ports[0], authority.path, known) == 200
+        assert grpc_items(ports[1], authority.path, known) == 200
+        for client in (None, unknown):
+            # The refusal comes with the first read, as an alert or as a closed connection.
+            with pytest.raises((httpx.TransportError, ssl.SSLError)):
+                http_items(ports[0], authority.path, client)
+            with pytest.raises(grpc.RpcError) as caught:
+                grpc_items(ports[1], authority.path, client)
+            assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+
+
+def test_without_a_certificate_there_is_none():
+    assert load_credentials(Tls()) is None
+
+
+def test_files_that_cannot_be_used(authority, files, tmp_path):
+    certificate, key = files
+    other_key = authority.issue("other")[1]
+    text = tmp_path / "text.pem"
+    text.write_text("no PEM\n")
+    locked = tmp_path / "locked.key"
+    locked.write_bytes(
+        ec.generate_private_key(ec.SECP256R1()).private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"password"),
+        )
+    )
+    missing = str(tmp_path / "missing.pem")
+
+    def sentence(**changes):
+        settings = {"certificate": certificate, "key": key, **changes}
+        with pytest.raises(UserError) as caught:
+            load_credentials(Tls(**settings))
+        return str(caught.value)
+
+    for name in ("certificate", "key"):
+        assert sentence(**{name: missing}) == (
+            f"serving.tls.{name} must be a readable file. "
+            f"Received: {missing} (No such file or directory)."
+        )
+    assert sentence(key=other_key) == (
+        f"serving.tls.key must be the key of serving.tls.certificate ({certificate}). "
+        f"Received: {other_key}, which is that of another."
+    )
+    assert sentence(certificate=str(text)).startswith(
+        "serving.tls.certificate and serving.tls.key must be PEM files. "
+        f"Received: {text} and {key} ("
+    )
+    assert sentence(key=str(locked)) == (
+        f"serving.tls.key must be a key without a password. Received: {locked}."
+    )
+    mutual = {"mutual": True, "client_authority": str(text)}
+    assert sentence(**mutual).startswith(
+        f"serving.tls.client_authority must be a PEM file. Received: {text} ("
+    )
+    assert sentence(mutual=True, client_authority=missing).startswith(
+        f"serving.tls.client_authority must be a readable file. Received: {missing} ("
+    )

@@ -1,0 +1,127 @@
+"""`pebr rollback`: what it changes, and the table that it prints."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pebr_tf.cli.main import main
+from serving.release import latest_release, write_release
+from serving.rollback_command import rollback
+from serving.versions import served, withdrawn
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory, parts):
+    """A folder of three releases; the middle one is damaged."""
+    folder = tmp_path_factory.mktemp("three") / "releases"
+    found = [write_release(folder, parts) for _ in range(3)]
+    found[1].path("manifest.json").write_text("{")
+    return folder
+
+
+@pytest.fixture
+def releases(tmp_path, three):
+    return shutil.copytree(three, tmp_path / "releases", symlinks=True)
+
+
+def run(releases, *arguments):
+    """The rows of the table, newest first: version, pushed, knob, state."""
+    result = CliRunner().invoke(rollback, ["--releases", str(releases), *map(str, arguments)])
+    if result.exception is not None:
+        raise result.exception
+    head, *rows = result.output.splitlines()
+    assert re.split(r"\s{2,}", head.strip()) == ["version", "pushed", "default knob", "state"]
+    return [re.split(r"\s{2,}", row.strip()) for row in rows]
+
+
+def refused(capsys, releases, *arguments):
+    """The line that `pebr` prints before it exits with 2."""
+    with pytest.raises(SystemExit) as exit_:
+        main(["rollback", "--releases", str(releases), *map(str, arguments)])
+    assert exit_.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err
+
+
+def test_the_newest_is_withdrawn_and_served_again(releases):
+    old, middle, new = served(releases)
+    rows = run(releases, "--list")
+    assert [row[0] for row in rows] == [str(new), str(middle), str(old)]
+    assert rows[0][2:] == ["recall 0.9", "serving"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", rows[0][1])
+    assert rows[1][1:] == ["damaged", "kept"]
+    assert rows[2][3] == "kept"
+    assert withdrawn(releases) == {}
+
+    rows = run(releases, "--reason", "bad [bold]titles")
+    assert re.fullmatch(r"withdrawn \d{4}-.{20}: bad \[bold\]titles", rows[0][3])
+    assert rows[1][-1] == "serving"
+    assert latest_release(releases).name == str(middle)
+    rows = run(releases, "--undo", new)
+    assert [row[-1] for row in rows] == ["serving", "kept", "kept"]
+
+
+def test_back_to_a_version(releases):
+    old = served(releases)[0]
+    rows = run(releases, "--to", old)
+    assert [row[-1].split()[0] for row in rows] == ["withdrawn", "withdrawn", "serving"]
+    assert re.fullmatch(r"withdrawn \S{25}", rows[0][-1])
+    assert run(releases, "--to", old) == rows
+
+
+def test_mistakes_exit_with_2_and_one_sentence(releases, tmp_path, capsys):
+    old, _, new = served(releases)
+    assert refused(capsys, releases, "--undo", new) == (
+        f"pebr: version must be one that is withdrawn. Received: {new}.\n"
+    )
+    assert refused(capsys, releases, "--to", 5) == (
+        f"pebr: version must be one of those in {releases}, the newest being {new}. Received: 5.\n"
+    )
+    assert refused(capsys, releases, "--undo", new, "--to", old) == (
+        "pebr: --undo must stand alone. Received: --to, --undo.\n"
+    )
+    assert refused(capsys, releases, "--list", "--reason", "none") == (
+        "pebr: --list must stand alone. Received: --reason, --list.\n"
+    )
+    for arguments in ((), ("--list",), ("--to", old)):
+        sentence = f"pebr: {tmp_path / 'nowhere'} must be a folder of releases.\n"
+        assert refused(capsys, tmp_path / "nowhere", *arguments) == sentence
+    run(releases, "--to", old)
+    assert "must keep a version to serve. Received: " in refused(capsys, releases)
+    assert "--to must be" not in refused(capsys, releases, "--to", "newest")
+
+
+def test_a_folder_that_cannot_be_written_is_named(releases, capsys, monkeypatch):
+    def read_only(*arguments):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("serving.withdrawal._write", read_only)
+    assert refused(capsys, releases) == (
+        f"pebr: {releases} must be writable. Received: [Errno 30] Read-only file system.\n"
+    )
+
+
+def test_it_needs_no_tensorflow(releases):
+    """Whoever rolls back is in a hurry."""
+    program = (
+        "import sys\n"
+        "from pebr_tf.cli.main import main\n"
+        "try:\n"
+        "    main(['rollback', '--releases', sys.argv[1]])\n"
+        "finally:\n"
+        "    print('tensorflow' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, releases],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout.splitlines()[-1] == "False", done.stderr
+    assert len(withdrawn(releases)) == 1

@@ -1,0 +1,200 @@
+"""Versions beside each other: what counts as one, what is withdrawn, and what TF Serving sees."""
+
+import json
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
+
+import pytest
+
+from pebr_tf.errors import UserError
+from serving.release import find_release, latest_release
+from serving.versions import Withdrawal, link_models, served, versions, withdrawn
+from serving.withdrawal import restore, roll_back, withdraw
+
+NOON = datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def releases(tmp_path):
+    """Folders of four versions; nothing here looks into them."""
+    folder = tmp_path / "releases"
+    for version in (7, 8, 9, 10):
+        (folder / str(version) / "query_model").mkdir(parents=True)
+    return folder
+
+
+def links(releases):
+    """Name -> target of the links for TF Serving."""
+    folder = releases / "query_model"
+    return {int(path.name): os.readlink(path) for path in folder.iterdir()}
+
+
+def linked_to(*numbers):
+    return {number: f"../{number}/query_model" for number in numbers}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*("+5", "-5", "007", "5.0", "1e3", "5 ", " 5", "٥", "５", "²", "latest", ".5", "9" * 30)],
+)
+def test_only_a_plain_number_is_a_version(releases, name):
+    (releases / name).mkdir()
+    assert versions(releases) == [7, 8, 9, 10]
+
+
+def test_a_link_that_leads_out_is_no_version(releases, tmp_path):
+    (tmp_path / "elsewhere" / "query_model").mkdir(parents=True)
+    (releases / "11").symlink_to(tmp_path / "elsewhere")
+    (releases / "12").symlink_to("../elsewhere")
+    (releases / "13").symlink_to("..")
+    (releases / "14").symlink_to("nowhere")
+    (releases / "15").symlink_to("15")
+    (releases / "16").write_text("a file")
+    assert versions(releases) == [7, 8, 9, 10]
+    assert latest_release(releases) == releases / "10"
+    (releases / "10").rename(releases / "spare")
+    (releases / "10").symlink_to("spare")
+    assert versions(releases) == [7, 8, 9, 10]
+
+
+def test_a_folder_of_releases_may_be_reached_by_a_link(releases, tmp_path):
+    (tmp_path / "link").symlink_to(releases)
+    assert versions(tmp_path / "link") == [7, 8, 9, 10]
+
+
+def test_the_largest_version_fits_64_bits(releases):
+    (releases / str(2**63 - 1)).mkdir()
+    (releases / str(2**63)).mkdir()
+    assert versions(releases)[-1] == 2**63 - 1
+
+
+def test_links_follow_the_versions(releases):
+    link_models(releases)
+    assert links(releases) == linked_to(7, 8, 9, 10)
+    assert (releases / "query_model/9").resolve() == releases / "9/query_model"
+    before = {path.name: path.lstat().st_ino for path in (releases / "query_model").iterdir()}
+    link_models(releases)
+    after = {path.name: path.lstat().st_ino for path in (releases / "query_model").iterdir()}
+    assert after == before, "what is right is left alone"
+    (releases / "7/query_model").rmdir()
+    (releases / "7").rmdir()
+    (releases / "query_model/9").unlink()
+    (releases / "query_model/9").symlink_to("../8/query_model")
+    # What a killed call left.
+    (releases / "query_model/.10").symlink_to("../10/query_model")
+    link_models(releases)
+    assert links(releases) == linked_to(8, 9, 10)
+
+
+def test_what_is_no_link_is_left_alone(releases):
+    (releases / "query_model" / "9").mkdir(parents=True)
+    (releases / "query_model" / "notes.txt").write_text("mine")
+    link_models(releases)
+    assert not (releases / "query_model/9").is_symlink()
+    assert (releases / "query_model/notes.txt").read_text() == "mine"
+    assert os.readlink(releases / "query_model/10") == "../10/query_model"
+
+
+def test_a_withdrawn_version_is_passed_over(releases):
+    withdraw(releases, 10, " slow,\n\x1b[31m and  wrong ", now=lambda: NOON)
+    assert withdrawn(releases) == {
+        10: Withdrawal(reason="slow, [31m and wrong", time="2026-05-04T12:00:00+00:00")
+    }
+    assert served(releases) == [7, 8, 9]
+    assert versions(releases) == [7, 8, 9, 10]
+    assert latest_release(releases) == find_release(releases) == releases / "9"
+    assert not list(releases.glob(".*")), "no lock file stays"
+    restore(releases, 10)
+    assert withdrawn(releases) == {}
+    assert latest_release(releases) == releases / "10"
+    assert links(releases) == linked_to(7, 8, 9, 10)
+
+
+def test_what_answered_until_now_stays_linked_until_the_next_change(releases):
+    """Servers that have yet to look still ask TF Serving for the version that they have."""
+    withdraw(releases, 10)
+    assert links(releases) == linked_to(7, 8, 9, 10)
+    assert roll_back(releases, to=7) == [8, 9]
+    assert links(releases) == linked_to(7, 9), "the latest two: what answers, and what will"
+    link_models(releases)
+    assert links(releases) == linked_to(7)
+
+
+def test_a_rollback_takes_the_newest_or_all_above(releases):
+    assert roll_back(releases) == [10]
+    assert roll_back(releases) == [9]
+    assert roll_back(releases, to=8) == []
+    assert roll_back(releases, to=7, reason="bad data") == [8]
+    assert served(releases) == [7]
+    assert {version: entry.reason for version, entry in withdrawn(releases).items()} == {
+        **{10: "", 9: ""},
+        8: "bad data",
+    }
+
+
+def test_something_is_always_left_to_serve(releases):
+    roll_back(releases, to=7)
+    content = (releases / "withdrawn.json").read_text()
+    sentence = (
+        f"{releases} must keep a version to serve. Received: 7, and no other that is not withdrawn."
+    )
+    for attempt in (roll_back, lambda folder: withdraw(folder, 7)):
+        with pytest.raises(UserError, match=f"^{re.escape(sentence)}$"):
+            attempt(releases)
+    assert (releases / "withdrawn.json").read_text() == content
+    (releases / "7/query_model").rmdir()
+    (releases / "7").rmdir()
+    assert latest_release(releases) is None
+    with pytest.raises(UserError, match=r"releases must have a release that is not withdrawn\.$"):
+        find_release(releases)
+
+
+def test_mistakes_are_named(releases, tmp_path):
+    unknown = r"^version must be one of those in .*, the newest being 10\. Received: 11\.$"
+    with pytest.raises(UserError, match=unknown):
+        withdraw(releases, 11)
+    with pytest.raises(UserError, match=unknown):
+        roll_back(releases, to=11)
+    with pytest.raises(UserError, match=r"^version must be one that is withdrawn\. Received: 9\.$"):
+        restore(releases, 9)
+    withdraw(releases, 9, now=lambda: NOON)
+    with pytest.raises(UserError, match=r"not withdrawn\. Received: 9, withdrawn at 2026-05-04T12"):
+        withdraw(releases, 9)
+    with pytest.raises(UserError, match=r"^--to must name a version that is not withdrawn\. Rece"):
+        roll_back(releases, to=9)
+    with pytest.raises(UserError, match=r"nowhere must be a folder of releases\.$"):
+        withdraw(tmp_path / "nowhere", 9)
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "must be readable JSON. Received: Expecting property name"),
+        ("[7]", "must hold a reason and a time for each version. Received: [7]."),
+        ('{"7": "bad"}', "must hold a reason and a time for each version. Received: {'7': 'bad'}."),
+        ('{"../7": {"reason": "", "time": ""}}', "must name versions. Received: '../7'."),
+        ("\udcff", "must be readable JSON. Received: 'utf-8' codec can't decode byte 0xff"),
+    ],
+)
+def test_a_broken_list_is_refused(releases, text, sentence):
+    (releases / "withdrawn.json").write_text(text, errors="surrogateescape")
+    pattern = f"^{re.escape(f'{releases}/withdrawn.json {sentence}')}"
+    for reader in (withdrawn, latest_release, roll_back, link_models):
+        with pytest.raises(UserError, match=pattern):
+            reader(releases)
+
+
+def test_withdrawals_at_once_are_all_kept(tmp_path):
+    releases = tmp_path / "releases"
+    for version in range(40):
+        (releases / str(version)).mkdir(parents=True)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda version: withdraw(releases, version, f"{version}"), range(39)))
+    content = json.loads((releases / "withdrawn.json").read_text())
+    assert {name: entry["reason"] for name, entry in content.items()} == {
+        str(version): str(version) for version in range(39)
+    }
+    assert served(releases) == [39]

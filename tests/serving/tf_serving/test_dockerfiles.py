@@ -1,0 +1,206 @@
+"""The images: pinned, not root, made of files that exist, started with options that exist."""
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+import click
+import pytest
+
+import serving.tf_serving
+from pebr_tf.config import Serving
+
+FOLDER = Path(serving.tf_serving.__file__).parent
+ROOT = FOLDER.parents[1]
+NAMES = sorted(path.name for path in FOLDER.glob("Dockerfile.*") if path.suffix != ".dockerignore")
+# Of tensorflow_model_server 2.16, as its main.cc declares them.
+SERVER_FLAGS = {
+    "port",
+    "grpc_socket_path",
+    "rest_api_port",
+    "rest_api_num_threads",
+    "rest_api_timeout_in_ms",
+    "enable_batching",
+    "batching_parameters_file",
+    "model_config_file",
+    "model_config_file_poll_wait_seconds",
+    "model_name",
+    "model_base_path",
+    "num_load_threads",
+    "num_unload_threads",
+    "max_num_load_retries",
+    "load_retry_interval_micros",
+    "file_system_poll_wait_seconds",
+    "flush_filesystem_caches",
+    "tensorflow_session_parallelism",
+    "tensorflow_intra_op_parallelism",
+    "tensorflow_inter_op_parallelism",
+    "ssl_config_file",
+    "platform_config_file",
+    "saved_model_tags",
+    "grpc_channel_arguments",
+    "grpc_max_threads",
+    "enable_model_warmup",
+    "version",
+    "monitoring_config_file",
+    "prefer_tflite_model",
+    "allow_version_labels_for_unavailable_models",
+}
+
+
+def instructions(text):
+    """[(name, value)] in order, continued lines joined, comments left out."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\s*\\\n\s*", " ", "\n".join(lines))
+    return [tuple(line.split(maxsplit=1)) for line in joined.splitlines() if line.strip()]
+
+
+def read(name):
+    return instructions((FOLDER / name).read_text())
+
+
+def values(name, instruction):
+    return [value for each, value in read(name) if each == instruction]
+
+
+def test_there_are_three():
+    assert NAMES == ["Dockerfile.query_model", "Dockerfile.retrieve", "Dockerfile.service"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hadolint(name):
+    program = shutil.which("hadolint", path=f"{sys.prefix}/bin") or shutil.which("hadolint")
+    if program is None:
+        pytest.skip("hadolint is not installed")
+    command = [program, "--failure-threshold", "style", str(FOLDER / name)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_instruction_is_one(name):
+    known = {"FROM", "ARG", "COPY", "RUN", "WORKDIR", "ENV", "USER", "EXPOSE"}
+    known |= {"HEALTHCHECK", "ENTRYPOINT", "CMD"}
+    found = read(name)
+    assert found[0][0] in ("FROM", "ARG")
+    assert {each for each, _ in found} <= known
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_images_are_pinned_to_a_whole_version(name):
+    stages = set()
+    for value in values(name, "FROM"):
+        image, *rest = value.split()
+        if rest:
+            assert rest[0] == "AS"
+            stages.add(rest[1])
+        assert re.search(r":\d+\.\d+\.\d+(-[a-z]+)*$", image), image
+        assert image.partition(":")[0] in ("tensorflow/serving", "python")
+    for value in values(name, "COPY"):
+        if value.startswith("--from="):
+            assert value.split()[0].removeprefix("--from=") in stages
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_does_not_run_as_root(name):
+    last = [each for each, _ in read(name)].index("USER")
+    final_stage = [i for i, (each, _) in enumerate(read(name)) if each == "FROM"][-1]
+    assert last > final_stage
+    (user,) = values(name, "USER")
+    # A number: runAsNonRoot cannot tell who a name is.
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_copied_exists_and_is_not_ignored(name):
+    ignored = FOLDER / f"{name}.dockerignore"
+    kept = []
+    if ignored.exists():
+        kept = [line[1:] for line in ignored.read_text().splitlines() if line.startswith("!")]
+    for value in values(name, "COPY"):
+        if value.startswith("--from="):
+            continue
+        *sources, _ = value.split()
+        for source in sources:
+            assert (ROOT / source).exists(), source
+            assert not kept or any(fnmatch(source.split("/")[0], each) for each in kept), source
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_runs_is_a_list(name):
+    # A shell in between would not pass SIGTERM on.
+    for instruction in ("ENTRYPOINT", "CMD"):
+        (value,) = values(name, instruction)
+        assert all(isinstance(each, str) for each in json.loads(value))
+    (check,) = values(name, "HEALTHCHECK")
+    assert json.loads(check.partition("CMD ")[2])
+
+
+@pytest.mark.parametrize("name", ["Dockerfile.query_model", "Dockerfile.retrieve"])
+def test_the_flags_of_the_model_server_exist_and_its_files_are_copied(name):
+    (command,) = values(name, "CMD")
+    copied = {
+        f"/etc/pebr/{Path(source).name}"
+        for value in values(name, "COPY")
+        for source in value.split()[:-1]
+    }
+    for flag in json.loads(command):
+        key, _, value = flag.removeprefix("--").partition("=")
+        assert key in SERVER_FLAGS
+        if key.endswith("_file"):
+            assert value in copied
+    flags = dict(flag.removeprefix("--").split("=") for flag in json.loads(command))
+    assert [flags["port"], flags["rest_api_port"]] == values(name, "EXPOSE")[0].split()
+
+
+def test_the_scann_of_the_image_is_that_of_the_lock():
+    lock = (ROOT / "requirements" / "native.txt").read_text()
+    version = re.search(r"^scann==(\S+)", lock, re.MULTILINE).group(1)
+    assert f"whose scann/ is version {version}," in (FOLDER / "Dockerfile.retrieve").read_text()
+    tensorflow = re.search(r"^tensorflow==(\d+\.\d+)", lock, re.MULTILINE).group(1)
+    for name in ("Dockerfile.query_model", "Dockerfile.retrieve"):
+        for image in values(name, "FROM"):
+            assert image.startswith(f"tensorflow/serving:{tensorflow}.")
+
+
+def test_the_service_is_started_with_options_that_it_has():
+    from serving.service.serve_command import serve
+
+    (entry,), (command,) = (values("Dockerfile.service", each) for each in ("ENTRYPOINT", "CMD"))
+    assert json.loads(entry) == ["pebr"]
+    subcommand, *arguments = json.loads(command)
+    assert subcommand == serve.name
+    options = {name for each in serve.params for name in each.opts}
+    assert {each for each in arguments if each.startswith("--")} <= options
+    ports = values("Dockerfile.service", "EXPOSE")[0].split()
+    assert [int(port) for port in ports] == [Serving().grpc_port, Serving().http_port]
+    assert isinstance(serve, click.Command)
+
+
+def test_the_health_check_of_the_service_is_python_and_asks_the_right_port():
+    (check,) = values("Dockerfile.service", "HEALTHCHECK")
+    program, flag, code = json.loads(check.partition("CMD ")[2])
+    assert (program, flag) == ("python", "-c")
+    ast.parse(code)
+    assert f"http://127.0.0.1:{Serving().http_port}/readyz" in code
+
+
+def test_the_packages_of_the_service_are_locked_by_hashes():
+    runs = " ".join(values("Dockerfile.service", "RUN"))
+    for lock in ("requirements/uv.txt", "requirements/native.txt"):
+        assert re.search(rf"--require-hashes[^&]*{re.escape(lock)}", runs)
+    assert "--compile-bytecode" in runs
+
+
+def test_the_parser_sees_what_it_should():
+    text = '# syntax\nFROM a:1.2.3 AS b\nRUN one \\\n    # why\n    two\n\nCMD ["x"]\n'
+    assert instructions(text) == [
+        ("FROM", "a:1.2.3 AS b"),
+        ("RUN", "one two"),
+        ("CMD", '["x"]'),
+    ]

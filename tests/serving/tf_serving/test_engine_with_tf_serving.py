@@ -1,0 +1,69 @@
+"""The service with TF Serving as its backend: answers, an outage, and a version that is missing."""
+
+import asyncio
+import re
+import time
+
+import numpy as np
+import pytest
+
+from pebr_tf.config import Config
+from pebr_tf.errors import UserError
+from serving.service import live
+from serving.service.call import Call
+from serving.service.engine import Engine
+from serving.service.errors import Unavailable
+from serving.service.live import ReleaseSource
+from serving.service.metrics import Metrics
+from serving.tf_serving.model_server import serve_models
+from serving.tf_serving.model_versions import find_base_path
+
+QUERIES = ("red phone", "laptop bag 3")
+
+
+def settings(address):
+    changes = {
+        "serving.backend": "tf_serving",
+        "serving.tf_serving.address": address,
+        "serving.tf_serving.deadline_milliseconds": 60_000,
+        "serving.batching.max_size": 4,
+    }
+    return Config().replace_all(changes).serving
+
+
+@pytest.mark.slow
+def test_an_outage_ends_when_the_server_is_back(releases, retriever):
+    base_path = find_base_path(releases)
+    server = serve_models(base_path, "pebr_query", poll_seconds=None)
+    engine = Engine.open(ReleaseSource(releases, follow=False), settings(server.address), Metrics())
+
+    async def run():
+        reply = await engine.retrieve(Call(QUERIES))
+        expected = retriever.retrieve(list(QUERIES))
+        assert reply.version == retriever.release.version
+        np.testing.assert_array_equal(reply.answer.items.item_ids, expected.items.item_ids)
+        np.testing.assert_array_equal(reply.answer.items.scores, expected.items.scores)
+        server.stop()
+        with pytest.raises(Unavailable, match=f"^TF Serving at {server.address} "):
+            await engine.retrieve(Call(QUERIES))
+        with serve_models(base_path, "pebr_query", server.address, poll_seconds=None):
+            end = time.monotonic() + 60
+            while True:
+                try:
+                    again = await engine.retrieve(Call(QUERIES))
+                    break
+                except Unavailable:
+                    assert time.monotonic() < end
+                    await asyncio.sleep(0.05)
+            np.testing.assert_array_equal(again.answer.items.scores, expected.items.scores)
+            await engine.stop()
+
+    asyncio.run(run())
+
+
+def test_a_release_whose_version_is_missing_is_refused(server, releases, retriever, monkeypatch):
+    monkeypatch.setattr(live, "START_SECONDS", 0.0)
+    version = retriever.release.version
+    text = re.escape(f"TF Serving at {server.address} has no version {version} of pebr_query.")
+    with pytest.raises(UserError, match=f"^{text}$"):
+        Engine.open(ReleaseSource(releases, follow=True), settings(server.address), Metrics())

@@ -1,0 +1,120 @@
+"""The remote encoder says what the embedded one says, and knows whether its version is there."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from pebr_tf.config import TfServing
+from serving.encoder import NAMES
+from serving.retriever import Retriever
+from serving.service.errors import DeadlineExceeded, Unavailable
+from serving.tf_serving.model_server import serve_models
+from serving.tf_serving.remote_encoder import RemoteEncoder
+
+QUERIES = ["red phone", "phone", "größe 42 ☕", "x" * 500, "laptop bag 3"]
+
+
+@pytest.mark.parametrize("size", [1, 5, 256])
+def test_equal_to_the_embedded_encoder(server, encoder_of, embedded, size):
+    queries = (QUERIES * 60)[:size]
+    received = encoder_of(server.address).encode(queries)
+    expected = embedded.encode(queries)
+    for name in NAMES:
+        ours, theirs = getattr(received, name), getattr(expected, name)
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+
+
+def test_a_retriever_answers_alike_with_either(server, encoder_of, releases, retriever):
+    remote = Retriever.load(retriever.release.directory, encoder=encoder_of(server.address))
+    ours, theirs = remote.retrieve(QUERIES), retriever.retrieve(QUERIES)
+    np.testing.assert_array_equal(ours.items.item_ids, theirs.items.item_ids)
+    np.testing.assert_array_equal(ours.items.scores, theirs.items.scores)
+    np.testing.assert_array_equal(ours.items.row_splits, theirs.items.row_splits)
+
+
+def test_every_pinned_version_answers(server, encoder_of):
+    for version in (6, 7):
+        encoder = encoder_of(server.address, version)
+        encoder.check()
+        assert len(encoder.encode(["phone"])) == 1
+        assert encoder.version == version
+
+
+def test_threads_share_one_encoder(server, encoder_of, embedded):
+    encoder = encoder_of(server.address)
+    expected = {query: embedded.encode([query]).level[0] for query in QUERIES}
+    wrong = []
+
+    def ask(query):
+        for _ in range(10):
+            if encoder.encode([query]).level[0] != expected[query]:
+                wrong.append(query)
+
+    threads = [threading.Thread(target=ask, args=[query]) for query in QUERIES]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_missing_version_names_itself(server, encoder_of):
+    encoder = encoder_of(server.address, 8)
+    message = f"^TF Serving at {server.address} has no version 8 of pebr_query[.]$"
+    for ask in (encoder.check, lambda: encoder.encode(["phone"]), lambda: encoder.wait_ready(0)):
+        with pytest.raises(Unavailable, match=message):
+            ask()
+
+
+def test_another_dimension_is_refused(server, encoder_of):
+    encoder = encoder_of(server.address, dimension=16)
+    with pytest.raises(Unavailable, match=r"embedding of shape \[1, 8\] in the place of \[1, 16\]"):
+        encoder.encode(["phone"])
+    with pytest.raises(Unavailable, match=r"output embedding has shape \[-1, 8\][.]$"):
+        encoder.check()
+    encoder_of(server.address, dimension=8).check()
+
+
+def test_a_deadline_that_has_passed(server, encoder_of):
+    with pytest.raises(DeadlineExceeded, match="The deadline passed before the queries were"):
+        encoder_of(server.address).encode(["phone"], deadline=time.monotonic() - 1)
+
+
+def test_waits_for_a_version_to_be_loaded(tmp_path, query_model, encoder_of):
+    (tmp_path / "1").symlink_to(query_model)
+    with serve_models(tmp_path, "pebr_query", poll_seconds=0.05) as running:
+        encoder = encoder_of(running.address, 2)
+        with pytest.raises(Unavailable, match="has no version 2"):
+            encoder.check()
+        (tmp_path / "2").symlink_to(query_model)
+        encoder.wait_ready(60)
+        assert len(encoder.encode(["phone"])) == 1
+
+
+def test_does_not_wait_for_a_version_that_failed_to_load(tmp_path, encoder_of):
+    (tmp_path / "3").mkdir()
+    (tmp_path / "3" / "saved_model.pb").write_bytes(b"no model")
+    with serve_models(tmp_path, "pebr_query", poll_seconds=None) as running:
+        encoder = encoder_of(running.address, 3)
+        # Waiting would outlast the test run.
+        with pytest.raises(Unavailable, match="failed to load version 3 of pebr_query: "):
+            encoder.wait_ready(1e6)
+
+
+def test_a_closed_encoder_says_so(server, encoder_of):
+    encoder = encoder_of(server.address)
+    encoder.encode(["phone"])
+    encoder.close()
+    for ask in (encoder.check, lambda: encoder.encode(["phone"])):
+        with pytest.raises(
+            Unavailable, match=f"connection to TF Serving at {server.address} is cl"
+        ):
+            ask()
+
+
+def test_an_address_is_needed():
+    with pytest.raises(ValueError, match=r"^settings.address must be host:port. Received: None.$"):
+        RemoteEncoder(TfServing(), 7)
