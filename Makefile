@@ -15,8 +15,9 @@ demo: setup  ## Click logs, the whole pipeline, a release and two queries, in de
 	@cd demo && ../$(BIN)/pebr generate --out data
 	@cd demo && ../$(BIN)/pebr run --config data/pebr.yaml
 	@cd demo && ../$(BIN)/pebr query --release releases --limit 5 "black shoes" "apple 5g phone"
+	@echo && echo "make serve   the same as a service, with a page at http://127.0.0.1:8601/"
 
-serve: setup  ## Serve the demo's releases: an explorer page, HTTP and gRPC.
+serve: setup  ## Serve the demo's releases: page, HTTP and gRPC.
 	@$(BIN)/pebr serve --releases demo/releases
 
 test: lint  ## Lint, types, unit tests, then the slower ones.

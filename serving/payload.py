@@ -19,9 +19,14 @@ class Payload:
 
     def __init__(self, table: pa.Table):
         """Takes a table with the column `item_id`, and any others to give back."""
-        ids = np.asarray(table.column(ID_COLUMN).to_pylist(), str)
-        order = np.argsort(ids, kind="stable")
-        self._ids, self._order = ids[order], order
+        ids = table.column(ID_COLUMN).to_pylist()
+        hashes = _hashes(ids)
+        order = np.argsort(hashes, kind="stable")
+        # Numbers are found several times faster than texts.
+        self._hashes, self._order = hashes[order], order
+        self._ids = np.asarray(ids, str)
+        same = np.flatnonzero(self._hashes[1:] == self._hashes[:-1])
+        self._ambiguous = {ids[place]: place for at in (same, same + 1) for place in order[at]}
         # In one piece, for Arrow joins the pieces of a column whenever it takes from several.
         self._table = table.drop([ID_COLUMN]).combine_chunks()
 
@@ -61,9 +66,14 @@ class Payload:
         wanted = np.asarray(item_ids).astype(str)
         if not len(self._ids) or not len(wanted):
             return {name: [None] * len(wanted) for name in names}
-        place = np.minimum(np.searchsorted(self._ids, wanted), len(self._ids) - 1)
+        found = np.searchsorted(self._hashes, _hashes(wanted.tolist()))
+        place = self._order[np.minimum(found, len(self._order) - 1)]
+        if self._ambiguous:
+            others = ((at, self._ambiguous.get(each)) for at, each in enumerate(wanted.tolist()))
+            for at, other in others:
+                place[at] = place[at] if other is None else other
         known = self._ids[place] == wanted
-        places = pa.array(self._order[place], mask=~known)
+        places = pa.array(place, mask=~known)
         # Over NumPy, for Arrow makes a Python object of each value on its way to a list.
         taken = (self._table.column(name).take(places) for name in names)
         return {name: column.to_numpy().tolist() for name, column in zip(names, taken, strict=True)}
@@ -72,3 +82,8 @@ class Payload:
         """What is known of items [M]: a dict of all columns each, None where nothing is known."""
         values = self.values(item_ids)
         return [{name: values[name][row] for name in values} for row in range(len(item_ids))]
+
+
+def _hashes(ids: list[str]) -> np.ndarray:
+    """[M] int64, this process's own."""
+    return np.fromiter(map(hash, ids), np.int64, len(ids))

@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -37,6 +37,21 @@ _DROPPED, _SPACE = 0, 0x20
 _UNSPACED = r"([\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*)"
 
 
+class _Rows(NamedTuple):
+    """Values of different numbers a row; those of row i are at splits[i] to splits[i + 1].
+
+    What `tf.RaggedTensor` is, whose functions make dozens of small operations each. A query is
+    encoded by itself: the number of operations is what it costs.
+    """
+
+    values: tf.Tensor
+    splits: tf.Tensor
+
+    def ragged(self) -> tf.RaggedTensor:
+        """The same for TensorFlow."""
+        return tf.RaggedTensor.from_row_splits(self.values, self.splits, validate=False)
+
+
 def tokens_of(texts: tf.Tensor, features: Features) -> tf.RaggedTensor:
     """Tokens [B, (T)] of texts [B]: word n-grams, then character n-grams, at least one.
 
@@ -44,76 +59,146 @@ def tokens_of(texts: tf.Tensor, features: Features) -> tf.RaggedTensor:
     and #t$ for n = 2. The # tells it from the word of the same letters. Words of one character
     give none. Tokens beyond `features.max_tokens` are left out: the characters go first.
     """
-    words = words_of(texts, features.lowercase)
-    parts = [tf.strings.ngrams(words, size, separator=" ") for size in features.word_ngrams]
+    words = _words(texts, features.lowercase)
+    parts = [_ngrams(words, size, " ") for size in features.word_ngrams]
     parts += _character_ngrams(words, features.character_ngrams)
-    tokens = tf.concat(parts, axis=1)[:, : features.max_tokens]
-    return tf.concat([tokens, _where_empty(tokens)], axis=1)
+    return _side_by_side(parts, features.max_tokens).ragged()
 
 
 def words_of(texts: tf.Tensor, lowercase: bool = True) -> tf.RaggedTensor:
     """Words [B, (W)] of texts [B]; invalid UTF-8 becomes U+FFFD, which is no letter."""
-    spaced = tf.strings.regex_replace(normalised(texts, lowercase), _UNSPACED, r" \1 ")
-    return tf.strings.split(tf.strings.regex_replace(spaced, r"[^\p{L}\p{M}\p{N}]+", " "))
+    return _words(texts, lowercase).ragged()
 
 
 def normalised(texts: tf.Tensor, lowercase: bool = True) -> tf.Tensor:
     """Texts [B] in the one form that stands for all ways to write them; see the top."""
-    points = tf.strings.unicode_decode(texts, "UTF-8")
+    points = _decode(texts)
     table = tf.constant(_folding(lowercase))
-    values = points.flat_values
+    values = points.values
     folded = tf.where(
         values < _TABLE_SIZE, tf.gather(table, tf.minimum(values, _TABLE_SIZE - 1)), values
     )
-    points = _without_dropped(points.with_flat_values(folded))
-    # Twice: a Hangul syllable may have three letters.
-    points = _joined(_joined(points, lowercase), lowercase)
-    return tf.strings.unicode_encode(points, "UTF-8")
+    points = _without_dropped(_Rows(folded, points.splits))
+    points = _Rows(
+        *tf.cond(
+            # Most texts have none of these.
+            tf.reduce_any(_is_joinable(points.values)),
+            # Twice: a Hangul syllable may have three letters.
+            lambda: tuple(_joined(_joined(points, lowercase), lowercase)),
+            lambda: tuple(points),
+        )
+    )
+    return _encode(points)
 
 
-def _without_dropped(points: tf.RaggedTensor) -> tf.RaggedTensor:
-    return tf.ragged.boolean_mask(points, points.with_flat_values(points.flat_values != _DROPPED))
+def _words(texts: tf.Tensor, lowercase: bool) -> _Rows:
+    spaced = tf.strings.regex_replace(normalised(texts, lowercase), _UNSPACED, r" \1 ")
+    plain = tf.strings.regex_replace(spaced, r"[^\p{L}\p{M}\p{N}]+", " ")
+    found = tf.raw_ops.StringSplitV2(input=plain, sep="")
+    count = tf.cast(tf.shape(texts)[0], tf.int64)
+    rows, ends = found.indices[:, 0], tf.range(count + 1)
+    return _Rows(found.values, tf.searchsorted(rows, ends, out_type=tf.int64))
 
 
-def _joined(points: tf.RaggedTensor, lowercase: bool) -> tf.RaggedTensor:
-    """Code points [B, (C)] with each pair that Unicode has a single one for as that one."""
+def _decode(texts: tf.Tensor) -> _Rows:
+    """Code points of texts [B]."""
+    decoded = tf.raw_ops.UnicodeDecode(input=texts, input_encoding="UTF-8")
+    return _Rows(decoded.char_values, decoded.row_splits)
+
+
+def _encode(points: _Rows) -> tf.Tensor:
+    """Texts [B] of code points."""
+    return tf.raw_ops.UnicodeEncode(
+        input_values=points.values, input_splits=points.splits, output_encoding="UTF-8"
+    )
+
+
+def _without_dropped(points: _Rows) -> _Rows:
+    kept = points.values != _DROPPED
+    before = tf.pad(tf.cumsum(tf.cast(kept, points.splits.dtype)), [[1, 0]])
+    return _Rows(tf.gather(points.values, tf.where(kept)[:, 0]), tf.gather(before, points.splits))
+
+
+def _is_joinable(values: tf.Tensor) -> tf.Tensor:
+    """Whether code points [N] join with ones before them."""
+    return tf.gather(tf.constant(_is_second()), tf.minimum(values, _TABLE_SIZE - 1))
+
+
+def _joined(points: _Rows, lowercase: bool) -> _Rows:
+    """Code points with each pair that Unicode has a single one for as that one."""
     keys, joined = map(tf.constant, _pairs(lowercase))
-    values, rows = points.flat_values, points.value_rowids()
-    # Most texts have none of these, and so the search below nothing to do.
-    is_second = tf.constant(_is_second())
-    places = tf.where(tf.gather(is_second, tf.minimum(values, _TABLE_SIZE - 1)))
+    values = points.values
+    places = tf.where(_is_joinable(values))
     before = tf.maximum(places - 1, 0)
     pairs = _key(tf.gather_nd(values, before), tf.gather_nd(values, places))
     found = tf.minimum(tf.searchsorted(keys, pairs), len(_pairs(lowercase)[0]) - 1)
-    same_row = tf.gather_nd(rows, before) == tf.gather_nd(rows, places)
-    fits = (tf.gather(keys, found) == pairs) & same_row & (places[:, 0] > 0)
+    rows_before, rows = (
+        tf.searchsorted(points.splits, each[:, 0], side="right") for each in (before, places)
+    )
+    fits = (tf.gather(keys, found) == pairs) & (rows_before == rows) & (places[:, 0] > 0)
     changed = tf.concat([before[fits], places[fits]], axis=0)
     singles = tf.gather(joined, found)[fits]
     updates = tf.concat([singles, tf.zeros_like(singles)], axis=0)
     values = tf.tensor_scatter_nd_update(values, changed, updates)
-    return _without_dropped(points.with_flat_values(values))
+    return _without_dropped(_Rows(values, points.splits))
 
 
-def _character_ngrams(words: tf.RaggedTensor, sizes: Sequence[int]) -> list[tf.RaggedTensor]:
-    """[B, (T)] for each size; a word that the batch has often is cut once."""
-    different, places = tf.unique(words.flat_values)
+def _ngrams(words: _Rows, size: int, separator: str) -> _Rows:
+    made = tf.raw_ops.StringNGrams(
+        data=words.values,
+        data_splits=words.splits,
+        separator=separator,
+        ngram_widths=[size],
+        left_pad="",
+        right_pad="",
+        pad_width=0,
+        preserve_short_sequences=False,
+    )
+    return _Rows(made.ngrams, made.ngrams_splits)
+
+
+def _character_ngrams(words: _Rows, sizes: Sequence[int]) -> list[_Rows]:
+    """For each size; a word that the batch has often is cut once."""
+    if not sizes:
+        return []
+    different, places = tf.unique(words.values)
     marked = tf.strings.join(["^", different, "$"])
     longer = tf.strings.length(different, unit="UTF8_CHAR") > 1
     # A word of one character has no letters here, and so no n-grams.
-    letters = tf.strings.unicode_split(tf.where(longer, marked, ""), "UTF-8")
+    points = _decode(tf.where(longer, marked, ""))
+    one_each = tf.range(tf.size(points.values, tf.int64) + 1)
+    letters = _Rows(_encode(_Rows(points.values, one_each)), points.splits)
     parts = []
     for size in sizes:
-        grams = tf.strings.ngrams(letters, size, separator="")
-        grams = grams.with_flat_values(tf.strings.join(["#", grams.flat_values]))
-        parts.append(words.with_flat_values(tf.gather(grams, places)).merge_dims(1, 2))
+        grams = _ngrams(letters, size, "")
+        taken = tf.raw_ops.RaggedGather(
+            params_nested_splits=[grams.splits],
+            params_dense_values=tf.strings.join(["#", grams.values]),
+            indices=places,
+            OUTPUT_RAGGED_RANK=1,
+        )
+        splits = tf.gather(taken.output_nested_splits[0], words.splits)
+        parts.append(_Rows(taken.output_dense_values, splits))
     return parts
 
 
-def _where_empty(tokens: tf.RaggedTensor) -> tf.RaggedTensor:
-    """[B, (0 or 1)], the one token of the rows that have none."""
-    lengths = tf.cast(tokens.row_lengths() == 0, tokens.row_splits.dtype)
-    fill = tf.fill([tf.reduce_sum(lengths)], EMPTY)
-    return tf.RaggedTensor.from_row_lengths(fill, lengths, validate=False)
+def _side_by_side(parts: Sequence[_Rows], most: int) -> _Rows:
+    """Row by row the tokens of each part in turn, `most` of them; EMPTY where there are none."""
+    lengths = tf.stack([part.splits[1:] - part.splits[:-1] for part in parts], axis=1)
+    ends = tf.minimum(tf.cumsum(lengths, axis=1), most)
+    empty = tf.cast(ends[:, -1:] == 0, tf.int64)
+    kept = tf.concat([ends[:, :1], ends[:, 1:] - ends[:, :-1], empty], axis=1)
+    # Where the pieces [B, P + 1] begin among all values, EMPTY being the last of them.
+    sizes = tf.stack([tf.size(part.values, tf.int64) for part in parts])
+    begins = tf.stack([part.splits[:-1] for part in parts], axis=1)
+    begins = tf.concat([begins, tf.zeros_like(empty)], axis=1)
+    begins = tf.reshape(begins + tf.pad(tf.cumsum(sizes), [[1, 0]]), [-1])
+    pieces = tf.pad(tf.cumsum(tf.reshape(kept, [-1])), [[1, 0]])
+    places = tf.range(pieces[-1])
+    piece = tf.searchsorted(pieces, places, side="right") - 1
+    values = tf.concat([*(part.values for part in parts), [EMPTY]], axis=0)
+    values = tf.gather(values, places + tf.gather(begins - pieces[:-1], piece))
+    return _Rows(values, pieces[:: len(parts) + 1])
 
 
 @functools.lru_cache(maxsize=2)

@@ -115,19 +115,18 @@ class Engine:
             "search": batch.search_seconds,
             "lookup": time.perf_counter() - searched,
         }
-        self._metrics.batch(len(batch.items), **spent)
-        replies: dict[Pending, Outcome] = {}
+        replies: dict[Pending, Reply] = {}
         end = 0
         for pending, answer in zip(wishes, batch.answers, strict=True):
             mine = slice(end, end := end + len(answer.items.scores))
             wanted = columns if pending.call.fields is None else pending.call.fields
-            replies[pending] = reply = Reply(
+            replies[pending] = Reply(
                 version=retriever.release.version,
                 answer=answer,
                 payload={name: values[name][mine] for name in wanted},
                 stages=Stages(queue=began - pending.admitted, **spent),
             )
-            self._metrics.reply(reply)
+        self._metrics.batch(batch, list(replies.values()), spent["lookup"])
         return replies
 
 

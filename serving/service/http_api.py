@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse
 from prometheus_client.exposition import choose_encoder
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -35,6 +35,7 @@ from serving.service.metrics import Metrics
 from serving.service.openapi import add_document, refusals
 from serving.service.rendering import release_facts, reply_to_json
 
+Headers = dict[bytes, bytes]
 _JSON = "application/json"
 
 
@@ -85,9 +86,9 @@ def _retrieve(engine: Engine, settings: Serving) -> Handler:
     limits = CallLimits(settings)
 
     async def retrieve(request: Request) -> Response:
-        record = record_of(request)
-        _check_content_type(request)
-        asked = schema.parse_request(await _read_body(request, settings))
+        record, headers = record_of(request), dict(reversed(request.scope["headers"]))
+        _check_content_type(headers)
+        asked = schema.parse_request(await _read_body(request, headers, settings))
         call = limits.call(
             asked.queries,
             {name: getattr(asked, name) for name in schema.KNOBS},
@@ -148,8 +149,8 @@ def _add_operations(app: FastAPI, engine: Engine, metrics: Metrics) -> None:
         return Response(encode(metrics.registry), media_type=content_type)
 
 
-def _check_content_type(request: Request) -> None:
-    given = request.headers.get("content-type", "")
+def _check_content_type(headers: Headers) -> None:
+    given = headers.get(b"content-type", b"").decode("latin-1")
     if given.partition(";")[0].strip().lower() != _JSON:
         raise WrongContentType(
             "content-type",
@@ -157,30 +158,31 @@ def _check_content_type(request: Request) -> None:
         )
 
 
-async def _read_body(request: Request, settings: Serving) -> bytes:
+async def _read_body(request: Request, headers: Headers, settings: Serving) -> bytes:
     """The body, no longer than the limit, and no later than the default deadline."""
     limit = settings.limits.request_bytes
-    given = request.headers.get("content-length", "")
+    given = headers.get(b"content-length", b"").decode("latin-1")
     # One that is refused is not read.
     if given.isdecimal() and int(given) > limit:
         raise _too_large(limit, given)
     overdue = _Timer(settings.deadline_milliseconds / 1_000)
-    chunks, size = [], 0
+    body = b""
     try:
-        async for chunk in request.stream():
-            size += len(chunk)
-            if size > limit:
-                raise _too_large(limit, f"at least {size}")
-            chunks.append(chunk)
+        while True:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise InvalidArgument("body", "body must be whole. Received: a part of it.")
+            body += message.get("body", b"")
+            if len(body) > limit:
+                raise _too_large(limit, f"at least {len(body)}")
+            if not message.get("more_body", False):
+                return body
     except asyncio.CancelledError:
         if not overdue.expired:
             raise
         raise DeadlineExceeded("the body was not there before the deadline.") from None
-    except ClientDisconnect:
-        raise InvalidArgument("body", "body must be whole. Received: a part of it.") from None
     finally:
         overdue.stop()
-    return b"".join(chunks)
 
 
 class _Timer:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ssl
 from collections.abc import Iterator
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -42,10 +44,47 @@ class HttpServer(uvicorn.Server):
         yield
 
 
+class GatheringTransport:
+    """A transport that writes what one turn of the loop writes in one piece.
+
+    uvicorn writes the head of an answer and its body one after the other; a system call each, and
+    a caller who is woken twice, cost more than all else that is done for a short list.
+    """
+
+    def __init__(self, transport: asyncio.Transport):
+        """Takes the real one, which answers for all but writing."""
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._pieces: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Writes at the end of this turn, or with `close`."""
+        if not self._pieces:
+            self._loop.call_soon(self._flush)
+        self._pieces.append(data)
+
+    def close(self) -> None:
+        """Closes when all has been written."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._pieces:
+            pieces, self._pieces = self._pieces, []
+            self._transport.write(b"".join(pieces))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class HttpProtocol(HttpToolsProtocol):
     """One connection; neither parser nor uvicorn limits what comes before a body."""
 
     _head_bytes: int | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Begins to serve a caller."""
+        super().connection_made(GatheringTransport(transport))
 
     def on_message_begin(self) -> None:
         """Begins to count."""

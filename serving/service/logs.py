@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
+import random
 import re
 import sys
 import threading
@@ -56,7 +56,7 @@ def new_request_id(given: str | None) -> str:
     """The caller's id of a request where it is fit to print, else a new one."""
     if given is not None and REQUEST_ID.fullmatch(given):
         return given
-    return os.urandom(16).hex()
+    return f"{random.getrandbits(128):032x}"
 
 
 @dataclass

@@ -25,7 +25,7 @@ from serving.service.live import ReleaseSource
 from serving.service.metrics import Metrics
 from serving.service.tls import load_credentials
 
-SWITCH_SECONDS = 0.0005
+SWITCH_SECONDS = 0.002
 # Between looks at the engine, for those who watch the health service.
 HEALTH_SECONDS = 1.0
 # For answers that are rendered already to leave, when the time of the drain is over.

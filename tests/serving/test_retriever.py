@@ -4,12 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tiny_release import calibration, titles
 
 from pebr_tf.errors import UserError
 from pebr_tf.retrieval import ExactSearcher
-from serving import ending
+from serving import ending, payload
 from serving.payload import Payload
 from serving.retriever import Retriever
 
@@ -260,3 +261,13 @@ def test_payload_that_is_none_is_refused(tmp_path):
     (tmp_path / "payload.parquet").write_text("none")
     with pytest.raises(UserError, match="must be a Parquet file"):
         Payload.load(tmp_path / "payload.parquet")
+
+
+def test_items_whose_hashes_are_the_same_are_told_apart(monkeypatch):
+    monkeypatch.setattr(
+        payload, "_hashes", lambda ids: np.array([len(each) for each in ids], np.int64)
+    )
+    ids = ["a", "b", "cc", "dd", "ee", "fff"]
+    table = pa.table({"item_id": ids, "title": [each.upper() for each in ids]})
+    found = Payload(table).values(np.array(["ee", "fff", "zz", "b", "a", "gggg", "dd", "cc"]))
+    assert found == {"title": ["EE", "FFF", None, "B", "A", None, "DD", "CC"]}
