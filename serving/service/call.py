@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from serving.retriever import Answer
+from serving.service.heads import Form
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Call:
       max_results: Items of a query at most; None: the release's cap.
       fields: Columns of the payload to answer with; None: all of them.
       deadline: `time.monotonic()` after which nobody waits for the answer.
+      form: What the items are rendered for.
     """
 
     queries: tuple[str, ...]
@@ -26,6 +28,7 @@ class Call:
     max_results: int | None = None
     fields: tuple[str, ...] | None = None
     deadline: float = float("inf")
+    form: Form = "json"
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,11 @@ class Reply:
     Attributes:
       version: Of the release.
       answer: What was found for each query.
-      payload: Column -> values of all items, in the order of `answer.items`.
+      heads: All items in the form of the call, up to their scores, in the order of `answer.items`.
       stages: Where the time went.
     """
 
     version: int
     answer: Answer
-    payload: dict[str, list[str | None]]
+    heads: list[bytes]
     stages: Stages

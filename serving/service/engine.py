@@ -7,12 +7,15 @@ import logging
 import time
 from collections.abc import Sequence
 
+import numpy as np
+
 from pebr_tf.config import Serving
 from pebr_tf.errors import UserError
-from serving.retriever import Retriever, Wish
+from serving.retriever import Batch, Retriever, Wish
 from serving.service.batcher import Batcher, Outcome, Pending
 from serving.service.call import Call, Reply, Stages
 from serving.service.errors import InvalidArgument, ServiceError
+from serving.service.heads import Heads
 from serving.service.live import Live, ReleaseSource
 from serving.service.metrics import Metrics
 
@@ -26,6 +29,7 @@ class Engine:
         """Takes a loaded release; see `open`."""
         self._live, self._metrics = live, metrics
         self._ready = True
+        self._heads: tuple[Retriever, Heads] | None = None
         self._batcher = Batcher(settings.batching, self._answer)
 
     @classmethod
@@ -107,27 +111,39 @@ class Engine:
         deadline = max(pending.call.deadline for pending in wishes)
         batch = retriever.answer(list(wishes.values()), deadline)
         searched = time.perf_counter()
-        calls = [pending.call for pending in wishes]
-        columns = _columns(retriever, calls)
-        values = retriever.payload.values(batch.items.item_ids, columns)
+        heads = self._heads_of(retriever, [pending.call for pending in wishes], batch)
         spent = {
             "encode": batch.encode_seconds,
             "search": batch.search_seconds,
             "lookup": time.perf_counter() - searched,
         }
-        replies: dict[Pending, Reply] = {}
-        end = 0
-        for pending, answer in zip(wishes, batch.answers, strict=True):
-            mine = slice(end, end := end + len(answer.items.scores))
-            wanted = columns if pending.call.fields is None else pending.call.fields
-            replies[pending] = Reply(
+        replies = {
+            pending: Reply(
                 version=retriever.release.version,
                 answer=answer,
-                payload={name: values[name][mine] for name in wanted},
+                heads=mine,
                 stages=Stages(queue=began - pending.admitted, **spent),
             )
+            for pending, answer, mine in zip(wishes, batch.answers, heads, strict=True)
+        }
         self._metrics.batch(batch, list(replies.values()), spent["lookup"])
         return replies
+
+    def _heads_of(
+        self, retriever: Retriever, calls: Sequence[Call], batch: Batch
+    ) -> list[list[bytes]]:
+        """The rendered items of each call."""
+        if self._heads is None or self._heads[0] is not retriever:
+            self._heads = retriever, Heads(retriever.payload)
+        heads = self._heads[1]
+        if len({(call.form, call.fields) for call in calls}) > 1:
+            return [
+                heads.of(answer.items.item_ids, call.form, call.fields)
+                for call, answer in zip(calls, batch.answers, strict=True)
+            ]
+        made = heads.of(batch.items.item_ids, calls[0].form, calls[0].fields)
+        ends = np.cumsum([len(answer.items.scores) for answer in batch.answers]).tolist()
+        return [made[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
 
 def wish_of(retriever: Retriever, call: Call) -> Wish:
@@ -153,11 +169,3 @@ def _field(message: str, call: Call) -> str:
     """The field of a call that a sentence of the retriever is about: it begins with the name."""
     names = {"query": "queries", "max_results": "max_results"}
     return names.get(message.split(" ", 1)[0], call.knob or "value")
-
-
-def _columns(retriever: Retriever, calls: Sequence[Call]) -> list[str]:
-    """The columns that some call wants, in the order of the payload."""
-    if any(call.fields is None for call in calls):
-        return retriever.payload.columns
-    wanted = {name for call in calls for name in call.fields or ()}
-    return [name for name in retriever.payload.columns if name in wanted]

@@ -94,7 +94,12 @@ class RetrievalApi:
     async def _retrieve(self, body: bytes, context: _CONTEXT, record: logs.Record) -> bytes:
         asked = parse_retrieve(body)
         call = self._limits.call(
-            asked.queries, asked.knob, asked.max_results, asked.fields, context.time_remaining()
+            asked.queries,
+            asked.knob,
+            asked.max_results,
+            asked.fields,
+            context.time_remaining(),
+            "protobuf",
         )
         record.asked(call, self._log_queries)
         reply = await self._engine.retrieve(call)

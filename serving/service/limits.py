@@ -13,6 +13,7 @@ from pebr_tf.config import Serving
 from pebr_tf.config.error import shown
 from serving.service.call import Call
 from serving.service.errors import InvalidArgument
+from serving.service.heads import Form
 
 # No call waits longer, whatever its caller says; the same as the largest configured default.
 LONGEST_DEADLINE_MILLISECONDS = 600_000
@@ -35,6 +36,7 @@ class CallLimits:
         max_results: int | None = None,
         fields: Sequence[str] | None = None,
         seconds: float | None = None,
+        form: Form = "json",
     ) -> Call:
         """A call within the limits.
 
@@ -44,6 +46,7 @@ class CallLimits:
           max_results: Items of a query at most, or None.
           fields: Columns of the payload, or None; a repeated one counts once.
           seconds: Time that the caller allows, or None for the service's default.
+          form: What the items are rendered for.
 
         Raises:
           InvalidArgument: Names the first field that is out of bounds.
@@ -68,6 +71,7 @@ class CallLimits:
             max_results=max_results,
             fields=None if fields is None else tuple(dict.fromkeys(fields)),
             deadline=time.monotonic() + min(allowed, LONGEST_DEADLINE_MILLISECONDS / 1_000),
+            form=form,
         )
 
     def _check_queries(self, queries: Sequence[str]) -> None:

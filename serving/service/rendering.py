@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import orjson
 
 from pebr_tf.metrics import STRATA
 from serving.proto import retrieval_pb2
 from serving.retriever import Retriever
-from serving.service import wire
 from serving.service.call import Reply, Stages
+from serving.service.heads import varint
+
+_RESULTS = retrieval_pb2.RetrieveResponse.DESCRIPTOR.fields_by_name["results"].number
+# Tag of a field whose length follows.
+_RESULT = varint(_RESULTS << 3 | 2)
 
 
 def reply_to_protobuf(reply: Reply, request_id: str, total: float) -> bytes:
@@ -23,11 +28,13 @@ def reply_to_protobuf(reply: Reply, request_id: str, total: float) -> bytes:
       total: Seconds since its arrival.
     """
     splits = reply.answer.items.row_splits.tolist()
-    items = wire.item_fields(_item_ids(reply), reply.answer.items.scores, reply.payload)
+    scores = np.asarray(reply.answer.items.scores, "<f4").tobytes()
+    items = [head + scores[4 * place : 4 * place + 4] for place, head in enumerate(reply.heads)]
     results = []
     for row, facts in enumerate(_facts(reply)):
         rest = retrieval_pb2.QueryResult(**facts).SerializeToString()
-        results.append(wire.result_field(b"".join([*items[splits[row] : splits[row + 1]], rest])))
+        result = b"".join([*items[splits[row] : splits[row + 1]], rest])
+        results += [_RESULT, varint(len(result)), result]
     rest = retrieval_pb2.RetrieveResponse(
         release=reply.version,
         knob=reply.answer.knob,
@@ -35,6 +42,7 @@ def reply_to_protobuf(reply: Reply, request_id: str, total: float) -> bytes:
         timings=retrieval_pb2.Timings(**_timings(reply.stages, total)),
         request_id=request_id,
     )
+    # Messages that are concatenated are merged.
     return b"".join([*results, rest.SerializeToString()])
 
 
@@ -47,14 +55,11 @@ def reply_to_json(reply: Reply, request_id: str, total: float) -> bytes:
       total: Seconds since its arrival.
     """
     splits = reply.answer.items.row_splits.tolist()
-    items = [
-        {"item_id": item_id, "score": score, "fields": fields}
-        for item_id, score, fields in zip(
-            _item_ids(reply), reply.answer.items.scores.tolist(), _fields(reply), strict=True
-        )
-    ]
+    scores = orjson.dumps(reply.answer.items.scores.tolist())[1:-1].split(b",")
+    # Without an item there is one score too many, an empty one.
+    items = [head + score + b"}" for head, score in zip(reply.heads, scores, strict=False)]
     results = [
-        {"items": items[splits[row] : splits[row + 1]], **facts}
+        {"items": _json_list(items[splits[row] : splits[row + 1]]), **facts}
         for row, facts in enumerate(_facts(reply))
     ]
     content = {
@@ -84,19 +89,8 @@ def release_facts(retriever: Retriever) -> dict[str, Any]:
     }
 
 
-def _item_ids(reply: Reply) -> list[str]:
-    ids = reply.answer.items.item_ids
-    return ids.tolist() if ids.dtype.kind == "U" else ids.astype(str).tolist()
-
-
-def _fields(reply: Reply) -> list[dict[str, str]]:
-    """The columns of each item that have a value."""
-    fields: list[dict[str, str]] = [{} for _ in range(len(reply.answer.items.scores))]
-    for name, values in reply.payload.items():
-        for row, value in zip(fields, values, strict=True):
-            if value is not None:
-                row[name] = value
-    return fields
+def _json_list(values: list[bytes]) -> orjson.Fragment:
+    return orjson.Fragment(b"[" + b",".join(values) + b"]")
 
 
 def _facts(reply: Reply) -> list[dict[str, Any]]:

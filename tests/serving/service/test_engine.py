@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -82,7 +83,10 @@ def test_a_mixed_batch_answers_like_each_call_alone(two_versions, open_engine):
         np.testing.assert_allclose(found.items.scores, expected.items.scores, atol=1e-6)
         np.testing.assert_allclose(found.items.thresholds, expected.items.thresholds, atol=1e-5)
         titles = [row["title"] for i in range(2) for row in expected.rows(i)]
-        assert reply.payload == ({} if call.fields == () else {"title": titles})
+        items = [json.loads(head + b"0}") for head in reply.heads]
+        assert [item["item_id"] for item in items] == expected.items.item_ids.tolist()
+        fields = [{} if call.fields == () else {"title": title} for title in titles]
+        assert [item["fields"] for item in items] == fields
     largest = metrics.registry.get_sample_value("pebr_batch_queries_bucket", {"le": "2.0"})
     assert largest < len(calls)
 
@@ -193,7 +197,8 @@ def test_every_answer_during_swaps_is_wholly_of_one_release(root, open_engine):
     replies = asyncio.run(run())
     assert {reply.version for reply in replies} == {lower, upper}
     for reply in replies:
-        is_upper = [title.isupper() for title in reply.payload["title"]]
+        items = [json.loads(head + b"0}") for head in reply.heads]
+        is_upper = [item["fields"]["title"].isupper() for item in items]
         assert is_upper == [reply.version == upper] * len(is_upper)
     assert metrics.registry.get_sample_value("pebr_release_swaps_total") == 4
 

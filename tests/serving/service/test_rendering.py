@@ -1,16 +1,17 @@
 """Replies as bytes: protobuf and JSON, against messages and dicts built field by field."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from pebr_tf.metrics import STRATA
 from serving.proto import retrieval_pb2
+from serving.retriever import Answer
 from serving.service.call import Reply, Stages
+from serving.service.heads import Heads, json_head, protobuf_head, varint
 from serving.service.rendering import release_facts, reply_to_json, reply_to_protobuf
-from serving.service.wire import varint
 
 STAGES = Stages(queue=0.001, encode=0.25, search=0.5, lookup=0.125)
 
@@ -65,11 +66,31 @@ def content_of(message):
     return results
 
 
-def reply_of(retriever, queries, payload=None, **knob):
+@dataclass(frozen=True)
+class Sample:
+    """What a reply is rendered from, with the columns of its items."""
+
+    answer: Answer
+    payload: dict
+    version: int = 20_260_101_000_000
+    stages: Stages = STAGES
+
+    def reply(self, form):
+        make = {"json": json_head, "protobuf": protobuf_head}[form]
+        heads = [
+            make(
+                str(item_id),
+                {name: v[place] for name, v in self.payload.items() if v[place] is not None},
+            )
+            for place, item_id in enumerate(self.answer.items.item_ids.tolist())
+        ]
+        return Reply(self.version, self.answer, heads, self.stages)
+
+
+def reply_of(retriever, queries, **knob):
     name, value = next(iter(knob.items()), (None, None))
     answer = retriever.retrieve(queries, name, value)
-    values = retriever.payload.values(answer.items.item_ids) if payload is None else payload
-    return Reply(20_260_101_000_000, answer, values, STAGES)
+    return Sample(answer, retriever.payload.values(answer.items.item_ids))
 
 
 @pytest.fixture(
@@ -105,7 +126,7 @@ def reply(request, retriever):
 
 
 def test_protobuf_is_what_the_message_classes_write(reply):
-    rendered = reply_to_protobuf(reply, "an-id", 0.75)
+    rendered = reply_to_protobuf(reply.reply("protobuf"), "an-id", 0.75)
     parsed = retrieval_pb2.RetrieveResponse.FromString(rendered)
     assert parsed == message_of(reply, "an-id", 0.75)
     assert not parsed.UnknownFields()
@@ -113,7 +134,7 @@ def test_protobuf_is_what_the_message_classes_write(reply):
 
 def test_json_says_the_same_as_protobuf(reply):
     message = message_of(reply, "an-id", 0.75)
-    content = json.loads(reply_to_json(reply, "an-id", 0.75))
+    content = json.loads(reply_to_json(reply.reply("json"), "an-id", 0.75))
     results = content.pop("results")
     assert content == {
         "release": 20_260_101_000_000,
@@ -155,3 +176,30 @@ def test_a_release_says_what_it_is(retriever, config):
         "fields": ["title"],
     }
     assert retrieval_pb2.Release(**facts).items == 200
+
+
+def test_heads_are_kept_and_let_go(retriever, monkeypatch):
+    ids = retriever.searcher.ids
+    asked = []
+    payload = retriever.payload
+
+    class Counting:
+        def values(self, item_ids, fields):
+            asked.append(len(item_ids))
+            return payload.values(item_ids, fields)
+
+    monkeypatch.setattr("serving.service.heads.KEPT_ITEMS", 6)
+    heads = Heads(Counting())
+    first = heads.of(ids[[0, 1, 1, 2]], "json", None)
+    titles = payload.values(ids[:3])["title"]
+    assert [json.loads(head + b"0}")["fields"]["title"] for head in first] == [
+        titles[place] for place in (0, 1, 1, 2)
+    ]
+    assert heads.of(ids[[2, 0]], "json", None) == [first[3], first[0]]
+    # Another form and other fields are other heads.
+    assert heads.of(ids[:1], "protobuf", None) != first[:1]
+    assert json.loads(heads.of(ids[:1], "json", ())[0] + b"0}")["fields"] == {}
+    assert asked == [3, 1, 1]
+    # Seven do not fit: all go, and the list is made anew.
+    assert len(heads.of(ids[:7], "json", None)) == 7
+    assert asked == [3, 1, 1, 7]
