@@ -30,7 +30,7 @@ class Batching(Section):
 
     max_size: int = setting(64, "Queries in a batch", minimum=1, maximum=65_536)
     max_delay_milliseconds: float = setting(
-        2.0, "Wait for a batch to be as large as the last", minimum=0, maximum=1_000
+        10.0, "Longest wait of a busy service for a larger batch", minimum=0, maximum=1_000
     )
     queue_limit: int = setting(
         1_024, "Waiting queries beyond which requests are refused", minimum=1, maximum=1_000_000

@@ -1,9 +1,10 @@
 """Micro-batching: calls that wait at the same time are answered together.
 
-One thread answers. While it is busy with a batch, calls gather; what has gathered is the next
-batch. Callers who have just been answered are about to ask again: a batch waits until it is as
-large as the last one was, for `max_delay_milliseconds` at most. A lone caller is thus answered at
-once, and a busy service works in batches as large as its load makes them.
+One thread answers. While it is busy with a batch, calls gather. When it is done, those who have
+just been answered are about to ask again: the next batch waits until as many queries are there as
+were waiting and answered then, but no longer than the last batch took, nor than
+`max_delay_milliseconds`. A lone caller is thus answered at once, and a busy service works in batches
+as large as its load makes them.
 
 The queue is bounded in queries: what does not fit is refused at once, so that those admitted are
 answered in time.
@@ -63,7 +64,8 @@ class Batcher:
         self._delay = settings.max_delay_milliseconds / 1000
         self._waiting: deque[Pending] = deque()
         self._queries = 0
-        self._last_size = 0
+        # What the next batch may wait for: queries, and seconds.
+        self._returning, self._patience = 0, 0.0
         self._stopping = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="batcher", daemon=True)
@@ -119,7 +121,11 @@ class Batcher:
 
     def _run(self) -> None:
         while batch := self._next():
+            began = time.perf_counter()
             outcomes = self._answer(batch)
+            with self._changed:
+                self._returning = self._queries + sum(pending.size for pending in batch)
+                self._patience = min(time.perf_counter() - began, self._delay)
             by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Pending, Outcome]]] = {}
             for pending, outcome in zip(batch, outcomes, strict=True):
                 by_loop.setdefault(pending.future.get_loop(), []).append((pending, outcome))
@@ -140,9 +146,9 @@ class Batcher:
                     return batch
 
     def _fill(self) -> None:
-        """Waits until as many queries are there as the last batch had, or the delay is over."""
-        wanted = min(self._last_size, self._settings.max_size)
-        end = time.perf_counter() + self._delay
+        """Waits for those who have just been answered, for as long as it is worth."""
+        wanted = min(self._returning, self._settings.max_size)
+        end = time.perf_counter() + self._patience
         while self._queries < wanted and not self._stopping:
             left = end - time.perf_counter()
             if left <= 0 or not self._changed.wait(left):
@@ -161,7 +167,6 @@ class Batcher:
             if not pending.future.done():
                 batch.append(pending)
                 size += pending.size
-        self._last_size = size
         return batch
 
 

@@ -141,7 +141,7 @@ def test_a_caller_that_goes_away_is_not_answered(batcher_of, answers):
     assert answers.batches == [[("first",)], [("next",)]]
 
 
-def test_a_batch_waits_until_it_is_as_large_as_the_last(batcher_of, answers):
+def test_a_batch_waits_for_those_who_have_just_been_answered(batcher_of, answers):
     async def run():
         batcher = batcher_of(max_delay_milliseconds=1_000)
         first = await held(batcher, answers)
@@ -149,11 +149,12 @@ def test_a_batch_waits_until_it_is_as_large_as_the_last(batcher_of, answers):
         await admitted(batcher, 3)
         answers.gate.set()
         await asyncio.gather(first, *tasks)
-        # One at a time: without a wait, the first would be a batch of its own.
+        # As if that batch had taken long: three are expected back.
+        batcher._patience = 60.0
         later = []
         for text in "def":
             later.append(asyncio.create_task(batcher.submit(call(text))))
-            await asyncio.sleep(0)
+            await admitted(batcher, len(later) % 3)
         return await asyncio.gather(*later)
 
     assert asyncio.run(run()) == [("d",), ("e",), ("f",)]
