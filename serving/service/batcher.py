@@ -3,8 +3,8 @@
 One thread answers. While it is busy with a batch, calls gather. When it is done, those who have
 just been answered are about to ask again: the next batch waits until as many queries are there as
 were waiting and answered then, but no longer than the last batch took, nor than
-`max_delay_milliseconds`. A lone caller is thus answered at once, and a busy service works in batches
-as large as its load makes them.
+`max_delay_milliseconds`. A lone caller is thus answered at once, and a busy service works in
+batches as large as its load makes them.
 
 The queue is bounded in queries: what does not fit is refused at once, so that those admitted are
 answered in time.
