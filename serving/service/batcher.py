@@ -51,7 +51,10 @@ class Batcher:
     """A bounded queue of calls, and the thread that answers them batch by batch."""
 
     def __init__(
-        self, settings: Batching, answer: Callable[[Sequence[Pending]], Sequence[Outcome]]
+        self,
+        settings: Batching,
+        answer: Callable[[Sequence[Pending]], Sequence[Outcome]],
+        afterwards: Callable[[], None] = lambda: None,
     ):
         """Starts the thread.
 
@@ -59,8 +62,10 @@ class Batcher:
           settings: Sizes and delay.
           answer: Answers a batch, one outcome a call; called by one thread alone. It must not
             raise.
+          afterwards: What is to be done when the outcomes of a batch are on their way, by the same
+            thread. It must not raise.
         """
-        self._settings, self._answer = settings, answer
+        self._settings, self._answer, self._afterwards = settings, answer, afterwards
         self._delay = settings.max_delay_milliseconds / 1000
         self._waiting: deque[Pending] = deque()
         self._queries = 0
@@ -132,6 +137,7 @@ class Batcher:
             for loop, settled in by_loop.items():
                 if not loop.is_closed():
                     loop.call_soon_threadsafe(_settle, settled)
+            self._afterwards()
 
     def _next(self) -> list[Pending]:
         """Waits for the next batch; empty when there will be none."""

@@ -30,7 +30,8 @@ class Engine:
         self._live, self._metrics = live, metrics
         self._ready = True
         self._heads: tuple[Retriever, Heads] | None = None
-        self._batcher = Batcher(settings.batching, self._answer)
+        self._uncounted: list[tuple[Batch, list[Reply]]] = []
+        self._batcher = Batcher(settings.batching, self._answer, self._count)
 
     @classmethod
     def open(cls, source: ReleaseSource, settings: Serving, metrics: Metrics) -> Engine:
@@ -126,8 +127,14 @@ class Engine:
             )
             for pending, answer, mine in zip(wishes, batch.answers, heads, strict=True)
         }
-        self._metrics.batch(batch, list(replies.values()), spent["lookup"])
+        self._uncounted.append((batch, list(replies.values())))
         return replies
+
+    def _count(self) -> None:
+        """Counts what has been answered; callers do not wait for it."""
+        for batch, replies in self._uncounted:
+            self._metrics.batch(batch, replies)
+        self._uncounted.clear()
 
     def _heads_of(
         self, retriever: Retriever, calls: Sequence[Call], batch: Batch

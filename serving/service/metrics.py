@@ -130,19 +130,18 @@ class Metrics:
         self._request_counter(api, status).inc()
         self._request_seconds(api).observe(seconds)
 
-    def batch(self, batch: Batch, replies: Sequence[Reply], lookup_seconds: float) -> None:
+    def batch(self, batch: Batch, replies: Sequence[Reply]) -> None:
         """Counts a batch that was answered together.
 
         Args:
           batch: What was found for all.
-          replies: To the calls of the batch.
-          lookup_seconds: Spent on the payload.
+          replies: To the calls of the batch, at least one.
         """
         items = batch.items
         self._batches.observe(len(items))
-        self._busy["encode"].inc(batch.encode_seconds)
-        self._busy["search"].inc(batch.search_seconds)
-        self._busy["lookup"].inc(lookup_seconds)
+        # A batch has these in common.
+        for name, counter in self._busy.items():
+            counter.inc(getattr(replies[0].stages, name))
         for name in STAGES:
             self._stages.add([getattr(reply.stages, name) for reply in replies], name)
         self._results.add(items.counts)

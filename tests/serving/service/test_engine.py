@@ -150,6 +150,8 @@ def test_metrics_count_what_was_answered(two_versions, open_engine):
     engine, metrics = open_engine(find_release(two_versions))
     (reply,) = ask(engine, [Call(("phone", "cable"), "score", -1.0, max_results=5)])
     assert reply.answer.items.truncated.tolist() == [True, True]
+    # What is counted after an answer has been counted by then.
+    asyncio.run(engine.stop())
     sample = metrics.registry.get_sample_value
     assert sample("pebr_truncated_total") == 2
     assert sample("pebr_empty_total") == 0
