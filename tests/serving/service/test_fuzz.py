@@ -23,7 +23,7 @@ import schemathesis
 from google.protobuf.descriptor import FieldDescriptor
 from hypothesis import strategies
 from schemathesis import GenerationMode
-from service_helpers import PATIENCE
+from service_helpers import PATIENCE, poll
 
 from serving.proto import retrieval_pb2
 
@@ -259,7 +259,8 @@ def check_whole(server, before):
     assert server.process.poll() is None
     assert httpx.get(f"{server.url}/readyz", timeout=PATIENCE).status_code == 200
     assert server.memory() - before < GROWTH
+    # Lines of requests are gathered for a moment.
+    poll(lambda: sum(line["event"] == "request" for line in server.lines()) >= 10_000)
     lines = server.lines()
     loud = [line for line in lines if line["level"] == "error" or line["event"] == "failed"]
     assert not loud
-    assert sum(line["event"] == "request" for line in lines) >= 10_000
