@@ -84,6 +84,9 @@ class Engine:
                 wishes[pending] = wish_of(retriever, pending.call)
             except InvalidArgument as error:
                 outcomes[pending] = error
+            except Exception as error:
+                # Whatever it is, it must not end the thread that answers all others.
+                outcomes[pending] = _failed(error)
         outcomes.update(self._answer_together(retriever, wishes, began))
         return [outcomes[pending] for pending in batch]
 
@@ -98,9 +101,7 @@ class Engine:
             return dict.fromkeys(wishes, error)
         except Exception as error:
             if len(wishes) == 1:
-                log.exception("failed")
-                reason = f"the search failed: {type(error).__name__}."
-                return dict.fromkeys(wishes, ServiceError(reason))
+                return dict.fromkeys(wishes, _failed(error))
             # One of them may be the cause: the others are answered without it.
             alone = ({pending: wish} for pending, wish in wishes.items())
             parts = [self._answer_together(retriever, each, began) for each in alone]
@@ -132,8 +133,11 @@ class Engine:
 
     def _count(self) -> None:
         """Counts what has been answered; callers do not wait for it."""
-        for batch, replies in self._uncounted:
-            self._metrics.batch(batch, replies)
+        try:
+            for batch, replies in self._uncounted:
+                self._metrics.batch(batch, replies)
+        except Exception:
+            log.exception("failed")
         self._uncounted.clear()
 
     def _heads_of(
@@ -151,6 +155,12 @@ class Engine:
         made = heads.of(batch.items.item_ids, calls[0].form, calls[0].fields)
         ends = np.cumsum([len(answer.items.scores) for answer in batch.answers]).tolist()
         return [made[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def _failed(error: Exception) -> ServiceError:
+    """What a caller is told of an exception that is being handled; the log has the rest."""
+    log.exception("failed")
+    return ServiceError(f"the search failed: {type(error).__name__}.")
 
 
 def wish_of(retriever: Retriever, call: Call) -> Wish:

@@ -146,6 +146,15 @@ def test_a_call_that_breaks_the_search_fails_alone(two_versions, open_engine, mo
     assert [record.msg for record in caplog.records] == ["failed"]
 
 
+def test_an_unforeseen_call_does_not_end_the_service(two_versions, open_engine, caplog):
+    engine, _ = open_engine(find_release(two_versions))
+    # Fields that are no names, which the APIs would have refused.
+    bad, good = ask(engine, [Call(("phone",), fields=7), Call(("phone",))])
+    assert str(bad) == "the search failed: TypeError."
+    assert good.answer.queries == ("phone",)
+    assert [record.msg for record in caplog.records] == ["failed"]
+
+
 def test_metrics_count_what_was_answered(two_versions, open_engine):
     engine, metrics = open_engine(find_release(two_versions))
     (reply,) = ask(engine, [Call(("phone", "cable"), "score", -1.0, max_results=5)])
