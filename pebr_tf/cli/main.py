@@ -10,8 +10,13 @@ from pebr_tf.errors import UserError
 
 # Name -> (module:attribute, one line of help, which stands here so that `--help` imports nothing).
 COMMANDS = {
+    "ab": ("pebr_tf.cli.ab:ab", "Read out an A/B test: lifts, intervals and p-values by arm."),
     "bench": ("pebr_tf.cli.bench:bench", "Measure speed and recall against other libraries."),
     "config": ("pebr_tf.cli.config:config", "Write or check a configuration file."),
+    "experiment": (
+        "pebr_tf.cli.experiment:experiment",
+        "Reproduce a table or a figure, with seeds and error bars.",
+    ),
     "generate": (
         "pebr_tf.cli.generate:generate",
         "Make synthetic click logs with known relevance.",

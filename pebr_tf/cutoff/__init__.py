@@ -3,16 +3,21 @@
 from pebr_tf.cutoff.adapter import CosineAdapter, fit_adapter
 from pebr_tf.cutoff.calibration import Calibration, calibrate
 from pebr_tf.cutoff.candidates import Candidates, Pairs, Queries, collect, depth_of
+from pebr_tf.cutoff.corpus_law import CorpusLaw
 from pebr_tf.cutoff.evaluation import Knobs, default_policy, evaluate_policies
+from pebr_tf.cutoff.fitted_law import fit_law
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.cutoff.level_fit import LevelFit, fit_level_head, head_levels
-from pebr_tf.cutoff.policies import POLICIES, Policies
+from pebr_tf.cutoff.policies import BASELINES, POLICIES, Policies
+from pebr_tf.cutoff.rank_quantile import RankQuantile, fit_rank_quantile
 from pebr_tf.cutoff.temper import Tempering, tempers_for, tune_temper
 
 __all__ = [
+    "BASELINES",
     "POLICIES",
     "Calibration",
     "Candidates",
+    "CorpusLaw",
     "CosineAdapter",
     "KnobMap",
     "Knobs",
@@ -20,6 +25,7 @@ __all__ = [
     "Pairs",
     "Policies",
     "Queries",
+    "RankQuantile",
     "Tempering",
     "calibrate",
     "collect",
@@ -27,7 +33,9 @@ __all__ = [
     "depth_of",
     "evaluate_policies",
     "fit_adapter",
+    "fit_law",
     "fit_level_head",
+    "fit_rank_quantile",
     "head_levels",
     "tempers_for",
     "tune_temper",

@@ -70,6 +70,14 @@ def fit_adapter(candidates: Candidates, seed: int = 0) -> CosineAdapter:
     return adapter
 
 
+def adapter_scores(adapter: CosineAdapter, candidates: Candidates) -> np.ndarray:
+    """[Q, M] float32 logits a_q * cosine + b_q; -inf stays -inf."""
+    slope, offset = adapter(tf.constant(candidates.queries.vectors))
+    scores: np.ndarray = candidates.cosines * slope.numpy()[:, None]
+    scores += offset.numpy()[:, None]
+    return scores
+
+
 def _examples(
     candidates: Candidates, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,7 +12,22 @@
     adapter     a_q * cosine + b_q, learnt from clicks; see `adapter`
     oracle      knows the relevant items; see `oracle`
 
+Experiments compare with more, which no release serves:
+
+    cdf_pdf        literal pEBR by the pdf convention, (1 + 1 / tau) * log z
+    corpus_law     log odds of the law over the corpus' own background; see `corpus_law`
+    fitted_law     log odds of a law that was fitted to clicks; see `fitted_law`
+    rank_quantile  minus the share of clicks down to the rank, by boosted trees; see `rank_quantile`
+
 All fall along a query's ranking, so `pebr_tf.metrics` compares them at an equal average.
+
+*Conventions.* `cdf` is Beta(1 / tau, 1), the paper's; `cdf_pdf` is Beta(1 + 1 / tau, 1), what the
+loss trains over a uniform background. They end a list at log z = c * tau and at
+log z = c * tau / (1 + tau). For queries of equal tau they are one policy. Otherwise they differ at
+an equal average: against a query of tau near 0, the pdf convention moves the end of a list by a
+factor 1 / (1 + tau) in log z, 5% at tau = .05. The exponential law has no such choice: its density
+is exp(s / tau) in both, and what `cdf` leaves out of its logarithm, log(1 - exp(-2 z / tau)), is
+below 1e-4 where z >= 5 tau.
 """
 
 from __future__ import annotations
@@ -22,12 +37,18 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from pebr_tf.cutoff.adapter import CosineAdapter
-from pebr_tf.cutoff.candidates import ROWS, Candidates
+from pebr_tf.cutoff.adapter import CosineAdapter, adapter_scores
+from pebr_tf.cutoff.candidates import Candidates
+from pebr_tf.cutoff.corpus_law import CorpusLaw
+from pebr_tf.cutoff.fitted_law import fitted_law_scores
+from pebr_tf.cutoff.nucleus import nucleus_scores
 from pebr_tf.cutoff.oracle import oracle_scores
+from pebr_tf.cutoff.rank_quantile import RankQuantile
 from pebr_tf.distributions.logit import relevance_logit
 from pebr_tf.metrics.ranked import RankedLists
+from pebr_tf.models.law_head import LawHead
 
+# What an evaluation has.
 POLICIES = (
     "level",
     "level_head",
@@ -39,13 +60,19 @@ POLICIES = (
     "adapter",
     "oracle",
 )
+# What experiments add, before the oracle.
+BASELINES = ("cdf_pdf", "corpus_law", "fitted_law", "rank_quantile")
 _TITLES = {
     "top_k": "top k",
     "score": "one cosine for all",
     "gap": "gap to the best cosine",
     "cdf": "literal pEBR (CDF)",
+    "cdf_pdf": "literal pEBR (CDF), pdf convention",
     "nucleus": "nucleus",
     "adapter": "cosine adapter",
+    "corpus_law": "corpus-law CDF",
+    "fitted_law": "fitted-law CDF",
+    "rank_quantile": "boosted rank quantile",
     "oracle": "oracle",
 }
 
@@ -57,15 +84,28 @@ class Policies:
     Attributes:
       temper: T of the level.
       adapter: The fitted adapter; None: there is no `adapter`.
+      corpus_law: The moments of the corpus; None: there is no `corpus_law`.
+      fitted_law: The fitted head; None: there is no `fitted_law`.
+      rank_quantile: The fitted trees; None: there is no `rank_quantile`.
+      both_conventions: Whether there is `cdf_pdf`, for towers of the Beta family.
     """
 
     temper: float
     adapter: CosineAdapter | None = None
+    corpus_law: CorpusLaw | None = None
+    fitted_law: LawHead | None = None
+    rank_quantile: RankQuantile | None = None
+    both_conventions: bool = False
 
     def names(self, candidates: Candidates) -> tuple[str, ...]:
-        """Those that can score these candidates, ours first."""
-        missing = {"level_head": candidates.head_levels is None, "adapter": self.adapter is None}
-        return tuple(name for name in POLICIES if not missing.get(name, False))
+        """Those that can score these candidates, ours first, the oracle last."""
+        missing = {
+            "level_head": candidates.head_levels is None,
+            "cdf_pdf": not self.both_conventions or candidates.family != "beta",
+            **{name: getattr(self, name) is None for name in ("adapter", *BASELINES[1:])},
+        }
+        order = (*POLICIES[:-1], *BASELINES, POLICIES[-1])
+        return tuple(name for name in order if not missing.get(name, False))
 
     def title(self, name: str) -> str:
         """What a reader sees."""
@@ -100,43 +140,30 @@ class Policies:
             return cosines, None
         if name == "gap":
             return cosines, _best(candidates)
-        if name == "oracle":
-            return oracle_scores(candidates.relevant, candidates.totals, candidates.depth), None
+        if name == "top_k":
+            ranks = np.arange(candidates.depth, dtype=np.float32)
+            return np.where(cosines == -np.inf, cosines, -ranks), None
+        return self._own_scores(name, candidates), None
+
+    def _own_scores(self, name: str, candidates: Candidates) -> np.ndarray:
+        """[Q, M] scores of the policies that have an array of their own."""
         if name == "nucleus":
-            return _nucleus(candidates), None
-        if name == "adapter":
-            return _adapted(candidates, self.adapter), None
-        ranks = np.arange(candidates.depth, dtype=np.float32)
-        return np.where(cosines == -np.inf, cosines, -ranks), None
+            return nucleus_scores(candidates)
+        if name == "cdf_pdf":
+            # (1 + 1 / tau) * log z = (1 + tau) * logit.
+            return candidates.logits * (1 + candidates.tau)[:, None]
+        if name == "adapter" and self.adapter is not None:
+            return adapter_scores(self.adapter, candidates)
+        if name == "corpus_law" and self.corpus_law is not None:
+            return self.corpus_law.scores(candidates)
+        if name == "fitted_law" and self.fitted_law is not None:
+            return fitted_law_scores(self.fitted_law, candidates)
+        if name == "rank_quantile" and self.rank_quantile is not None:
+            return self.rank_quantile.scores(candidates)
+        return oracle_scores(candidates.relevant, candidates.totals, candidates.depth)
 
 
 def _best(candidates: Candidates) -> np.ndarray:
     """[Q] cosines of the best; 0 for a query without a candidate."""
     best = candidates.cosines[:, 0]
     return np.where(best == -np.inf, np.float32(0), best)
-
-
-def _adapted(candidates: Candidates, adapter: CosineAdapter | None) -> np.ndarray:
-    """[Q, M] logits of the adapter."""
-    assert adapter is not None
-    slope, offset = adapter(tf.constant(candidates.queries.vectors))
-    scores: np.ndarray = candidates.cosines * slope.numpy()[:, None]
-    scores += offset.numpy()[:, None]
-    return scores
-
-
-def _nucleus(candidates: Candidates) -> np.ndarray:
-    """[Q, M] log of the share of the softmax mass that an item and all below it have.
-
-    Counted from the end, for 1 less the mass before an item loses its digits there.
-    """
-    level = candidates.levels[1.0].astype(np.float64)[:, None]
-    scores = np.empty_like(candidates.logits)
-    for begin in range(0, len(scores), ROWS):
-        part = slice(begin, begin + ROWS)
-        shares = np.exp(candidates.logits[part] - level[part]) / candidates.corpus_size
-        beyond = np.maximum(1 - shares.sum(axis=1, keepdims=True), 0)
-        mass = np.cumsum(shares[:, ::-1], axis=1)[:, ::-1] + beyond
-        scores[part] = np.log(np.maximum(mass, np.finfo(np.float32).tiny))
-    scores[candidates.cosines == -np.inf] = -np.inf
-    return scores

@@ -1,0 +1,291 @@
+"""The read-out of an experiment: each arm against control on each metric, and what to beware of."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pebr_tf.ab import cuped, estimate, sample_ratio
+from pebr_tf.ab.estimate import Comparison, Estimate
+from pebr_tf.ab.metric import Metric
+from pebr_tf.ab.sample_ratio import SampleRatio
+from pebr_tf.ab.users import Users
+from pebr_tf.errors import UserError
+
+CONTROL = "control"
+# Below, sums are not yet near enough to normal for the intervals to be trusted.
+FEW_USERS = 100
+FEW_DEEDS = 10
+# Further out a sum is not normal, however many users there are.
+MOST_CONFIDENT = 0.9999
+
+
+@dataclass(frozen=True)
+class Arm:
+    """An arm on a metric.
+
+    Attributes:
+      name: Of the arm.
+      value: The metric.
+      standard_error: Of the value.
+      comparison: With control; None for control itself.
+      p_value_holm: Its p-value, corrected for the number of arms.
+    """
+
+    name: str
+    value: float
+    standard_error: float
+    comparison: Comparison | None
+    p_value_holm: float
+
+
+@dataclass(frozen=True)
+class Readout:
+    """A metric.
+
+    Attributes:
+      name: Of the metric.
+      kind: "ratio", "mean" or "binary".
+      arms: [A] as the log has them, control first.
+      cuped: [A] the same adjusted for the past; None without one.
+      past: Columns of the past.
+      variance_reduction: Share by which the past lowers the variance of each difference, [A - 1].
+    """
+
+    name: str
+    kind: str
+    arms: tuple[Arm, ...]
+    cuped: tuple[Arm, ...] | None
+    past: tuple[str, ...]
+    variance_reduction: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The read-out of an experiment.
+
+    Attributes:
+      arms: [A] names, control first.
+      users: [A] how many each had.
+      rows: [A] how many rows those had.
+      crossing: Users left out because they were in more than one arm.
+      confidence: Of the intervals.
+      sample_ratio: Whether the arms have the users that they should.
+      metrics: One entry a metric.
+      warnings: Sentences on what weakens the figures; a sample-ratio mismatch is the first.
+    """
+
+    arms: tuple[str, ...]
+    users: tuple[int, ...]
+    rows: tuple[int, ...]
+    crossing: int
+    confidence: float
+    sample_ratio: SampleRatio
+    metrics: tuple[Readout, ...]
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """All figures; null where one cannot be computed."""
+        return json.dumps(_without_nan(dataclasses.asdict(self)), indent=1) + "\n"
+
+
+def analyse(
+    users: Users,
+    metrics: Sequence[Metric],
+    control: str | None = None,
+    expected: str | None = None,
+    confidence: float = 0.95,
+) -> Analysis:
+    """Compares every arm with control.
+
+    Args:
+      users: With the totals and the past that the metrics need.
+      metrics: What to measure.
+      control: The arm to compare with; else the one called control, else the first by name.
+      expected: Planned shares of the users as "control=1,treatment=1"; else all alike.
+      confidence: Of the intervals, above 0 and at most MOST_CONFIDENT.
+
+    Raises:
+      UserError: A control that is not an arm, shares or a confidence that cannot be, a metric
+        without a denominator, a past that is the same for all.
+    """
+    if not 0 < confidence <= MOST_CONFIDENT:
+        raise UserError(
+            f"--confidence must be above 0 and at most {MOST_CONFIDENT}. Received: {confidence:g}."
+        )
+    names = _control_first(users.names, control)
+    places = [users.names.index(name) for name in names]
+    members = [np.flatnonzero(users.arms == place) for place in places]
+    counts = np.array(list(map(len, members)))
+    ratio = sample_ratio.check(counts, sample_ratio.weights_of(expected, names))
+    readouts = tuple(_readout(users, metric, names, members, confidence) for metric in metrics)
+    return Analysis(
+        arms=names,
+        users=tuple(counts.tolist()),
+        rows=tuple(int(users.rows[each].sum()) for each in members),
+        crossing=users.crossing,
+        confidence=confidence,
+        sample_ratio=ratio,
+        metrics=readouts,
+        warnings=tuple(_warnings(ratio, users, names, counts, readouts)),
+    )
+
+
+def _control_first(names: tuple[str, ...], control: str | None) -> tuple[str, ...]:
+    if control is None:
+        control = CONTROL if CONTROL in names else names[0]
+    if control not in names:
+        raise UserError(
+            f"--control must be an arm of the file: {', '.join(names)}. Received: {control}."
+        )
+    return (control, *(name for name in names if name != control))
+
+
+def _readout(
+    users: Users,
+    metric: Metric,
+    names: Sequence[str],
+    members: Sequence[np.ndarray],
+    confidence: float,
+) -> Readout:
+    numerator, denominator = metric.of_users(users.totals)
+    _require_denominators(users, metric, numerator, denominator)
+    values, deviations = [], []
+    for name, chosen in zip(names, members, strict=True):
+        if not denominator[chosen].any():
+            raise UserError(f"{name} must have {metric.denominator}. Received: 0 in all.")
+        value, deviation = estimate.linearised(numerator[chosen], denominator[chosen])
+        values.append(value)
+        deviations.append(deviation)
+    sizes = list(map(len, members))
+    binary = metric.kind == "binary"
+    plain = [
+        Estimate(
+            value,
+            estimate.share_variance(value, len(deviation))
+            if binary
+            else estimate.mean_variance(deviation),
+        )
+        for value, deviation in zip(values, deviations, strict=True)
+    ]
+    null_variances = [
+        estimate.pooled_variance(values[0], sizes[0], value, size) if binary else None
+        for value, size in zip(values[1:], sizes[1:], strict=True)
+    ]
+    better = None
+    reduction: tuple[float, ...] = ()
+    if metric.past:
+        past = _past(users, metric, members)
+        estimates = cuped.adjusted(values, deviations, past)
+        better = _arms(names, estimates, confidence, [None] * (len(names) - 1))
+        reduction = tuple(
+            _reduction(plain[0].variance + arm.variance, estimates[0].variance + other.variance)
+            for arm, other in zip(plain[1:], estimates[1:], strict=True)
+        )
+    return Readout(
+        name=metric.name,
+        kind=metric.kind,
+        arms=_arms(names, plain, confidence, null_variances),
+        cuped=better,
+        past=metric.past,
+        variance_reduction=reduction,
+    )
+
+
+def _arms(
+    names: Sequence[str],
+    estimates: Sequence[Estimate],
+    confidence: float,
+    null_variances: Sequence[float | None],
+) -> tuple[Arm, ...]:
+    control, *others = estimates
+    comparisons = [
+        estimate.compare(control, other, confidence, null)
+        for other, null in zip(others, null_variances, strict=True)
+    ]
+    corrected = estimate.holm(np.array([each.p_value for each in comparisons]))
+    return tuple(
+        Arm(name, each.value, math.sqrt(each.variance), comparison, float(p_value))
+        for name, each, comparison, p_value in zip(
+            names, estimates, [None, *comparisons], [math.nan, *corrected], strict=True
+        )
+    )
+
+
+def _past(users: Users, metric: Metric, members: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """For each arm, [n, P]."""
+    together = np.stack([users.past[name] for name in metric.past], axis=1)
+    past = [together[chosen] for chosen in members]
+    for name, spread in zip(metric.past, cuped.spread(past), strict=True):
+        if spread == 0:
+            raise UserError(
+                f"{name} must differ between the users of an arm to tell anything of them. "
+                f"Received: {users.past[name][members[0][0]]:g} for all."
+            )
+    return past
+
+
+def _require_denominators(
+    users: Users, metric: Metric, numerator: np.ndarray, denominator: np.ndarray
+) -> None:
+    bad = (numerator > 0) & (denominator == 0)
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise UserError(
+            f"a user with {metric.numerator} must have {metric.denominator}. Received: "
+            f"{numerator[place]:g} and 0 of user {users.ids[place]}."
+        )
+
+
+def _reduction(before: float, after: float) -> float:
+    return 1 - after / before if before > 0 else math.nan
+
+
+def _warnings(
+    ratio: SampleRatio,
+    users: Users,
+    names: Sequence[str],
+    counts: np.ndarray,
+    readouts: Sequence[Readout],
+) -> list[str]:
+    found = []
+    if ratio.mismatch:
+        found.append(
+            f"Sample-ratio mismatch (p = {ratio.p_value:.1g}): the arms do not have the users that "
+            "they should. Find out why before you believe any figure below."
+        )
+    if users.crossing:
+        seen = users.crossing + int(counts.sum())
+        found.append(
+            f"{users.crossing:,} of {seen:,} users were seen in more than one arm and are left out."
+        )
+    if counts.min() < FEW_USERS:
+        found.append(
+            f"{names[int(counts.argmin())]} has {counts.min()} users: with fewer than {FEW_USERS} "
+            "the intervals are too narrow."
+        )
+    for readout in readouts:
+        if readout.kind != "binary":
+            continue
+        deeds = np.array([arm.value for arm in readout.arms]) * counts
+        if min(deeds.min(), (counts - deeds).min()) < FEW_DEEDS - 0.5:
+            found.append(
+                f"{readout.name}: fewer than {FEW_DEEDS} in an arm did, or did not; the figures "
+                "are rough."
+            )
+    return found
+
+
+def _without_nan(value: Any) -> Any:
+    """The same with None for NaN, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _without_nan(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,90 @@
+"""Columns of a log made into text and amounts; the first bad value is named with its row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pebr_tf.data.tables import Batch, convert
+from pebr_tf.errors import UserError
+
+SHOWN = 40
+# As programs write a truth value.
+TRUTH = r"^\s*(?i:true|false)\s*$"
+
+
+def texts(file: str, batch: Batch, column: str) -> pa.Array:
+    """[M] text of which none is missing or empty.
+
+    Raises:
+      UserError: One is, or is not text; with its row.
+    """
+    values = _values(batch, column)
+    written, bad = convert.text(convert.without_empty(values))
+    bad = bad | ~_valid(written)
+    if bad.any():
+        _refuse(file, batch, column, "have a value", bad)
+    return written
+
+
+def amounts(file: str, batch: Batch, column: str) -> np.ndarray:
+    """[M] float64 from 0 up; true is 1 and false 0.
+
+    Raises:
+      UserError: A value that is missing, not a number, not finite or below 0; with its row.
+    """
+    values = _values(batch, column)
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    if not _is_number(values.type):
+        values = _written(values)
+    numbers = np.array(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    bad = ~(np.isfinite(numbers) & (numbers >= 0))
+    if bad.any():
+        _refuse(file, batch, column, "be a number from 0 up", bad)
+    return numbers
+
+
+def _written(values: pa.Array) -> pa.Array:
+    """Numbers of text, null where it is none."""
+    written, _ = convert.text(values)
+    try:
+        return written.cast(pa.float64())
+    except pa.ArrowInvalid:
+        pass
+    truth = pc.match_substring_regex(written, TRUTH)
+    yes = pc.match_substring_regex(written, r"(?i)true")
+    is_number = pc.match_substring_regex(written, convert.NUMBER)
+    trimmed = pc.replace_substring_regex(written, r"^\s*\+?|\s*$", "")
+    numbers = pc.if_else(is_number, trimmed, None).cast(pa.float64())
+    return pc.if_else(truth, yes.cast(pa.int8()).cast(pa.float64()), numbers)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def _values(batch: Batch, column: str) -> pa.Array:
+    if column not in batch.columns.schema.names:
+        # JSON lines that leave it out.
+        return pa.nulls(len(batch), pa.string())
+    return batch.columns.column(column)
+
+
+def _refuse(file: str, batch: Batch, column: str, required: str, bad: np.ndarray) -> None:
+    place = int(np.argmax(bad))
+    value = _values(batch, column)[place].as_py()
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    received = "nothing" if value is None or value == "" else str(value)[:SHOWN]
+    raise UserError(
+        f"{column} of {file} must {required} in every row. Received: {received} in row "
+        f"{batch.rows[place]}."
+    )
+
+
+def _valid(values: pa.Array) -> np.ndarray:
+    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))

@@ -1,0 +1,158 @@
+"""Estimates of an arm and the comparison of two: differences, lifts, intervals and p-values.
+
+With Y_i and D_i the numerator and the denominator of user i, in an arm of n users:
+
+    R     = sum(Y) / sum(D)                              D_i = 1 for a mean and a share of users
+    L_i   = (Y_i - R * D_i) / mean(D)                    linearised: R as a mean over users
+    Var R = sum(L^2) / (n - 1) / n                       the delta method, clustered by user
+          = R * (1 - R) / n                              for a share of users
+
+Two arms, c the control:
+
+    difference   R_t - R_c  +-  z * sqrt(Var R_t + Var R_c)
+    p-value      of (R_t - R_c) / sqrt(Var R_t + Var R_c), normal, both sides; for shares the
+                 variance under "no difference", R * (1 - R) * (1 / n_t + 1 / n_c), R of both arms
+    lift         R_t / R_c - 1, with the interval of log R_t - log R_c, whose variance is
+                 Var R_t / R_t^2 + Var R_c / R_c^2
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+# Of log lift, to either side: beyond, an interval from about -100% to thousands of % says nothing.
+WIDEST = 10.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A metric in an arm.
+
+    Attributes:
+      value: The metric.
+      variance: Of the value, as an estimate.
+    """
+
+    value: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An arm against control. What cannot be computed is NaN.
+
+    Attributes:
+      difference: Of the values.
+      low: Where the interval of the difference begins.
+      high: Where it ends.
+      lift: The difference as a share of control's value.
+      lift_low: Where the interval of the lift begins.
+      lift_high: Where it ends.
+      p_value: How often no difference at all would look like this or more so.
+    """
+
+    difference: float
+    low: float
+    high: float
+    lift: float
+    lift_low: float
+    lift_high: float
+    p_value: float
+
+
+def linearised(numerator: np.ndarray, denominator: np.ndarray) -> tuple[float, np.ndarray]:
+    """A ratio of sums, and the deviation of each user from it.
+
+    Args:
+      numerator: [n] of the users of one arm.
+      denominator: [n] from 0 up, not all 0.
+
+    Returns:
+      The ratio R and [n] L, with mean 0 (the module has both).
+    """
+    value = float(numerator.sum() / denominator.sum())
+    return value, (numerator - value * denominator) / denominator.mean()
+
+
+def mean_variance(deviations: np.ndarray) -> float:
+    """The variance of a mean, from [n] deviations with mean 0."""
+    users = len(deviations)
+    return float(np.square(deviations).sum() / (users - 1) / users)
+
+
+def share_variance(value: float, users: int) -> float:
+    """The variance of a share of users."""
+    return value * (1 - value) / users
+
+
+def pooled_variance(first: float, first_users: int, second: float, second_users: int) -> float:
+    """The variance of the difference of two shares if there is none."""
+    pooled = (first * first_users + second * second_users) / (first_users + second_users)
+    return pooled * (1 - pooled) * (1 / first_users + 1 / second_users)
+
+
+def compare(
+    control: Estimate, arm: Estimate, confidence: float, null_variance: float | None = None
+) -> Comparison:
+    """An arm against control.
+
+    Args:
+      control: What it is compared with.
+      arm: The arm.
+      confidence: Share of such intervals that hold the truth, between 0 and 1.
+      null_variance: Of the difference if there is none; else the sum of the two variances.
+    """
+    z = float(special.ndtri(0.5 + confidence / 2))
+    difference = arm.value - control.value
+    variance = control.variance + arm.variance
+    margin = z * math.sqrt(variance)
+    lift, lift_low, lift_high = _lift(control, arm, z)
+    return Comparison(
+        difference=difference,
+        low=difference - margin,
+        high=difference + margin,
+        lift=lift,
+        lift_low=lift_low,
+        lift_high=lift_high,
+        p_value=_p_value(difference, variance if null_variance is None else null_variance),
+    )
+
+
+def holm(p_values: np.ndarray) -> np.ndarray:
+    """[A] p-values such that any false alarm among A true nulls is as rare as they say (Holm).
+
+    Args:
+      p_values: [A], each of one comparison; NaN stays NaN and does not count.
+    """
+    adjusted = np.full(len(p_values), np.nan)
+    known = np.flatnonzero(~np.isnan(p_values))
+    order = known[np.argsort(p_values[known], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * factors), 1)
+    return adjusted
+
+
+def _lift(control: Estimate, arm: Estimate, z: float) -> tuple[float, float, float]:
+    if control.value <= 0:
+        return math.nan, math.nan, math.nan
+    ratio = arm.value / control.value
+    if ratio <= 0:
+        # Nothing in the arm: the lift is known, its logarithm is not.
+        return ratio - 1, math.nan, math.nan
+    margin = z * math.hypot(
+        math.sqrt(control.variance) / control.value, math.sqrt(arm.variance) / arm.value
+    )
+    if margin > WIDEST:
+        return ratio - 1, math.nan, math.nan
+    factor = math.exp(margin)
+    return ratio - 1, ratio / factor - 1, ratio * factor - 1
+
+
+def _p_value(difference: float, variance: float) -> float:
+    if variance <= 0:
+        return math.nan
+    return math.erfc(abs(difference) / math.sqrt(2 * variance))

@@ -1,0 +1,136 @@
+"""What is measured of a user, and which columns it is made of."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pebr_tf.errors import UserError
+
+Kind = Literal["ratio", "mean", "binary"]
+# What is measured unless metrics are named: these over searches, and who did the latter ones.
+SEARCHES = "searches"
+RATES = ("clicks", "orders", "conversions")
+DEEDS = ("orders", "conversions", "converted")
+DEFAULT_COLUMNS = tuple(dict.fromkeys((SEARCHES, *RATES, *DEEDS)))
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure of an arm.
+
+    Attributes:
+      kind: "ratio": the sum of one column over the sum of another. "mean": the sum of a column a
+        user. "binary": the share of users in whose rows a column is ever above 0.
+      numerator: The column.
+      denominator: The column below it; None except for a ratio.
+      past: Columns of the time before the experiment that may explain the metric.
+    """
+
+    kind: Kind
+    numerator: str
+    denominator: str | None = None
+    past: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What a person reads."""
+        if self.kind == "ratio":
+            return f"{self.numerator}/{self.denominator}"
+        return f"{self.numerator} a user" if self.kind == "mean" else f"users with {self.numerator}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those that are summed over the rows of a user."""
+        return tuple(name for name in (self.numerator, self.denominator) if name is not None)
+
+    def of_users(self, totals: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """[U] float64 numerators and denominators, from the users' totals of each column."""
+        numerator = totals[self.numerator]
+        if self.denominator is not None:
+            return numerator, totals[self.denominator]
+        if self.kind == "binary":
+            numerator = (numerator > 0).astype(np.float64)
+        return numerator, np.ones_like(numerator)
+
+
+def named_metrics(
+    ratios: Sequence[str], means: Sequence[str], binaries: Sequence[str]
+) -> tuple[Metric, ...]:
+    """The metrics that a user asked for, each once, in the order of the kinds.
+
+    Raises:
+      UserError: A ratio that is not two columns with a slash between, or a column without a name.
+    """
+    metrics = [_ratio(text) for text in ratios]
+    metrics += [Metric("mean", name) for name in means]
+    metrics += [Metric("binary", name) for name in binaries]
+    if not all(metric.numerator for metric in metrics):
+        raise UserError("--mean and --binary must name a column. Received: nothing.")
+    return tuple(dict.fromkeys(metrics))
+
+
+def default_metrics(present: Collection[str]) -> tuple[Metric, ...]:
+    """Rates of clicks and orders a search, and the share of users who ordered.
+
+    Args:
+      present: The columns that the file has.
+
+    Raises:
+      UserError: There are none of these columns.
+    """
+    metrics = []
+    if SEARCHES in present:
+        metrics += [Metric("ratio", name, SEARCHES) for name in RATES if name in present]
+    metrics += [Metric("binary", name) for name in DEEDS if name in present]
+    if not metrics:
+        raise UserError(
+            "--ratio, --mean or --binary must name a metric where the file has no columns "
+            f"{SEARCHES} and clicks, or orders, conversions or converted. Received: none."
+        )
+    return tuple(metrics)
+
+
+def with_past(metrics: Sequence[Metric], before: Sequence[str]) -> tuple[Metric, ...]:
+    """The metrics with the past of their columns.
+
+    Args:
+      metrics: Without a past.
+      before: Each COLUMN=PAST: the column PAST holds what COLUMN was before the experiment.
+
+    Raises:
+      UserError: Not of this form, or a column of no metric.
+    """
+    used = list(dict.fromkeys(name for metric in metrics for name in metric.columns))
+    pairs = []
+    for text in before:
+        column, equals, past = text.partition("=")
+        if not (column and equals and past):
+            raise UserError(
+                f"--before must be COLUMN=PAST, as clicks=clicks_before. Received: {text}."
+            )
+        if column not in used:
+            raise UserError(
+                f"--before must name a column of a metric: {', '.join(used)}. Received: {column}."
+            )
+        pairs.append((column, past))
+    return tuple(
+        dataclasses.replace(
+            metric,
+            past=tuple(dict.fromkeys(past for column, past in pairs if column in metric.columns)),
+        )
+        for metric in metrics
+    )
+
+
+def _ratio(text: str) -> Metric:
+    parts = text.split("/")
+    if len(parts) != 2 or not all(parts):
+        raise UserError(
+            f"--ratio must be NUMERATOR/DENOMINATOR, as clicks/searches. Received: {text}."
+        )
+    return Metric("ratio", parts[0], parts[1])

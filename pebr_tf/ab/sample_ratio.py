@@ -1,0 +1,94 @@
+"""The sample-ratio check: did the arms get the users that they should have got?
+
+A mismatch means that users were lost or sent astray in a way that depends on the arm (a crash, a
+redirect, a bot filter). The arms then differ in who is in them, and no comparison means anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from pebr_tf.errors import UserError
+
+# So rare by chance that it is taken for a fault.
+ALARM = 0.001
+
+
+@dataclass(frozen=True)
+class SampleRatio:
+    """Users of each arm against what was expected, by Pearson's chi-squared test.
+
+    Attributes:
+      shares: [A] of the users.
+      expected: [A] shares that each arm should have.
+      statistic: Chi-squared, with A - 1 degrees of freedom.
+      p_value: How often a right split would look like this or worse.
+      mismatch: Whether that is below ALARM.
+    """
+
+    shares: tuple[float, ...]
+    expected: tuple[float, ...]
+    statistic: float
+    p_value: float
+    mismatch: bool
+
+
+def check(users: np.ndarray, weights: np.ndarray) -> SampleRatio:
+    """The check.
+
+    Args:
+      users: [A] counts.
+      weights: [A] above 0, in the proportion that was planned.
+    """
+    expected = weights / weights.sum()
+    counts = expected * users.sum()
+    statistic = float((np.square(users - counts) / counts).sum())
+    p_value = float(special.chdtrc(len(users) - 1, statistic))
+    return SampleRatio(
+        shares=tuple((users / users.sum()).tolist()),
+        expected=tuple(expected.tolist()),
+        statistic=statistic,
+        p_value=p_value,
+        mismatch=p_value < ALARM,
+    )
+
+
+def weights_of(text: str | None, names: Sequence[str]) -> np.ndarray:
+    """[A] weights of the arms, all alike without a text.
+
+    Args:
+      text: As "control=1,treatment=1", each arm once.
+      names: [A] arms.
+
+    Raises:
+      UserError: Another form, other arms, or a weight that is not above 0.
+    """
+    if text is None:
+        return np.ones(len(names))
+    weights: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, weight = part.rpartition("=")
+        name = name.strip()
+        if not equals or name in weights or not _is_weight(weight):
+            raise UserError(
+                "--expected must be ARM=WEIGHT,..., with each arm once and weights above 0. "
+                f"Received: {text}."
+            )
+        weights[name] = float(weight)
+    if set(weights) != set(names):
+        raise UserError(
+            f"--expected must name the arms of the file: {', '.join(names)}. "
+            f"Received: {', '.join(weights)}."
+        )
+    return np.array([weights[name] for name in names])
+
+
+def _is_weight(text: str) -> bool:
+    try:
+        return 0 < float(text) < np.inf
+    except ValueError:
+        return False

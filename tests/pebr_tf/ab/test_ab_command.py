@@ -1,0 +1,262 @@
+"""`pebr ab` as a user runs it: what it prints, what it writes, how it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ab_logs import draw_log, draw_users
+from rich.cells import cell_len
+from rich.console import Console
+
+from pebr_tf.ab import Metric, analyse, print_analysis
+from pebr_tf.cli.main import main
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as exit:
+        main(["ab", *map(str, arguments)])
+    return int(exit.value.code or 0)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """100 users an arm, of two rows each; 40 and 60 of them order, the past is the place."""
+    lines = ["user,arm,searches,clicks,orders,money,past,flat"]
+    for arm, ordering in (("control", 40), ("new", 60)):
+        for user in range(100):
+            did = int(user < ordering)
+            lines += [
+                f"{arm}{user},{arm},2,1,0,1.5,{user},7",
+                f"{arm}{user},{arm},3,1,{did},0,{user},7",
+            ]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_the_read_out(log, capsys):
+    assert run(log) == 0
+    # By hand, orders/searches: each variance is .24 / 99 / 25, the margin 1.96 sqrt(2 * that) and
+    # the log margin 1.96 sqrt(that / .08^2 + that / .12^2); orders: z = .2 / sqrt(.25 / 50).
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
+        "arm      users  rows   share  expected",
+        "──────────────────────────────────────",
+        "control    100   200  50.00%    50.00%",
+        "new        100   200  50.00%    50.00%",
+        "Sample ratio: as expected, p = 1.000.",
+        "",
+        "metric      value        difference       lift (95% interval)      p",
+        "────────────────────────────────────────────────────────────────────",
+        "clicks/searches",
+        "  control  0.4000",
+        "  new      0.4000  +0.0000 ± 0.0000      +0.0% (+0.0 to +0.0)      –",
+        "",
+        "orders/searches",
+        "  control  0.0800",
+        "  new      0.1200  +0.0400 ± 0.0273  +50.0% (+12.2 to +100.5)  0.004",
+        "",
+        "users with orders",
+        "  control  0.4000",
+        "  new      0.6000  +0.2000 ± 0.1358  +50.0% (+12.4 to +100.2)  0.005",
+    ]
+
+
+def test_named_metrics_the_past_and_all_figures_as_json(log, tmp_path, capsys):
+    output = tmp_path / "new" / "figures.json"
+    arguments = (
+        "--ratio=money/searches",
+        "--mean=money",
+        "--binary=orders",
+        "--before=orders=past",
+    )
+    assert run(log, *arguments, "--control=new", "--confidence=.9", "--json", output) == 0
+    printed = capsys.readouterr().out
+    assert "lift (90% interval)" in printed
+    assert f"Wrote {output}." in printed.replace("\n", "")
+    figures = json.loads(output.read_text())
+    assert figures["arms"] == ["new", "control"]
+    assert figures["sample_ratio"]["p_value"] == 1.0
+    names = [metric["name"] for metric in figures["metrics"]]
+    assert names == ["money/searches", "money a user", "users with orders"]
+    money, _, orders = figures["metrics"]
+    assert money["cuped"] is None
+    assert money["arms"][1]["comparison"]["p_value"] is None
+    assert orders["past"] == ["past"]
+    assert orders["arms"][1]["value"] == pytest.approx(0.4)
+    # Both pasts are alike: the estimate stays, the variance falls.
+    assert orders["cuped"][1]["comparison"]["difference"] == pytest.approx(-0.2)
+    reduction = orders["variance_reduction"][0]
+    assert 0.6 < reduction < 0.8
+    assert f"CUPED, users with orders: past took off {reduction:.0%} of the variance." in printed
+    assert [path.name for path in output.parent.iterdir()] == ["figures.json"]
+
+
+def test_a_sample_ratio_mismatch_comes_first(log, capsys):
+    assert run(log, "--expected=control=2,new=1") == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert words.startswith(
+        "WARNING: Sample-ratio mismatch (p = 6e-07): the arms do not have the users that they "
+        "should. Find out why before you believe any figure below."
+    )
+    assert "Sample ratio: mismatch, p < 0.001." in words
+
+
+def test_notes_on_what_weakens_the_figures(tmp_path, capsys):
+    path = tmp_path / "log.csv"
+    rows = [f"{user},{'ab'[user % 2]},{int(user < 9)}" for user in range(60)]
+    path.write_text("\n".join(["user,arm,converted", *rows, "0,b,1"]) + "\n")
+    assert run(path) == 0
+    assert " ".join(capsys.readouterr().out.split()).startswith(
+        "Note: 1 of 60 users were seen in more than one arm and are left out. "
+        "Note: a has 29 users: with fewer than 100 the intervals are too narrow. "
+        "Note: users with converted: fewer than 10 in an arm did, or did not; the figures are "
+        "rough. "
+    )
+
+
+def printed(analysis, width=80) -> list[str]:
+    console = Console(width=width, record=True, file=io.StringIO(), highlight=False)
+    print_analysis(console, analysis)
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+def test_names_give_way_to_numbers_at_80_characters():
+    users = draw_users(np.random.default_rng(1), [0, 0.2, 0.1, 0], 4_000)
+    users.totals["orders_of_something_long"] = users.totals["orders"] / 37
+    names = ("control", "[bold]x[/bold]", "treatment-with-a-long-name", "处理组处理组处理组处理组")
+    users = dataclasses.replace(users, names=names)
+    metric = Metric("ratio", "orders_of_something_long", "searches", past=("clicks_before",))
+    analysis = analyse(users, [metric, Metric("mean", "searches")])
+    lines = printed(analysis)
+    assert max(map(cell_len, lines)) == 80
+    assert lines[10] == "orders_of_something_long/searches"
+    whole = [line for line in lines if "±" in line]
+    assert [line.split("  ")[1].strip() or "CUPED" for line in whole] == [
+        *("[bold]x[/bold]", "CUPED", "treatment-with…", "CUPED", "处理组处理组处…", "CUPED"),
+        *("[bold]x[/bold]", "treatment-with…", "处理组处理组处…"),
+    ]
+    assert all(re.search(r" [01]\.[0-9]{3}$", line) for line in whole)
+    assert lines[-1] == "p-values are corrected for 3 arms (Holm); intervals are not."
+    # Not a digit is lost on a narrow terminal.
+    narrow = [line for line in printed(analysis, 40) if "±" in line]
+    assert [line.split()[-8:] for line in narrow] == [line.split()[-8:] for line in whole]
+
+
+def test_what_differs_is_bold():
+    users = draw_users(np.random.default_rng(1), [0, 0.25, 0.0], 6_000)
+    console = Console(force_terminal=True, width=80, file=io.StringIO(), highlight=False)
+    print_analysis(console, analyse(users, [Metric("ratio", "clicks", "searches")]))
+    rows = [line for line in console.file.getvalue().splitlines() if "±" in line]
+    assert ["\x1b[1m" in row for row in rows] == [True, False]
+
+
+def test_the_log_of_the_docs_shows_the_lift_that_was_put_in(tmp_path, capsys):
+    path = tmp_path / "log.parquet"
+    draw_log(0, 4_000, ["control", "treatment"], [0, 0.2]).to_pandas().to_parquet(path)
+    before = ("--before=clicks=clicks_before", "--before=searches=searches_before")
+    assert run(path, *before, f"--json={tmp_path / 'a.json'}") == 0
+    figures = json.loads((tmp_path / "a.json").read_text())
+    clicks = figures["metrics"][0]
+    for arms in (clicks["arms"], clicks["cuped"]):
+        comparison = arms[1]["comparison"]
+        assert comparison["lift_low"] < 0.2 < comparison["lift_high"]
+        assert comparison["p_value"] < 0.001
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--ratio=clicks"],
+            "--ratio must be NUMERATOR/DENOMINATOR, as clicks/searches. Received: clicks.",
+        ),
+        (
+            ["--ratio=clicks/"],
+            "--ratio must be NUMERATOR/DENOMINATOR, as clicks/searches. Received: clicks/.",
+        ),
+        (["--mean="], "--mean and --binary must name a column. Received: nothing."),
+        (
+            ["--mean=euros"],
+            "{} must have the column euros. "
+            "Received: user, arm, searches, clicks, orders, money, past, flat.",
+        ),
+        (
+            ["--user=visitor"],
+            "{} must have the column visitor. "
+            "Received: user, arm, searches, clicks, orders, money, past, flat.",
+        ),
+        (
+            ["--before=clicks"],
+            "--before must be COLUMN=PAST, as clicks=clicks_before. Received: clicks.",
+        ),
+        (
+            ["--before=money=past"],
+            "--before must name a column of a metric: clicks, searches, orders. Received: money.",
+        ),
+        (
+            ["--before=clicks=flat"],
+            "flat must differ between the users of an arm to tell anything of them. "
+            "Received: 7 for all.",
+        ),
+        (["--control=old"], "--control must be an arm of the file: control, new. Received: old."),
+        (
+            ["--ratio=clicks/orders"],
+            "a user with clicks must have orders. Received: 2 and 0 of user control40.",
+        ),
+        (
+            ["--expected=control=1"],
+            "--expected must name the arms of the file: control, new. Received: control.",
+        ),
+        (
+            ["--expected=control=1,new=0"],
+            "--expected must be ARM=WEIGHT,..., with each arm once and weights above 0. "
+            "Received: control=1,new=0.",
+        ),
+        (
+            ["--expected=control"],
+            "--expected must be ARM=WEIGHT,..., with each arm once and weights above 0. "
+            "Received: control.",
+        ),
+        (["--confidence=95"], "--confidence must be above 0 and at most 0.9999. Received: 95."),
+        (["--confidence=nan"], "--confidence must be above 0 and at most 0.9999. Received: nan."),
+    ],
+)
+def test_refusals(arguments, message, log, tmp_path, capsys):
+    assert run(log, *arguments, f"--json={tmp_path / 'a.json'}") == 2
+    captured = capsys.readouterr()
+    assert captured.err == f"pebr: {message.format(log)}\n"
+    assert captured.out == ""
+    assert not (tmp_path / "a.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "user,arm,n\n1,a,1\n",
+            "--ratio, --mean or --binary must name a metric where the file has no columns searches "
+            "and clicks, or orders, conversions or converted. Received: none.",
+        ),
+        ("user,arm,n\n", "{} must have rows. Received: none."),
+        (
+            "user,arm,searches,clicks\n1,a,0,0\n2,a,0,0\n3,b,1,1\n4,b,1,1\n",
+            "a must have searches. Received: 0 in all.",
+        ),
+    ],
+)
+def test_files_that_hold_no_metric_are_refused(content, message, tmp_path, capsys):
+    path = tmp_path / "log.csv"
+    path.write_text(content)
+    assert run(path) == 2
+    assert capsys.readouterr().err == f"pebr: {message.format(path)}\n"
+
+
+def test_a_file_that_is_not_there(tmp_path, capsys):
+    assert run(tmp_path / "none.csv") == 2
+    assert "does not exist" in capsys.readouterr().err

@@ -1,0 +1,97 @@
+"""Many experiments with a known lift: coverage, false alarms, and what CUPED is worth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ab_logs import draw_users
+from scipy import stats
+from statsmodels.stats.proportion import proportions_ztest
+
+from pebr_tf.ab import Metric, analyse
+
+RUNS, USERS, LIFT = 400, 1_200, 0.1
+PAST = ("clicks_before", "searches_before")
+METRICS = (
+    Metric("ratio", "clicks", "searches", past=PAST),
+    Metric("ratio", "orders", "searches", past=PAST),
+    Metric("mean", "clicks", past=PAST),
+)
+
+
+def simulated(seed: int, lift: float) -> tuple[dict[tuple[str, bool], np.ndarray], np.ndarray]:
+    """(metric, with CUPED) -> [RUNS, 5] difference, lift's ends, p and claimed reduction.
+
+    And [RUNS] p-values of clicks/searches by a test that takes searches for independent.
+    """
+    rng = np.random.default_rng(seed)
+    found: dict[tuple[str, bool], list[tuple[float, ...]]] = {}
+    naive = []
+    for _ in range(RUNS):
+        users = draw_users(rng, [0.0, lift], USERS)
+        clicks, searches = (
+            np.bincount(users.arms, users.totals[name]) for name in ("clicks", "searches")
+        )
+        naive.append(proportions_ztest(clicks, searches)[1])
+        for readout in analyse(users, METRICS).metrics:
+            for adjusted, arms in ((False, readout.arms), (True, readout.cuped)):
+                each = arms[1].comparison
+                found.setdefault((readout.name, adjusted), []).append(
+                    (
+                        each.difference,
+                        each.lift_low,
+                        each.lift_high,
+                        each.p_value,
+                        readout.variance_reduction[0],
+                    )
+                )
+    return {key: np.array(values) for key, values in found.items()}, np.array(naive)
+
+
+@pytest.fixture(scope="module")
+def lifted():
+    return simulated(11, LIFT)[0]
+
+
+@pytest.fixture(scope="module")
+def alike():
+    return simulated(12, 0.0)
+
+
+def chance(share: float) -> tuple[float, float]:
+    """Shares of RUNS between which all but one in a thousand fall."""
+    low, high = stats.binom.ppf([0.0005, 0.9995], RUNS, share) / RUNS
+    return low, high
+
+
+@pytest.mark.parametrize("adjusted", [False, True])
+@pytest.mark.parametrize("metric", [metric.name for metric in METRICS])
+def test_intervals_hold_the_true_lift_as_often_as_they_say(lifted, metric, adjusted):
+    _, low, high, _, _ = lifted[metric, adjusted].T
+    held = np.mean((low <= LIFT) & (high >= LIFT))
+    least, most = chance(0.95)
+    assert least <= held <= most
+
+
+@pytest.mark.parametrize("adjusted", [False, True])
+@pytest.mark.parametrize("metric", [metric.name for metric in METRICS])
+def test_arms_that_are_alike_rarely_look_different(alike, metric, adjusted):
+    p_values = alike[0][metric, adjusted][:, 3]
+    least, most = chance(0.05)
+    assert least <= np.mean(p_values < 0.05) <= most
+
+
+def test_searches_taken_for_independent_raise_false_alarms(alike):
+    """Why the variance is clustered by user."""
+    assert np.mean(alike[1] < 0.05) > 3 * 0.05
+
+
+@pytest.mark.parametrize("metric", [metric.name for metric in METRICS])
+def test_cuped_moves_no_estimate_and_takes_off_what_it_claims(lifted, metric):
+    plain, better = lifted[metric, False], lifted[metric, True]
+    moved = better[:, 0] - plain[:, 0]
+    assert abs(moved.mean()) < 3.3 * moved.std() / np.sqrt(RUNS)
+    reduction = 1 - better[:, 0].var() / plain[:, 0].var()
+    claimed = plain[:, 4].mean()
+    assert reduction == pytest.approx(claimed, abs=0.12)
+    assert claimed > (0.01 if "orders" in metric else 0.25)

@@ -1,0 +1,124 @@
+"""Log odds of laws against SciPy and the exact laws, and the corpus law against its definition."""
+
+import numpy as np
+import pytest
+import scipy.stats
+from cutoff_worlds import make_world
+
+from pebr_tf.cutoff import CorpusLaw, Policies, collect
+from pebr_tf.cutoff.law_odds import law_log_odds, share_kept
+from pebr_tf.distributions import BetaExponential
+
+
+def falling_cosines(alpha, beta, seed=0, count=200):
+    """[Q, count] cosines within six standard deviations of the mean, and at random."""
+    law = scipy.stats.beta(alpha[:, None], beta[:, None])
+    generator = np.random.default_rng(seed)
+    near = law.mean() + law.std() * generator.uniform(-6, 6, (len(alpha), count // 2))
+    z = np.concatenate([near, generator.random((len(alpha), count // 2))], axis=1)
+    return -np.sort(-(2 * np.clip(z, 0.001, 1 - 1e-6) - 1), axis=1)
+
+
+def test_log_odds_are_those_of_scipy():
+    generator = np.random.default_rng(1)
+    alpha = np.exp(generator.uniform(np.log(5), np.log(2_000), 100))
+    beta = np.exp(generator.uniform(np.log(0.5), np.log(2_000), 100))
+    cosines = falling_cosines(alpha, beta)
+    law = scipy.stats.beta(alpha[:, None], beta[:, None])
+    expected = law.logcdf((1 + cosines) / 2) - law.logsf((1 + cosines) / 2)
+    known = np.isfinite(expected)
+    assert known.mean() > 0.6
+    received = law_log_odds(cosines, alpha, beta)
+    assert received.dtype == np.float32
+    np.testing.assert_allclose(received[known], expected[known], atol=0.02, rtol=1e-3)
+
+
+def test_log_odds_of_the_exponential_family_are_those_of_the_exact_law():
+    alpha, beta = np.array([8.0, 30.0, 60.0]), np.array([10.0, 3.0, 70.0])
+    tau = np.array([0.02, 0.1, 1.0])
+    cosines = falling_cosines(alpha, beta, count=60)
+    law = BetaExponential(alpha[:, None], beta[:, None], tau[:, None])
+    cdf, survival = law.cdf(cosines).numpy(), law.survival(cosines).numpy()
+    known = (cdf > 1e-9) & (survival > 1e-9)
+    assert known.sum(axis=1).min() > 5
+    received = law_log_odds(cosines, alpha, beta, 2 / tau)
+    np.testing.assert_allclose(received[known], np.log(cdf[known] / survival[known]), atol=0.02)
+
+
+def test_far_tails_are_told_apart_and_what_is_missing_stays_missing():
+    cosines = np.array([[1.0, 0.99999, 0.9, -0.9, -0.99, -np.inf]], np.float32)
+    scores = law_log_odds(cosines, [500.0], [500.0])[0]
+    assert (np.diff(scores[:5]) < 0).all()
+    assert np.isfinite(scores[:5]).all()
+    assert scores[5] == -np.inf
+
+
+def test_the_share_kept_is_the_share_of_the_law_above():
+    cosines = np.array([[0.8, 0.5, 0.1]], np.float32)
+    kept = share_kept(law_log_odds(cosines, [12.0], [4.0]))
+    np.testing.assert_allclose(kept, scipy.stats.beta.sf((1 + cosines) / 2, 12, 4), atol=1e-3)
+    assert share_kept([-800.0, 800.0]).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("family", ["beta", "exponential"])
+def test_the_law_is_the_background_times_the_density_ratio(world, family):
+    """Moments by hand over all cosines; the ratio is z^(1 / tau) or exp(s / tau)."""
+    corpus, queries, _ = world
+    alpha, beta, rate = CorpusLaw.of(corpus).parameters(queries, family)
+    z = (1 + queries.vectors.astype(np.float64) @ corpus.T.astype(np.float64)) / 2
+    mean, variance = z.mean(axis=1), z.var(axis=1)
+    concentration = mean * (1 - mean) / variance - 1
+    point = np.array([0.2, 0.7])[:, None]
+    density = scipy.stats.beta.logpdf(point, mean * concentration, (1 - mean) * concentration)
+    ratio = np.log(point) / queries.tau if family == "beta" else (2 * point - 1) / queries.tau
+    expected = np.diff(density + ratio, axis=0)
+    received = np.diff(
+        (alpha - 1) * np.log(point) + (beta - 1) * np.log1p(-point) + rate * point, axis=0
+    )
+    np.testing.assert_allclose(received, expected, rtol=1e-5)
+
+
+def test_one_cut_keeps_one_share_of_every_law(candidates, world):
+    """Where the cut falls between two items, the share above lies between their shares."""
+    law = CorpusLaw.of(world[0])
+    lists = Policies(1.0, corpus_law=law).lists("corpus_law", candidates)
+    counts = lists.counts_at(np.log((1 - 0.8) / 0.8))
+    alpha, beta, rate = law.parameters(candidates.queries, candidates.family)
+    grid = np.linspace(1e-6, 1 - 1e-6, 20_001)
+    for row in range(0, len(candidates), 7):
+        log_density = (
+            (alpha[row] - 1) * np.log(grid) + (beta[row] - 1) * np.log1p(-grid) + rate[row] * grid
+        )
+        mass = np.cumsum(np.exp(log_density - log_density.max()))
+        end = 2 * grid[np.searchsorted(mass, 0.2 * mass[-1])] - 1
+        assert abs(np.sum(candidates.cosines[row] >= end) - counts[row]) <= 1
+    assert 0 < counts.mean() < candidates.depth
+
+
+def test_scores_of_candidates_without_training_pairs():
+    corpus, queries, relevant = make_world(20, 100)
+    known = type(relevant)(np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20))
+    unseen = collect(corpus, queries, relevant, "beta", (1.0,), 100, known).unseen()
+    scores = CorpusLaw.of(corpus).scores(unseen)
+    assert ((scores == -np.inf) == (unseen.cosines == -np.inf)).all()
+
+
+def test_literal_pebr_by_both_conventions(world):
+    """Log CDF of Beta(1 / tau, 1) and of Beta(1 + 1 / tau, 1)."""
+    corpus, queries, relevant = world
+    candidates = collect(corpus, queries, relevant, "beta", (1.0,), 300)
+    policies = Policies(1.0, both_conventions=True)
+    z, tau = (1 + candidates.cosines.astype(np.float64)) / 2, queries.tau[:, None]
+    for name, alpha in (("cdf", 1 / tau), ("cdf_pdf", 1 + 1 / tau)):
+        scores = policies.lists(name, candidates).unranked().scores
+        expected = scipy.stats.beta.logcdf(z, alpha, 1)
+        np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5, err_msg=name)
+    counts = [
+        lists.counts_at(lists.cutoff_at(20))
+        for lists in (policies.lists(name, candidates) for name in ("cdf", "cdf_pdf"))
+    ]
+    assert counts[0].sum() == counts[1].sum() == 1200
+    assert (counts[0] != counts[1]).any()
+    exponential = collect(corpus, queries, relevant, "exponential", (1.0,), 300)
+    assert "cdf_pdf" not in policies.names(exponential)
+    assert "cdf_pdf" not in Policies(1.0).names(candidates)

@@ -1,0 +1,136 @@
+"""The boosted rank quantile against the quantiles of ranks that were drawn."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cutoff_worlds import make_world
+
+from pebr_tf.cutoff import Policies, collect, fit_rank_quantile, tempers_for
+from pebr_tf.cutoff.rank_quantile import SHARES, RankQuantile, features_of
+from pebr_tf.metrics import Ranks
+
+
+class Constant:
+    """A tree that says the same of every query."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def predict(self, features):
+        return np.full(len(features), self.value)
+
+
+@pytest.fixture(scope="module")
+def candidates():
+    """600 queries whose clicks lie, uniformly, in the first 20 or 200 ranks, by frequency."""
+    corpus, queries, relevant = make_world(600, 300, seed=5)
+    generator = np.random.default_rng(0)
+    frequency = np.where(generator.random(600) < 0.5, 2.0, 500.0)
+    queries = replace(queries, frequency=frequency)
+    base = collect(corpus, queries, relevant, "beta", tempers_for(None), 300)
+    # Broad queries have fewer clicks here: each query counts once all the same.
+    size = np.where(frequency > 100, 4, 12)
+    rows = np.repeat(np.arange(600), size)
+    ranks = np.floor(generator.random(len(rows)) * np.where(frequency > 100, 200, 20)[rows])
+    pairs = np.unique(rows * 300 + ranks.astype(int))
+    rows, ranks = np.divmod(pairs, 300)
+    return replace(
+        base,
+        relevant=Ranks(rows, ranks),
+        seen=np.zeros(len(rows), bool),
+        totals=np.bincount(rows, minlength=600),
+    )
+
+
+def test_ranks_are_the_quantiles_of_the_clicks(candidates):
+    trees = fit_rank_quantile(candidates)
+    ends = np.exp(trees.log_ranks(candidates))
+    assert (np.diff(ends, axis=1) >= 0).all()
+    broad = candidates.queries.frequency > 100
+    for share, end in zip(SHARES, ends.T, strict=True):
+        assert np.median(end[broad]) == pytest.approx(200 * share, abs=14)
+        assert np.median(end[~broad]) == pytest.approx(20 * share, abs=2.5)
+
+
+def test_one_cut_keeps_one_share_of_every_query(candidates):
+    lists = Policies(1.0, rank_quantile=fit_rank_quantile(candidates)).lists(
+        "rank_quantile", candidates
+    )
+    broad = candidates.queries.frequency > 100
+    for share in (0.3, 0.5, 0.75, 0.9):
+        counts = lists.counts_at(-share)
+        for chosen in (broad, ~broad):
+            assert lists.figures(counts, chosen).recall == pytest.approx(share, abs=0.06)
+
+
+def test_the_fit_is_the_same_every_time(candidates):
+    first, second = (fit_rank_quantile(candidates).scores(candidates) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_shares_by_hand(candidates):
+    """Quantiles at ranks 1, 1, 2, 2, 4, 8, 16, 8, 32: the 8 behind 16 counts as 16."""
+    ends = (1, 1, 2, 2, 4, 8, 16, 8, 32)
+    trees = RankQuantile(tuple(Constant(np.log(end)) for end in ends))
+    scores = trees.scores(candidates)
+    assert scores.dtype == np.float32
+    expected = {1: 0.25, 2: 0.5, 3: 0.5 + 0.1 * np.log2(1.5), 4: 0.6, 8: 0.7, 16: 0.9, 32: 0.95}
+    expected[300] = 0.95 + 0.05 * np.log(300 / 32) / np.log(301 / 32)
+    for rank, share in expected.items():
+        np.testing.assert_allclose(scores[:, rank - 1], -share, rtol=1e-5)
+    assert (np.diff(scores, axis=1) <= 0).all()
+
+
+def test_predictions_outside_the_corpus_are_held(candidates):
+    trees = RankQuantile(tuple(Constant(value) for value in (-5, *range(7), 99)))
+    ends = trees.log_ranks(candidates)
+    assert ends[:, 0].tolist() == [0.0] * 600
+    np.testing.assert_allclose(ends[:, -1], np.log(300))
+
+
+def test_features_are_what_a_server_knows(candidates):
+    features = features_of(candidates)
+    row = 11
+    logits = np.log((1 + candidates.cosines[row].astype(np.float64)) / 2) / candidates.tau[row]
+    mass = np.exp(logits) / np.exp(logits).sum()
+    cosines = candidates.cosines[row]
+    expected = [
+        np.log(candidates.tau[row]),
+        np.log1p(candidates.queries.frequency[row]),
+        cosines[0],
+        cosines[0] - cosines[9],
+        cosines[0] - cosines[99],
+        cosines[0] - cosines[299],
+        *(logits[0] - T * np.log(np.mean(np.exp(logits / T))) for T in (0.5, 1.0, 2.0)),
+        -np.sum(mass * np.log(mass)),
+    ]
+    np.testing.assert_allclose(features[row], expected, rtol=1e-3, atol=1e-4)
+
+
+def test_queries_with_fewer_candidates(candidates):
+    """Missing items are no score, and a missing cosine is unknown to the trees."""
+    cosines = candidates.cosines.copy()
+    cosines[0, 50:] = -np.inf
+    cosines[1] = -np.inf
+    short = replace(candidates, cosines=cosines)
+    features = features_of(short)
+    assert np.isnan(features[0]).tolist() == [False] * 4 + [True] * 2 + [False] * 4
+    assert np.isfinite(features[2:]).all()
+    scores = fit_rank_quantile(candidates).scores(short)
+    assert ((scores == -np.inf) == (cosines == -np.inf)).all()
+
+
+def test_without_frequencies_or_levels_there_are_no_features(candidates):
+    bare = replace(candidates, queries=replace(candidates.queries, frequency=None))
+    with pytest.raises(ValueError, match=r"candidates must have frequencies .* Received: no freq"):
+        features_of(bare)
+    with pytest.raises(ValueError, match=r"levels at \(0\.5, 1\.0, 2\.0\)\. Received: with .*\(\)"):
+        features_of(replace(candidates, levels={}))
+
+
+def test_frequencies_go_with_their_queries(candidates):
+    chosen = candidates.queries.frequency > 100
+    assert (candidates.part(chosen).queries.frequency == 500).all()
+    with pytest.raises(ValueError, match=r"frequency must be \[600\]\. Received: \(3,\)\."):
+        replace(candidates.queries, frequency=np.ones(3))
