@@ -4,6 +4,7 @@ from pebr_tf.cutoff.adapter import CosineAdapter, fit_adapter
 from pebr_tf.cutoff.calibration import Calibration, calibrate
 from pebr_tf.cutoff.candidates import Candidates, Pairs, Queries, collect, depth_of
 from pebr_tf.cutoff.corpus_law import CorpusLaw
+from pebr_tf.cutoff.depth_law import DepthLaw, fit_depth_law
 from pebr_tf.cutoff.evaluation import Knobs, default_policy, evaluate_policies
 from pebr_tf.cutoff.fitted_law import fit_law
 from pebr_tf.cutoff.knob_map import KnobMap
@@ -19,6 +20,7 @@ __all__ = [
     "Candidates",
     "CorpusLaw",
     "CosineAdapter",
+    "DepthLaw",
     "KnobMap",
     "Knobs",
     "LevelFit",
@@ -33,6 +35,7 @@ __all__ = [
     "depth_of",
     "evaluate_policies",
     "fit_adapter",
+    "fit_depth_law",
     "fit_law",
     "fit_level_head",
     "fit_rank_quantile",

@@ -36,14 +36,14 @@ class Queries:
       vectors: [Q, n] float32 unit vectors.
       tau: [Q] float32 temperatures.
       strata: [Q] places in `pebr_tf.metrics.STRATA`.
-      frequency: [Q] clicks in the training split, where they are wanted; only `rank_quantile`
-        looks at them.
+      breadth: [Q] different items that were clicked in the training split, where that is wanted;
+        only `depth_law` and `rank_quantile` look at it.
     """
 
     vectors: np.ndarray
     tau: np.ndarray
     strata: np.ndarray
-    frequency: np.ndarray | None = None
+    breadth: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or not (
@@ -53,18 +53,16 @@ class Queries:
                 "vectors, tau and strata must be [Q, n], [Q] and [Q]. Received: "
                 f"{self.vectors.shape}, {self.tau.shape} and {self.strata.shape}."
             )
-        if self.frequency is not None and self.frequency.shape != self.tau.shape:
-            raise ValueError(
-                f"frequency must be [{len(self.tau)}]. Received: {self.frequency.shape}."
-            )
+        if self.breadth is not None and self.breadth.shape != self.tau.shape:
+            raise ValueError(f"breadth must be [{len(self.tau)}]. Received: {self.breadth.shape}.")
 
     def __len__(self) -> int:
         return len(self.tau)
 
     def part(self, queries: np.ndarray) -> Queries:
         """Some queries, by mask or by place."""
-        frequency = None if self.frequency is None else self.frequency[queries]
-        return Queries(self.vectors[queries], self.tau[queries], self.strata[queries], frequency)
+        breadth = None if self.breadth is None else self.breadth[queries]
+        return Queries(self.vectors[queries], self.tau[queries], self.strata[queries], breadth)
 
 
 @dataclass(frozen=True)

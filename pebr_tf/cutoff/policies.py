@@ -17,6 +17,7 @@ Experiments compare with more, which no release serves:
     cdf_pdf        literal pEBR by the pdf convention, (1 + 1 / tau) * log z
     corpus_law     log odds of the law over the corpus' own background; see `corpus_law`
     fitted_law     log odds of a law that was fitted to clicks; see `fitted_law`
+    depth_law      log of the recall that an item buys, by a learnt law; see `depth_law`
     rank_quantile  minus the share of clicks down to the rank, by boosted trees; see `rank_quantile`
 
 All fall along a query's ranking, so `pebr_tf.metrics` compares them at an equal average.
@@ -40,6 +41,7 @@ import tensorflow as tf
 from pebr_tf.cutoff.adapter import CosineAdapter, adapter_scores
 from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.corpus_law import CorpusLaw
+from pebr_tf.cutoff.depth_law import DepthLaw
 from pebr_tf.cutoff.fitted_law import fitted_law_scores
 from pebr_tf.cutoff.nucleus import nucleus_scores
 from pebr_tf.cutoff.oracle import oracle_scores
@@ -61,7 +63,7 @@ POLICIES = (
     "oracle",
 )
 # What experiments add, before the oracle.
-BASELINES = ("cdf_pdf", "corpus_law", "fitted_law", "rank_quantile")
+BASELINES = ("cdf_pdf", "corpus_law", "fitted_law", "rank_quantile", "depth_law")
 _TITLES = {
     "top_k": "top k",
     "score": "one cosine for all",
@@ -73,6 +75,7 @@ _TITLES = {
     "corpus_law": "corpus-law CDF",
     "fitted_law": "fitted-law CDF",
     "rank_quantile": "boosted rank quantile",
+    "depth_law": "learnt depth law",
     "oracle": "oracle",
 }
 
@@ -87,6 +90,7 @@ class Policies:
       corpus_law: The moments of the corpus; None: there is no `corpus_law`.
       fitted_law: The fitted head; None: there is no `fitted_law`.
       rank_quantile: The fitted trees; None: there is no `rank_quantile`.
+      depth_law: The fitted law; None: there is no `depth_law`.
       both_conventions: Whether there is `cdf_pdf`, for towers of the Beta family.
     """
 
@@ -95,6 +99,7 @@ class Policies:
     corpus_law: CorpusLaw | None = None
     fitted_law: LawHead | None = None
     rank_quantile: RankQuantile | None = None
+    depth_law: DepthLaw | None = None
     both_conventions: bool = False
 
     def names(self, candidates: Candidates) -> tuple[str, ...]:
@@ -160,6 +165,8 @@ class Policies:
             return fitted_law_scores(self.fitted_law, candidates)
         if name == "rank_quantile" and self.rank_quantile is not None:
             return self.rank_quantile.scores(candidates)
+        if name == "depth_law" and self.depth_law is not None:
+            return self.depth_law.scores(candidates)
         return oracle_scores(candidates.relevant, candidates.totals, candidates.depth)
 
 

@@ -67,7 +67,7 @@ def fit_rank_quantile(candidates: Candidates, seed: int = 0) -> RankQuantile:
     above the last candidate are the same.
 
     Args:
-      candidates: Of calibrate queries, with levels at TEMPERS and frequencies.
+      candidates: Of calibrate queries, with levels at TEMPERS and their breadth.
       seed: Of the clicks that are looked at.
     """
     from sklearn.ensemble import HistGradientBoostingRegressor
@@ -94,23 +94,22 @@ def fit_rank_quantile(candidates: Candidates, seed: int = 0) -> RankQuantile:
 def features_of(candidates: Candidates) -> np.ndarray:
     """[Q, F] float64 what a server knows of a query before it ends its list.
 
-    The logs of tau and of the query's frequency, the best cosine, how far the cosines at RANKS and
+    The logs of tau and of the query's breadth, the best cosine, how far the cosines at RANKS and
     the levels at TEMPERS lie below the best, and the entropy of the softmax over the candidates.
 
     Raises:
-      ValueError: The queries have no frequencies, or levels at TEMPERS are missing.
+      ValueError: The queries have no breadth, or levels at TEMPERS are missing.
     """
-    frequency = candidates.queries.frequency
+    breadth = candidates.queries.breadth
     missing = [temper for temper in TEMPERS if temper not in candidates.levels]
-    if frequency is None or missing:
+    if breadth is None or missing:
         raise ValueError(
-            f"candidates must have frequencies and levels at {TEMPERS}. Received: "
-            f"{'no' if frequency is None else 'with'} frequencies, levels at "
-            f"{tuple(candidates.levels)}."
+            f"candidates must have a breadth and levels at {TEMPERS}. Received: "
+            f"{'no' if breadth is None else 'a'} breadth, levels at {tuple(candidates.levels)}."
         )
     cosines, logits = candidates.cosines, candidates.logits
     best, top = _finite(cosines[:, 0]), _finite(logits[:, 0])
-    columns = [np.log(candidates.tau), np.log1p(frequency), best]
+    columns = [np.log(candidates.tau), np.log1p(breadth), best]
     columns += [best - cosines[:, min(rank, candidates.depth) - 1] for rank in RANKS]
     columns += [top - candidates.levels[temper] for temper in TEMPERS]
     columns.append(_entropy(logits, top))

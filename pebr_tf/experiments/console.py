@@ -130,7 +130,10 @@ def in_words(seconds: float) -> str:
 
 
 def console_table(table: Table) -> RichTable:
-    """A table for the terminal; words wrap where there is little room, numbers never do."""
+    """A table for the terminal; words wrap where there is little room, numbers never do.
+
+    It may thus be wider than a narrow terminal: print it without a crop, which would take columns.
+    """
     shown = RichTable(
         title=_rich(table.title),
         title_justify="left",
@@ -142,7 +145,8 @@ def console_table(table: Table) -> RichTable:
     )
     for place, head in enumerate(table.head):
         if place:
-            shown.add_column(_rich(head), justify="right", no_wrap=False, overflow="fold")
+            widest = max((_rich(row[place]).cell_len for row in table.rows), default=0)
+            shown.add_column(_rich(head), justify="right", overflow="fold", min_width=widest)
         else:
             shown.add_column(_rich(head), overflow="fold", min_width=12)
     for row in table.rows:

@@ -91,9 +91,11 @@ def _figures(policy: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
     }
     strata = [means[name].mean(axis=0) for name in STRATA if name in means]
     capped = _mean([run["capped"][policy] for run in runs])
+    # Seeds are a sample of all trainings; one alone shows no spread.
+    freedom = min(1, len(runs) - 1)
     return {
         "average": {name: each.mean(axis=0) for name, each in means.items()},
-        "deviation": {name: each.std(axis=0) for name, each in means.items()},
+        "deviation": {name: each.std(axis=0, ddof=freedom) for name, each in means.items()},
         "percentiles": {
             name: {
                 f"p{percent}": np.percentile(each, percent, axis=1, method="lower")

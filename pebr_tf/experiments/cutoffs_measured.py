@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ def measure(towers: Study) -> dict[str, Any]:
     """
     release = released(towers)
     test, strata = release.test, release.test.queries.strata
-    literal = ThresholdLayer("beta_nce", towers.config.loss.convention)
+    convention = towers.config.loss.convention
+    literal = ThresholdLayer("beta_nce", convention)
     cosines = release.policies.lists("score", test)
 
     def counts_of(policy: str, keep: float) -> np.ndarray:
@@ -46,7 +48,8 @@ def measure(towers: Study) -> dict[str, Any]:
         policy: [cosines.figures(row).recall for row in rows] for policy, rows in counts.items()
     }
     # Literal pEBR where it gives as many items on average as the level, whatever its CDF says.
-    literal_lists = release.policies.lists("cdf", test)
+    by_cdf = "cdf_pdf" if convention == "pdf" else "cdf"
+    literal_lists = replace(release.policies, both_conventions=True).lists(by_cdf, test)
     equal = literal_lists.cutoff_at(float(counts["level"][KEEPS.index(SHOWN)].mean()))
     promised = [release.calibration.promised("recall", keep, strata).mean() for keep in KEEPS]
     return {

@@ -9,7 +9,10 @@ from pebr_tf.experiments.results import Plot, Results, Table
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
 _ENTITY = re.compile(r"&(?=#?\w+;)")
-_SPECIAL = re.compile(r"([\\`*\[\]|~$])|(?<!\w)(_)|(_)(?!\w)")
+# An underscore between letters or digits is one; elsewhere it may begin or end an emphasis.
+_SPECIAL = re.compile(r"([\\`*\[\]|~$])|(?<![^\W_])(_)|(_)(?![^\W_])")
+# What would make a heading, a quotation, a list or a rule of a paragraph.
+_BEGINNING = re.compile(r"^(\d*)([#>]|[-+](?=[\s-]|$)|(?<=\d)[.)](?=\s|$))")
 
 
 def pieces(text: str) -> Iterator[tuple[str, bool]]:
@@ -62,4 +65,5 @@ def _text(text: str) -> str:
 
 def _escaped(text: str) -> str:
     text = _ENTITY.sub("&amp;", text).replace("<", "&lt;")
-    return _SPECIAL.sub(r"\\\1\2\3", text)
+    text = _SPECIAL.sub(r"\\\1\2\3", text)
+    return _BEGINNING.sub(r"\1\\\2", text)

@@ -25,6 +25,8 @@ _PROLOGUE = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _OPENING = re.compile(r"<svg\b[^>]*>", re.DOTALL)
 _BOX = re.compile(r'viewBox="([^"]*)"')
 _HIDDEN = re.compile(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", re.DOTALL)
+# Texts of a drawing have no angle brackets but as entities.
+_TAG = re.compile(r"<[^>]*>")
 _REFERENCE = re.compile(r'(\bid="|url\(#|href="#)')
 
 
@@ -81,7 +83,10 @@ def inlined(svg: str, prefix: str, label: str) -> Markup:
     if opening is None or box is None:
         raise ValueError(f"a drawing must be an SVG with a viewBox. Received: {svg[:60]!r}.")
     inside = svg[opening.end() : svg.rindex("</svg>")]
-    inside = _REFERENCE.sub(rf"\g<1>{prefix}-", inside).replace("xlink:href", "href")
+    inside = _TAG.sub(
+        lambda tag: _REFERENCE.sub(rf"\g<1>{prefix}-", tag[0]).replace("xlink:href", "href"),
+        inside,
+    )
     width = float(box[1].split()[2])
     return element(
         "svg",

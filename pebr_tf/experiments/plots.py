@@ -91,6 +91,7 @@ _LOOKS = {
     # Ours are blue, with full lines.
     "level": Look(_BLUE, "o", "-", 2.6),
     "level_head": Look(_SKY, "o", _DASHED),
+    "depth_law": Look("#0b2f6b", "d", _LONG),
     # What everyone has.
     "top_k": Look(INK, "s", _DASHED),
     "score": Look(_ORANGE, "D", _DASHED),

@@ -53,9 +53,14 @@ class Store:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def load(self, step: Step) -> dict[str, Any] | None:
-        """The result of `step`; None if there is none, or no whole one."""
+        """The result of `step`; None if there is none, or no whole one.
+
+        Raises:
+          ValueError: A source is no module and no package.
+        """
+        path = self._path(step)
         try:
-            with zipfile.ZipFile(self._path(step)) as archive:
+            with zipfile.ZipFile(path) as archive:
                 # Reading a member checks its CRC.
                 result = json.loads(archive.read(_RESULT))
                 restored = _restored(result, archive)
@@ -73,6 +78,7 @@ class Store:
 
         Raises:
           ValueError: A key is no text, or an array has objects.
+          TypeError: A value is none of these.
         """
         arrays: list[np.ndarray] = []
         plain = _plain(result, arrays)
@@ -124,7 +130,9 @@ def _plain(value: Any, arrays: list[np.ndarray]) -> Any:
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str) or key == _ARRAY:
-                raise ValueError(f"Keys of a result must be texts. Received: {key!r}.")
+                raise ValueError(
+                    f"Keys of a result must be texts other than {_ARRAY!r}. Received: {key!r}."
+                )
         return {key: _plain(inner, arrays) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(inner, arrays) for inner in value]

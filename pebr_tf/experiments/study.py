@@ -71,6 +71,21 @@ class Study:
             raise ValueError(f"{self.corpus.name} must have a known truth.")
         return self._collected(self.corpus.truth, self.rows(split), tempers, depth, False)
 
+    def real_clicks(
+        self, split: str, tempers: Sequence[float], depth: int | None = None
+    ) -> Candidates:
+        """The same with those clicks of a split as the truth that are on relevant items, no noise.
+
+        Queries that have no other click are left out.
+        """
+        if self.corpus.truth is None:
+            raise ValueError(f"{self.corpus.name} must have a known truth.")
+        clicks, truth = self.corpus.pairs(split), self.corpus.truth
+        keys, known = (pairs.rows * len(self.items) + pairs.items for pairs in (clicks, truth))
+        real = np.isin(keys, known)
+        clicks = Pairs(clicks.rows[real], clicks.items[real])
+        return self._collected(clicks, np.unique(clicks.rows), tempers, depth, False)
+
     def _collected(
         self,
         relevant: Pairs,
@@ -108,7 +123,8 @@ def study(
     """
     data = corpus(settings, dataset)
     config = settings.config(dataset).replace_all(dict(changes or {}))
-    queries = Queries(towers["vectors"], towers["tau"], data.strata)
+    breadth = np.bincount(data.pairs("train").rows, minlength=len(data.queries))
+    queries = Queries(towers["vectors"], towers["tau"], data.strata, breadth)
     return Study(data, config, towers["items"], queries)
 
 

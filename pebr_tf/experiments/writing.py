@@ -87,12 +87,13 @@ def _replacing_directory(path: Path) -> Iterator[Path]:
     try:
         yield new
         new.chmod(0o755)
-        if path.exists():
-            path.replace(old)
         try:
+            if path.exists():
+                path.replace(old)
             new.replace(path)
-        except OSError:
-            if old.exists():
+        # Also when the user stops it just here: what was there must not go with the workshop.
+        except BaseException:
+            if old.exists() and not path.exists():
                 old.replace(path)
             raise
     finally:

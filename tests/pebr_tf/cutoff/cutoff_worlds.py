@@ -1,8 +1,11 @@
 """Small towers whose relevant items are drawn from the query's own softmax."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from pebr_tf.cutoff import Pairs, Queries
+from pebr_tf.cutoff import Pairs, Queries, collect, tempers_for
+from pebr_tf.metrics import Ranks
 
 
 def unit(vectors):
@@ -32,3 +35,24 @@ def make_world(queries=60, items=300, dimension=8, seed=0):
             places.append(item)
     strata = generator.integers(0, 3, queries)
     return corpus, Queries(vectors, tau, strata), Pairs(np.array(rows), np.array(places))
+
+
+def clicks_by_breadth():
+    """600 queries whose clicks lie, uniformly, in the first 20 or 200 ranks, by breadth."""
+    corpus, queries, relevant = make_world(600, 300, seed=5)
+    generator = np.random.default_rng(0)
+    breadth = np.where(generator.random(600) < 0.5, 2.0, 500.0)
+    queries = replace(queries, breadth=breadth)
+    base = collect(corpus, queries, relevant, "beta", tempers_for(None), 300)
+    # Broad queries have fewer clicks here: each query counts once all the same.
+    size = np.where(breadth > 100, 4, 12)
+    rows = np.repeat(np.arange(600), size)
+    ranks = np.floor(generator.random(len(rows)) * np.where(breadth > 100, 200, 20)[rows])
+    pairs = np.unique(rows * 300 + ranks.astype(int))
+    rows, ranks = np.divmod(pairs, 300)
+    return replace(
+        base,
+        relevant=Ranks(rows, ranks),
+        seen=np.zeros(len(rows), bool),
+        totals=np.bincount(rows, minlength=600),
+    )

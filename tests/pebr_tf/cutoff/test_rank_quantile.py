@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cutoff_worlds import make_world
+from cutoff_worlds import clicks_by_breadth
 
-from pebr_tf.cutoff import Policies, collect, fit_rank_quantile, tempers_for
+from pebr_tf.cutoff import Policies, fit_rank_quantile
 from pebr_tf.cutoff.rank_quantile import SHARES, RankQuantile, features_of
-from pebr_tf.metrics import Ranks
 
 
 class Constant:
@@ -23,31 +22,14 @@ class Constant:
 
 @pytest.fixture(scope="module")
 def candidates():
-    """600 queries whose clicks lie, uniformly, in the first 20 or 200 ranks, by frequency."""
-    corpus, queries, relevant = make_world(600, 300, seed=5)
-    generator = np.random.default_rng(0)
-    frequency = np.where(generator.random(600) < 0.5, 2.0, 500.0)
-    queries = replace(queries, frequency=frequency)
-    base = collect(corpus, queries, relevant, "beta", tempers_for(None), 300)
-    # Broad queries have fewer clicks here: each query counts once all the same.
-    size = np.where(frequency > 100, 4, 12)
-    rows = np.repeat(np.arange(600), size)
-    ranks = np.floor(generator.random(len(rows)) * np.where(frequency > 100, 200, 20)[rows])
-    pairs = np.unique(rows * 300 + ranks.astype(int))
-    rows, ranks = np.divmod(pairs, 300)
-    return replace(
-        base,
-        relevant=Ranks(rows, ranks),
-        seen=np.zeros(len(rows), bool),
-        totals=np.bincount(rows, minlength=600),
-    )
+    return clicks_by_breadth()
 
 
 def test_ranks_are_the_quantiles_of_the_clicks(candidates):
     trees = fit_rank_quantile(candidates)
     ends = np.exp(trees.log_ranks(candidates))
     assert (np.diff(ends, axis=1) >= 0).all()
-    broad = candidates.queries.frequency > 100
+    broad = candidates.queries.breadth > 100
     for share, end in zip(SHARES, ends.T, strict=True):
         assert np.median(end[broad]) == pytest.approx(200 * share, abs=14)
         assert np.median(end[~broad]) == pytest.approx(20 * share, abs=2.5)
@@ -57,7 +39,7 @@ def test_one_cut_keeps_one_share_of_every_query(candidates):
     lists = Policies(1.0, rank_quantile=fit_rank_quantile(candidates)).lists(
         "rank_quantile", candidates
     )
-    broad = candidates.queries.frequency > 100
+    broad = candidates.queries.breadth > 100
     for share in (0.3, 0.5, 0.75, 0.9):
         counts = lists.counts_at(-share)
         for chosen in (broad, ~broad):
@@ -97,7 +79,7 @@ def test_features_are_what_a_server_knows(candidates):
     cosines = candidates.cosines[row]
     expected = [
         np.log(candidates.tau[row]),
-        np.log1p(candidates.queries.frequency[row]),
+        np.log1p(candidates.queries.breadth[row]),
         cosines[0],
         cosines[0] - cosines[9],
         cosines[0] - cosines[99],
@@ -121,16 +103,16 @@ def test_queries_with_fewer_candidates(candidates):
     assert ((scores == -np.inf) == (cosines == -np.inf)).all()
 
 
-def test_without_frequencies_or_levels_there_are_no_features(candidates):
-    bare = replace(candidates, queries=replace(candidates.queries, frequency=None))
-    with pytest.raises(ValueError, match=r"candidates must have frequencies .* Received: no freq"):
+def test_without_breadth_or_levels_there_are_no_features(candidates):
+    bare = replace(candidates, queries=replace(candidates.queries, breadth=None))
+    with pytest.raises(ValueError, match=r"candidates must have a breadth .* Received: no bre"):
         features_of(bare)
-    with pytest.raises(ValueError, match=r"levels at \(0\.5, 1\.0, 2\.0\)\. Received: with .*\(\)"):
+    with pytest.raises(ValueError, match=r"levels at \(0\.5, 1\.0, 2\.0\)\. Received: a .*\(\)"):
         features_of(replace(candidates, levels={}))
 
 
-def test_frequencies_go_with_their_queries(candidates):
-    chosen = candidates.queries.frequency > 100
-    assert (candidates.part(chosen).queries.frequency == 500).all()
-    with pytest.raises(ValueError, match=r"frequency must be \[600\]\. Received: \(3,\)\."):
-        replace(candidates.queries, frequency=np.ones(3))
+def test_the_breadth_goes_with_its_query(candidates):
+    chosen = candidates.queries.breadth > 100
+    assert (candidates.part(chosen).queries.breadth == 500).all()
+    with pytest.raises(ValueError, match=r"breadth must be \[600\]\. Received: \(3,\)\."):
+        replace(candidates.queries, breadth=np.ones(3))
