@@ -145,6 +145,6 @@ def _kept(lists: RankedLists, cutoffs: np.ndarray, floor: int) -> np.ndarray:
     scores = np.where(ranks < floor, np.float32(np.inf), lists.at(rows, ranks))
     order = np.argsort(-scores, kind="stable")
     gains = np.concatenate([[0.0], np.cumsum((1 / lists.totals[rows])[order])])
-    places = np.searchsorted(-scores[order], -cutoffs, side="left")
+    places = np.searchsorted(-scores[order], -cutoffs, side="right")
     share: np.ndarray = gains[places] / len(lists)
     return share

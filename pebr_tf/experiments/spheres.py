@@ -11,7 +11,7 @@ from typing import Any
 from pebr_tf.experiments.cutoffs_measured import SHOWN
 from pebr_tf.experiments.results import Results, Table
 from pebr_tf.experiments.settings import Settings
-from pebr_tf.experiments.spheres_measured import SOURCES, measure
+from pebr_tf.experiments.spheres_measured import LEAST_CLICKS, SOURCES, measure
 from pebr_tf.experiments.spheres_plots import plot_of
 from pebr_tf.experiments.step import Step
 from pebr_tf.experiments.study import study
@@ -127,9 +127,10 @@ def _lists(dataset: str, found: Mapping[str, Any]) -> Table:
             "cosine of the last",
         ),
         tuple(rows),
-        "The head query has the median number of items of its stratum, or is nearest to it; torso "
-        "and tail queries are from the middle fifth of theirs, and there the most alike to the one "
-        "before. Towers of seed 0.",
+        f"Of the test queries that are easy to read and have {LEAST_CLICKS} held-out clicks or "
+        "more, where there are such: the head query whose number of items is nearest to the median "
+        "of its stratum; the torso and the tail query from the middle fifth of theirs, and there "
+        "the most alike to the one before. Towers of seed 0.",
     )
 
 

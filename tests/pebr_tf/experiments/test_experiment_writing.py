@@ -98,7 +98,7 @@ def test_a_run_that_is_stopped_while_drawing_leaves_what_was_there(older, tmp_pa
     assert {path.name: content_of(path) for path in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize("error", [OSError("disk"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [OSError("disk"), KeyboardInterrupt("stopped")])
 @pytest.mark.parametrize("after", [0, 1])
 def test_a_failure_while_folders_change_places_leaves_the_older(
     error, after, tmp_path, monkeypatch
