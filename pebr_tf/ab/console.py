@@ -31,6 +31,7 @@ def print_analysis(console: Console, analysis: Analysis) -> None:
     if analysis.warnings:
         console.print()
     console.print(arms_table(analysis))
+    console.print(_verdict(analysis))
     console.print()
     for line in metrics_lines(analysis, console.width):
         # On a narrow terminal a line goes on below: a number without its last digits would lie.
@@ -40,20 +41,9 @@ def print_analysis(console: Console, analysis: Analysis) -> None:
 
 
 def arms_table(analysis: Analysis) -> Table:
-    """The arms and their users, with the sample-ratio check below."""
+    """The arms and their users."""
     ratio = analysis.sample_ratio
-    verdict = "mismatch" if ratio.mismatch else "as expected"
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-        caption=Text(
-            f"Sample ratio: {verdict}, p {_p_equals(ratio.p_value)}.",
-            style="bold red" if ratio.mismatch else "green",
-        ),
-        caption_justify="left",
-    )
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     table.add_column("arm", no_wrap=True, overflow="ellipsis", max_width=LONGEST_ARM)
     for heading in ("users", "rows", "share", "expected"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -62,6 +52,16 @@ def arms_table(analysis: Analysis) -> Table:
     ):
         table.add_row(Text(name), f"{users:,}", f"{rows:,}", f"{share:.2%}", f"{expected:.2%}")
     return table
+
+
+def _verdict(analysis: Analysis) -> Text:
+    """The sample-ratio check."""
+    ratio = analysis.sample_ratio
+    verdict = "mismatch" if ratio.mismatch else "as expected"
+    return Text(
+        f"Sample ratio: {verdict}, p {_p_equals(ratio.p_value)}.",
+        style="bold red" if ratio.mismatch else "green",
+    )
 
 
 def metrics_lines(analysis: Analysis, width: int = 80) -> list[Text]:

@@ -90,7 +90,8 @@ def default_metrics(present: Collection[str]) -> tuple[Metric, ...]:
     if not metrics:
         raise UserError(
             "--ratio, --mean or --binary must name a metric where the file has no columns "
-            f"{SEARCHES} and clicks, or orders, conversions or converted. Received: none."
+            f"{SEARCHES} and clicks, or orders, conversions or converted. Received: "
+            f"{', '.join(name for name in DEFAULT_COLUMNS if name in present) or 'none'}."
         )
     return tuple(metrics)
 
@@ -103,7 +104,7 @@ def with_past(metrics: Sequence[Metric], before: Sequence[str]) -> tuple[Metric,
       before: Each COLUMN=PAST: the column PAST holds what COLUMN was before the experiment.
 
     Raises:
-      UserError: Not of this form, or a column of no metric.
+      UserError: Not of this form, a column of no metric, or a past that a metric is made of.
     """
     used = list(dict.fromkeys(name for metric in metrics for name in metric.columns))
     pairs = []
@@ -116,6 +117,12 @@ def with_past(metrics: Sequence[Metric], before: Sequence[str]) -> tuple[Metric,
         if column not in used:
             raise UserError(
                 f"--before must name a column of a metric: {', '.join(used)}. Received: {column}."
+            )
+        if past in used:
+            # What the experiment may have changed would take its effect off.
+            raise UserError(
+                "--before must name a past, which was there before the test, and not a column of "
+                f"a metric. Received: {text}."
             )
         pairs.append((column, past))
     return tuple(

@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from pebr_tf.errors import UserError
+
 
 @click.command()
 @click.argument(
@@ -77,6 +79,8 @@ def ab(
     from pebr_tf import ab as readout
     from pebr_tf.files import replacing_file
 
+    if output is not None and output.resolve() == file.resolve():
+        raise UserError(f"--json must be another file than the log. Received: {output}.")
     source = readout.source_of(file)
     metrics = readout.named_metrics(ratios, means, binaries) or readout.default_metrics(
         readout.columns_of(source, user, arm, readout.DEFAULT_COLUMNS)
@@ -93,6 +97,11 @@ def ab(
     console = Console(highlight=False)
     readout.print_analysis(console, analysis)
     if output is not None:
-        with replacing_file(output) as temporary:
-            temporary.write_text(analysis.to_json(), encoding="utf-8")
+        try:
+            with replacing_file(output) as temporary:
+                temporary.write_text(analysis.to_json(), encoding="utf-8")
+        except OSError as error:
+            raise UserError(
+                f"--json must be a file that can be written. Received: {output} ({error.strerror})."
+            ) from None
         console.print(f"Wrote {output}.", soft_wrap=True, markup=False)

@@ -16,7 +16,7 @@ from pebr_tf.experiments import EXPERIMENTS
 if TYPE_CHECKING:
     from pebr_tf.experiments.settings import Settings
 
-ALL = "all"
+ALL, CACHE = "all", "cache"
 MOST_SEEDS = 100
 _SEEDS = {"full": 3, "small": 1}
 
@@ -76,7 +76,7 @@ def experiment(name: str, out: Path, seeds: int | None, scale: str, goodbooks: P
             _run(each, settings, out, console)
     except KeyboardInterrupt:
         console.print(
-            f"Stopped; finished steps are kept in {out / 'cache'}, and the same command goes on "
+            f"Stopped; finished steps are kept in {out / CACHE}, and the same command goes on "
             "from there.",
             soft_wrap=True,
             markup=False,
@@ -94,11 +94,11 @@ def _run(name: str, settings: Settings, out: Path, console: Console) -> None:
     if settings.goodbooks is None:
         console.print("Synthetic logs only; --goodbooks PATH adds goodbooks-10k.", soft_wrap=True)
     with StepDisplay(console) as display:
-        outputs = run_steps(module.steps(settings), Store(out / "cache"), display)
+        outputs = run_steps(module.steps(settings), Store(out / CACHE), display)
     results = module.results(settings, outputs)
     page = write_results(results, out / name)
     console.print()
-    console.print(console_table(results.tables[0]), width=min(console.width, WIDEST))
+    console.print(console_table(results.tables[0]), width=min(console.width, WIDEST), crop=False)
     console.print(f"Wrote {page}.", soft_wrap=True, markup=False)
 
 
@@ -114,10 +114,13 @@ def _names(name: str) -> tuple[str, ...]:
 def _require_writable(out: Path, names: tuple[str, ...]) -> None:
     from pebr_tf.experiments.writing import require_ours
 
+    cache = out / CACHE
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
+        # Now, and not when the first step is done.
+        for folder in (out, cache) if cache.exists() else (out,):
+            with tempfile.TemporaryFile(dir=folder):
+                pass
     except OSError as error:
         raise UserError(
             f"--out must be a folder that can be written. Received: {out} ({error.strerror})."

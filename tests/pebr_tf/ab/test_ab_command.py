@@ -200,6 +200,11 @@ def test_the_log_of_the_docs_shows_the_lift_that_was_put_in(tmp_path, capsys):
             "--before must name a column of a metric: clicks, searches, orders. Received: money.",
         ),
         (
+            ["--before=clicks=searches"],
+            "--before must name a past, which was there before the test, and not a column of a "
+            "metric. Received: clicks=searches.",
+        ),
+        (
             ["--before=clicks=flat"],
             "flat must differ between the users of an arm to tell anything of them. "
             "Received: 7 for all.",
@@ -243,6 +248,11 @@ def test_refusals(arguments, message, log, tmp_path, capsys):
             "--ratio, --mean or --binary must name a metric where the file has no columns searches "
             "and clicks, or orders, conversions or converted. Received: none.",
         ),
+        (
+            "user,arm,clicks\n1,a,1\n",
+            "--ratio, --mean or --binary must name a metric where the file has no columns searches "
+            "and clicks, or orders, conversions or converted. Received: clicks.",
+        ),
         ("user,arm,n\n", "{} must have rows. Received: none."),
         (
             "user,arm,searches,clicks\n1,a,0,0\n2,a,0,0\n3,b,1,1\n4,b,1,1\n",
@@ -255,6 +265,35 @@ def test_files_that_hold_no_metric_are_refused(content, message, tmp_path, capsy
     path.write_text(content)
     assert run(path) == 2
     assert capsys.readouterr().err == f"pebr: {message.format(path)}\n"
+
+
+def test_the_log_is_not_overwritten(log, tmp_path, capsys, monkeypatch):
+    before = log.read_bytes()
+    monkeypatch.chdir(tmp_path)
+    for name in (log, Path("log.csv")):
+        assert run(log, f"--json={name}") == 2
+        assert capsys.readouterr().err == (
+            f"pebr: --json must be another file than the log. Received: {name}.\n"
+        )
+    assert log.read_bytes() == before
+
+
+def test_figures_that_cannot_be_written_are_shown_all_the_same(log, capsys):
+    assert run(log, f"--json={log / 'a.json'}") == 2
+    captured = capsys.readouterr()
+    assert captured.err == (
+        "pebr: --json must be a file that can be written. "
+        f"Received: {log / 'a.json'} (File exists).\n"
+    )
+    assert "users with orders" in captured.out
+
+
+def test_the_check_of_the_sample_ratio_is_one_line_beside_short_names(tmp_path, capsys):
+    path = tmp_path / "log.csv"
+    rows = [f"{user},{user % 2},{int(user % 3 > 0)}" for user in range(400)]
+    path.write_text("\n".join(["user,arm,converted", *rows]) + "\n")
+    assert run(path) == 0
+    assert "Sample ratio: as expected, p = 1.000." in capsys.readouterr().out.splitlines()
 
 
 def test_a_file_that_is_not_there(tmp_path, capsys):

@@ -86,6 +86,24 @@ def test_ratios_are_those_of_a_regression_on_rows_with_clusters():
     assert arm.p_value == pytest.approx(fitted.pvalues.iloc[1], rel=2e-2)
 
 
+def test_the_lift_of_a_ratio_is_that_of_a_poisson_regression_with_clusters():
+    """Clicks with searches as exposure: the coefficient is the logarithm of the ratio's lift."""
+    frame = draw_log(8, 1_500, ["control", "new"], [0, 0.1]).to_pandas()
+    found = estimate_of(analyse(of_frame(frame), [Metric("ratio", "clicks", "searches")]))
+    fitted = sm.GLM(
+        frame["clicks"],
+        sm.add_constant((frame["arm"] == "new").astype(float)),
+        sm.families.Poisson(),
+        exposure=frame["searches"],
+    ).fit(cov_type="cluster", cov_kwds={"groups": frame["user"], "use_correction": False})
+    assert math.log1p(found.lift) == pytest.approx(fitted.params.iloc[1], rel=1e-6)
+    low, high = fitted.conf_int().iloc[1]
+    # The regression divides by n, not n - 1.
+    width = math.log1p(found.lift_high) - math.log1p(found.lift_low)
+    assert width == pytest.approx(high - low, rel=2e-3)
+    assert math.log1p(found.lift_low) == pytest.approx(low, abs=2e-3 * width)
+
+
 def test_the_interval_of_a_ratio_s_lift_is_the_bootstrap_s():
     users = draw_users(np.random.default_rng(2), [0, 0.15], 3_000)
     found = estimate_of(analyse(users, [Metric("ratio", "orders", "searches")]))

@@ -8,7 +8,7 @@ from ab_logs import draw_users
 from scipy import stats
 from statsmodels.stats.proportion import proportions_ztest
 
-from pebr_tf.ab import Metric, analyse
+from pebr_tf.ab import Metric, Users, analyse, sample_ratio
 
 RUNS, USERS, LIFT = 400, 1_200, 0.1
 PAST = ("clicks_before", "searches_before")
@@ -79,6 +79,53 @@ def test_arms_that_are_alike_rarely_look_different(alike, metric, adjusted):
     p_values = alike[0][metric, adjusted][:, 3]
     least, most = chance(0.05)
     assert least <= np.mean(p_values < 0.05) <= most
+
+
+@pytest.mark.parametrize(("rate", "lift"), [(0.1, 0.2), (0.4, -0.1), (0.25, 0.0)])
+def test_shares_of_users_with_a_known_lift(rate, lift):
+    """Intervals of difference and lift hold the truth, and the test is as sharp as planned."""
+    rng = np.random.default_rng(13)
+    sizes = (900, 1_100)
+    shares, truths = (rate, rate * (1 + lift)), (rate * lift, lift)
+    held, alarms = [], []
+    for _ in range(RUNS):
+        did = [rng.random(size) < share for size, share in zip(sizes, shares, strict=True)]
+        users = Users(
+            names=("a", "b"),
+            ids=None,
+            arms=np.repeat([0, 1], sizes),
+            rows=np.ones(sum(sizes), np.int64),
+            totals={"converted": np.concatenate(did).astype(float)},
+            past={},
+            crossing=0,
+        )
+        found = analyse(users, [Metric("binary", "converted")]).metrics[0].arms[1].comparison
+        ends = ((found.low, found.high), (found.lift_low, found.lift_high))
+        held.append([low <= truth <= high for truth, (low, high) in zip(truths, ends, strict=True)])
+        alarms.append(found.p_value < 0.05)
+    least, most = chance(0.95)
+    for share in np.mean(held, axis=0):
+        assert least <= share <= most
+    # The power of the two-sided z test, by its normal approximation.
+    spread = np.sqrt(sum(p * (1 - p) / n for p, n in zip(shares, sizes, strict=True)))
+    effect = abs(rate * lift) / spread
+    power = stats.norm.sf(1.96 - effect) + stats.norm.cdf(-1.96 - effect)
+    least, most = chance(power)
+    assert least <= np.mean(alarms) <= most
+
+
+@pytest.mark.parametrize("weights", [(1, 1), (9, 1), (2, 1, 1)])
+def test_the_sample_ratio_check_alarms_as_rarely_as_it_says(weights):
+    rng = np.random.default_rng(14)
+    planned = np.array(weights) / sum(weights)
+    users = rng.multinomial(5_000, planned, RUNS)
+    p_values = [sample_ratio.check(each, np.array(weights, float)).p_value for each in users]
+    least, most = chance(0.05)
+    assert least <= np.mean(np.array(p_values) < 0.05) <= most
+    # One in ten of the first arm is lost.
+    reached = planned * np.where(np.arange(len(weights)) == 0, 0.9, 1.0)
+    lost = rng.multinomial(30_000, reached / reached.sum(), 50)
+    assert all(sample_ratio.check(each, np.array(weights, float)).mismatch for each in lost)
 
 
 def test_searches_taken_for_independent_raise_false_alarms(alike):
