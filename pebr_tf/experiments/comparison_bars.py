@@ -85,9 +85,9 @@ def bars_of(dataset: str, figures: Mapping[str, Any]) -> list[dict[str, Any]]:
             share = closed(found, policy, k)
             name = f"recall gap to the oracle closed, {policy}"
             required = f">= {_CLOSED[dataset]:.0%}"
-            add(name, k, required, f"{share:.0%}", share >= _CLOSED[dataset])
+            add(name, k, required, f"{share:.1%}", share >= _CLOSED[dataset])
         if "real" in figures["protocols"]:
             share = closed(figures["protocols"]["real"], "level", k)
             name = "the same without noise among the clicks, level"
-            add(name, k, f">= {_CLOSED[dataset]:.0%}", f"{share:.0%}", share >= _CLOSED[dataset])
+            add(name, k, f">= {_CLOSED[dataset]:.0%}", f"{share:.1%}", share >= _CLOSED[dataset])
     return bars

@@ -31,7 +31,7 @@ _POINTS = (
     ("info_one", "top_k", "DSSM, top k"),
 )
 # Tempers that are named on the dial.
-_NAMED = (0.0, 0.6, 1.0, 1.5)
+_NAMED = (0.0, 0.6, 1.0)
 
 
 def plots_of(dataset: str, figures: Mapping[str, Any], averages: Sequence[int]) -> list[Plot]:

@@ -129,7 +129,7 @@ def test_bars_say_what_was_required_and_received():
     assert bars["level against gap"]["received"] == "loses"
     assert bars["level against nucleus"]["received"] == "higher recall"
     gap = bars["recall gap to the oracle closed, level"]
-    assert (gap["required"], gap["received"], gap["passed"]) == (">= 30%", "30%", True)
+    assert (gap["required"], gap["received"], gap["passed"]) == (">= 30%", "30.0%", True)
     assert not bars["recall gap to the oracle closed, depth_law"]["passed"]
 
 
