@@ -22,6 +22,8 @@ def results():
     outputs = {
         "synthetic/beta/0": hand_made((0.2, 0.5), (0.1, 0.4), (0.3, 0.1)),
         "synthetic/beta/1": hand_made((0.2, 0.7), (0.1, 0.4), (0.3, 0.1)),
+        "synthetic/short/0": hand_made((0.2, 0.5), (0.1, 0.4)),
+        "synthetic/short/1": hand_made((0.2, 0.6), (0.1, 0.4)),
         "synthetic/info_one/0": hand_made((0.1, 0.5), (0.2, 0.6)),
         "synthetic/info_one/1": hand_made((0.1, 0.5), (0.2, 0.6)),
     }
@@ -32,6 +34,7 @@ def test_the_table_has_the_best_of_a_column_in_bold(results):
     table = results.tables[0]
     assert table.head == ("P/R", "k = 2", "k = 5", "k = 10", "k = 20")
     assert {row[0]: row[1] for row in table.rows} == {
+        "BetaNCE: level, T tuned at these k": ".200/.550",
         "BetaNCE: level": ".200/**.600**",
         "BetaNCE: top k": ".100/.400",
         "BetaNCE: one cosine": ".050/.200",
@@ -46,7 +49,8 @@ def test_the_table_has_the_best_of_a_column_in_bold(results):
 
 
 def test_the_summary_counts(results):
-    beta, info = results.summary
+    beta, info, short = results.summary
+    assert short.startswith("synthetic, BetaNCE, T tuned at these k: the level keeps .550 at k = 2")
     assert ".600 at k = 2 (+.200 to top k) and .600 at k = 20 (+.200 to top k)" in beta
     assert "in recall at 4 and in precision at 4 of 4 averages" in beta
     assert "(−.100 to top k)" in info
@@ -56,7 +60,7 @@ def test_the_summary_counts(results):
 def test_deviations_and_empty_lists_have_tables(results):
     by_title = {table.title: table for table in results.tables}
     recall = by_title["synthetic: recall, mean ± standard deviation over 2 seeds"]
-    assert recall.rows[0][:2] == ("BetaNCE: level", ".600 ± .141")
+    assert recall.rows[1][:2] == ("BetaNCE: level", ".600 ± .141")
     empty = by_title["synthetic: share of queries that get nothing"]
     assert all(cell == ".000" for row in empty.rows for cell in row[1:])
     paper = by_title["The paper's recall at smaller k, from its own logs"]
@@ -67,6 +71,8 @@ def test_figures_keep_every_seed(results):
     beta = results.figures["synthetic"]["beta"]
     assert beta["temper"] == [0.6, 0.6]
     assert beta["policies"]["level"]["5"]["overall"]["recall"]["seeds"] == [0.5, 0.7]
+    short = results.figures["synthetic"]["short"]
+    assert short["level"]["5"]["overall"]["recall"]["seeds"] == [0.5, 0.6]
     assert "cdf" not in results.figures["synthetic"]["info_one"]["policies"]
 
 
@@ -86,7 +92,7 @@ def test_short_lists_are_shorter_in_the_small_corpus():
 @pytest.mark.slow
 def test_a_small_run(tmp_path_factory):
     outputs, results = run_small(recall_at, tmp_path_factory)
-    assert set(outputs) == {"synthetic/beta/0", "synthetic/info_one/0"}
+    assert set(outputs) == {"synthetic/beta/0", "synthetic/info_one/0", "synthetic/short/0"}
     for each in outputs.values():
         for k in map(str, AVERAGES):
             at = {policy: figures[k]["overall"] for policy, figures in each["at"].items()}
