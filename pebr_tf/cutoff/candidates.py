@@ -135,6 +135,20 @@ class Candidates:
         # Rounding may turn two neighbours around.
         return np.minimum.accumulate(logits, axis=1, out=logits)
 
+    def breadth_with_levels(self, tempers: Sequence[float]) -> np.ndarray:
+        """[Q] breadth of the queries, for policies that look at it and at levels.
+
+        Raises:
+          ValueError: The queries have none, or levels at some of `tempers` are missing.
+        """
+        breadth = self.queries.breadth
+        if breadth is None or not set(tempers) <= set(self.levels):
+            raise ValueError(
+                f"candidates must have a breadth and levels at {tempers}. Received: "
+                f"{'no' if breadth is None else 'a'} breadth, levels at {tuple(self.levels)}."
+            )
+        return breadth
+
     def unseen(self) -> Candidates:
         """Without the pairs of the training split, neither among the items nor in the truth.
 

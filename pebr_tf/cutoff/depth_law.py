@@ -189,13 +189,7 @@ def features_of(candidates: Candidates, cells: Cells) -> np.ndarray:
     Raises:
       ValueError: The queries have no breadth, or levels at TEMPERS are missing.
     """
-    breadth = candidates.queries.breadth
-    missing = [temper for temper in TEMPERS if temper not in candidates.levels]
-    if breadth is None or missing:
-        raise ValueError(
-            f"candidates must have a breadth and levels at {TEMPERS}. Received: "
-            f"{'no' if breadth is None else 'a'} breadth, levels at {tuple(candidates.levels)}."
-        )
+    breadth = candidates.breadth_with_levels(TEMPERS)
     ranks, logits = np.log(cells.middles)[None], cells.logits
     top, known = logits[:, :1], np.log1p(breadth)[:, None]
     levels = [candidates.levels[temper][:, None] for temper in TEMPERS]

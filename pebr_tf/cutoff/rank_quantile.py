@@ -100,13 +100,7 @@ def features_of(candidates: Candidates) -> np.ndarray:
     Raises:
       ValueError: The queries have no breadth, or levels at TEMPERS are missing.
     """
-    breadth = candidates.queries.breadth
-    missing = [temper for temper in TEMPERS if temper not in candidates.levels]
-    if breadth is None or missing:
-        raise ValueError(
-            f"candidates must have a breadth and levels at {TEMPERS}. Received: "
-            f"{'no' if breadth is None else 'a'} breadth, levels at {tuple(candidates.levels)}."
-        )
+    breadth = candidates.breadth_with_levels(TEMPERS)
     cosines, logits = candidates.cosines, candidates.logits
     best, top = _finite(cosines[:, 0]), _finite(logits[:, 0])
     columns = [np.log(candidates.tau), np.log1p(breadth), best]
