@@ -1,5 +1,6 @@
 """The one typed configuration: `Config`, its sections, and the error that refuses a bad one."""
 
+from pebr_tf.config.cloud import Cloud, Dataflow, Machine, Resources, TrainingJob
 from pebr_tf.config.corpus import Data, Features, Split, Strata
 from pebr_tf.config.error import ConfigError
 from pebr_tf.config.model import Loss, Towers, Training
@@ -10,17 +11,21 @@ from pebr_tf.config.serving import Batching, Limits, Serving, TfServing, Tls
 
 __all__ = [
     "Batching",
+    "Cloud",
     "Config",
     "ConfigError",
     "Cutoff",
     "Data",
+    "Dataflow",
     "Evaluation",
     "Features",
     "Gates",
     "Index",
     "Limits",
     "Loss",
+    "Machine",
     "Pipeline",
+    "Resources",
     "Serving",
     "Split",
     "Strata",
@@ -28,4 +33,5 @@ __all__ = [
     "Tls",
     "Towers",
     "Training",
+    "TrainingJob",
 ]

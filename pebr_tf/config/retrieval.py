@@ -111,6 +111,12 @@ class Gates(Section):
     min_recall_lift: float = setting(
         0.0, "Relative gain in recall over top_k", minimum=-1, maximum=10
     )
+    min_baseline_recall_lift: float | None = setting(
+        -0.05,
+        "Gain in recall over the last blessed model; null: any",
+        minimum=-1,
+        maximum=10,
+    )
     max_calibration_error: float = setting(
         0.03, "Error of the recall knob, overall", minimum=0, maximum=1
     )

@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from pebr_tf.config.cloud import Cloud
 from pebr_tf.config.corpus import Data, Features, Split, Strata
 from pebr_tf.config.error import ConfigError, shown
 from pebr_tf.config.model import Loss, Towers, Training
@@ -34,6 +35,7 @@ class Config(Section):
     evaluation: Evaluation = field(default_factory=Evaluation)
     pipeline: Pipeline = field(default_factory=Pipeline)
     serving: Serving = field(default_factory=Serving)
+    cloud: Cloud = field(default_factory=Cloud)
 
     def check(self) -> None:
         self.require(
@@ -51,6 +53,11 @@ class Config(Section):
             self.evaluation.gates.min_index_recall <= self.index.recall_target,
             "evaluation.gates.min_index_recall",
             f"be at most index.recall_target ({self.index.recall_target})",
+        )
+        self.require(
+            self.cloud.training_job.workers == 1 or self.training.strategy == "multi_worker",
+            "training.strategy",
+            f"be multi_worker when cloud.training_job.workers is {self.cloud.training_job.workers}",
         )
 
     @classmethod

@@ -164,6 +164,7 @@ def test_to_mapping_is_plain() -> None:
         "evaluation",
         "pipeline",
         "serving",
+        "cloud",
     ]
     assert mapping["evaluation"]["average_k"] == [50, 150, 500]
     assert mapping["evaluation"]["gates"]["max_p99_milliseconds"] is None

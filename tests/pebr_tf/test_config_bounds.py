@@ -10,6 +10,7 @@ from pebr_tf.config import Config, ConfigError
 from pebr_tf.config.section import Key, leaves
 
 LEAVES = dict(leaves(Config))
+DIGEST = "sha256:" + "0f" * 32
 
 
 def kind_of(key: Key) -> Any:
@@ -128,6 +129,7 @@ BOUNDS: list[tuple[str, list[Any], list[Any], dict[str, Any]]] = [
     ("evaluation.average_k", [[1], [1, 10_000]], [[], [0], [5, 5], [9, 5]], {}),
     ("evaluation.gates.min_precision_lift", [-1, 10], [-1.1, 10.1], {}),
     ("evaluation.gates.min_recall_lift", [-1, 10], [-1.1, 10.1], {}),
+    ("evaluation.gates.min_baseline_recall_lift", [None, -1, 10], [-1.1, 10.1], {}),
     ("evaluation.gates.max_calibration_error", [0, 1], [-0.1, 1.1], {}),
     ("evaluation.gates.min_index_recall", [0, 0.99], [-0.1, 1.1], {}),
     ("evaluation.gates.max_empty_rate", [0, 1], [-0.1, 1.1], {}),
@@ -142,6 +144,39 @@ BOUNDS: list[tuple[str, list[Any], list[Any], dict[str, Any]]] = [
         "serving.tf_serving.address",
         [None, "localhost:8500", "10.0.0.1:1", "[::1]:8500"],
         ["localhost", ":8500", "localhost:", "http://localhost:8500", "a b:1", "::1:8500"],
+        {},
+    ),
+    (
+        "cloud.project",
+        [None, "shop-search", "example.com:shop-search", "a12345"],
+        ["Shop", "shop", "shop-", "-shop-search", "shop_search", "a" * 31],
+        {},
+    ),
+    ("cloud.region", [None, "europe-west4"], ["europe", "EU-west4", "us-central"], {}),
+    (
+        "cloud.image",
+        ["pebr:1", "host:5000/team/pebr:1.2-gpu", f"a/b@{DIGEST}", f"a/pebr:1@{DIGEST}"],
+        ["pebr", "host:5000/pebr", "a/b/pebr:", "pebr:1 2", "pebr@sha256:0", ":1", "a/b:1/c"],
+        {},
+    ),
+    (
+        "cloud.service_account",
+        [None, "pebr@shop-search.iam.gserviceaccount.com"],
+        ["pebr", "pebr@shop", "@shop.com", "a b@shop.com"],
+        {},
+    ),
+    ("cloud.retries", [0, 10], [-1, 11], {}),
+    ("cloud.dataflow.machine_type", ["e2-standard-4"], ["e2", "E2-standard-4"], {}),
+    (
+        "cloud.training_job.workers",
+        [1, 1_000],
+        [0, 1_001],
+        {"training.strategy": "multi_worker"},
+    ),
+    (
+        "cloud.resources.trainer",
+        ["1 cpu, 1 GB", "96 cpu, 624 GB, 8 NVIDIA_L4"],
+        ["4 cpu", "0 cpu, 1 GB", "4, 16", "4 cpu, 16 GB, 1 TPU_V3", "4 cpu, 16 GB, NVIDIA_L4"],
         {},
     ),
 ]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pebr_tf.config import Config, ConfigError, Cutoff, Training
+from pebr_tf.config.cloud import ACCELERATORS
 from pebr_tf.errors import UserError
 
 REFUSED_VALUES: list[tuple[str, Any, str]] = [
@@ -57,6 +58,17 @@ REFUSED_VALUES: list[tuple[str, Any, str]] = [
         "a list of numbers above 0 and below 1, at least one, increasing. Received: null.",
     ),
     ("serving.tf_serving.address", "localhost", "null or host:port. Received: 'localhost'."),
+    (
+        "cloud.image",
+        "europe-docker.pkg.dev/shop/pebr",
+        "null or an image with a tag or a digest, such as pebr:1. "
+        "Received: 'europe-docker.pkg.dev/shop/pebr'.",
+    ),
+    (
+        "cloud.resources.trainer",
+        "16 cpu",
+        "a text such as '4 cpu, 16 GB' or '16 cpu, 64 GB, 1 NVIDIA_L4'. Received: '16 cpu'.",
+    ),
     ("training", 3, "a mapping of settings. Received: 3."),
     ("training", [1, None], "a mapping of settings. Received: [1, null]."),
     ("evaluation.gates", "strict", "a mapping of settings. Received: 'strict'."),
@@ -212,6 +224,16 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
     (
         {"index.check_recall": 0.995},
         "index.check_recall must be at most recall_target (0.99). Received: 0.995.",
+    ),
+    (
+        {"cloud.resources.trainer": "4 cpu, 16 GB, 1 NVIDIA_T4"},
+        f"cloud.resources.trainer must name one of the accelerators {', '.join(ACCELERATORS)}. "
+        "Received: '4 cpu, 16 GB, 1 NVIDIA_T4'.",
+    ),
+    (
+        {"cloud.training_job.workers": 4},
+        "training.strategy must be multi_worker when cloud.training_job.workers is 4. "
+        "Received: 'one_device'.",
     ),
     (
         {"serving.grpc_port": 8601},

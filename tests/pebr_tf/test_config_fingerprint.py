@@ -26,6 +26,16 @@ CHOSEN: dict[str, tuple[dict[str, Any], Any]] = {
     "serving.grpc_port": ({}, 9000),
     "serving.backend": ({"serving.tf_serving.address": "host:1"}, "tf_serving"),
     "serving.tf_serving.address": ({}, "host:1"),
+    "cloud.project": ({}, "shop-search"),
+    "cloud.region": ({}, "europe-west4"),
+    "cloud.image": ({}, "pebr:2"),
+    "cloud.service_account": ({}, "pebr@shop.iam.gserviceaccount.com"),
+    "cloud.dataflow.machine_type": ({}, "n2-highmem-8"),
+    "cloud.training_job.workers": ({"training.strategy": "multi_worker"}, 2),
+    **{
+        f"cloud.resources.{name}": ({}, "2 cpu, 8 GB, 1 NVIDIA_L4")
+        for name in Config().cloud.resources.to_mapping()
+    },
     "serving.tls.certificate": (MUTUAL_TLS, "other.pem"),
     "serving.tls.key": (MUTUAL_TLS, "other.pem"),
     "serving.tls.client_authority": (MUTUAL_TLS, "other.pem"),

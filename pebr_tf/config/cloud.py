@@ -1,0 +1,146 @@
+"""Settings of runs on Vertex AI and Kubeflow: who, where, on which machines."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pebr_tf.config.section import Section
+from pebr_tf.config.setting import setting
+
+# What Vertex AI can attach to a container, by its own names; the towers do not train on TPUs.
+ACCELERATORS = (
+    "NVIDIA_TESLA_K80",
+    "NVIDIA_TESLA_P100",
+    "NVIDIA_TESLA_V100",
+    "NVIDIA_TESLA_P4",
+    "NVIDIA_TESLA_T4",
+    "NVIDIA_TESLA_A100",
+    "NVIDIA_A100_80GB",
+    "NVIDIA_L4",
+    "NVIDIA_H100_80GB",
+    "NVIDIA_H100_MEGA_80GB",
+    "NVIDIA_H200_141GB",
+    "NVIDIA_B200",
+    "NVIDIA_GB200",
+    "NVIDIA_RTX_PRO_6000",
+)
+_MACHINE = {
+    "pattern": r"[a-z][a-z0-9]*(-[a-z0-9]+)+",
+    "form": "a machine type, such as e2-standard-4",
+}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the container of a component gets.
+
+    Attributes:
+      cpu: Virtual processors.
+      memory_gb: Gigabytes of memory.
+      accelerator: Name of what is attached, or None.
+      accelerators: How many of them; 0 without.
+    """
+
+    cpu: int
+    memory_gb: int
+    accelerator: str | None = None
+    accelerators: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> "Machine":
+        """The machine that a setting such as `16 cpu, 64 GB, 1 NVIDIA_L4` describes."""
+        cpu, memory, *attached = (part.split() for part in text.split(","))
+        if not attached:
+            return cls(int(cpu[0]), int(memory[0]))
+        ((count, name),) = attached
+        return cls(int(cpu[0]), int(memory[0]), name, int(count))
+
+
+def _machine(doc: str) -> Any:
+    return setting(
+        "4 cpu, 16 GB",
+        doc,
+        pattern=r"[1-9][0-9]{0,3} cpu, [1-9][0-9]{0,4} GB(, [1-9][0-9]? [A-Z][A-Z0-9_]*)?",
+        form="a text such as '4 cpu, 16 GB' or '16 cpu, 64 GB, 1 NVIDIA_L4'",
+    )
+
+
+@dataclass(frozen=True)
+class Resources(Section):
+    """What each component's container gets, such as 16 cpu, 64 GB, 1 NVIDIA_L4."""
+
+    click_log_example_gen: str = _machine("Reads and splits the clicks; more with Beam inside")
+    statistics_gen: str = _machine("Counts columns; more with Beam inside")
+    schema_gen: str = _machine("A moment")
+    example_validator: str = _machine("A moment")
+    transform: str = _machine("Vocabularies; more with Beam inside")
+    trainer: str = _machine("Trains; an accelerator needs the image with CUDA")
+    index_builder: str = _machine("Holds all item vectors several times over")
+    cutoff_calibrator: str = _machine("Compares held-out queries with all items")
+    retrieval_evaluator: str = _machine("Likewise")
+    pusher: str = _machine("Holds the index once")
+
+    def check(self) -> None:
+        for name in self.to_mapping():
+            accelerator = Machine.of(getattr(self, name)).accelerator
+            self.require(
+                accelerator is None or accelerator in ACCELERATORS,
+                name,
+                f"name one of the accelerators {', '.join(ACCELERATORS)}",
+            )
+
+
+@dataclass(frozen=True)
+class Dataflow(Section):
+    """Whether Beam's part of the components runs on Dataflow, and how large."""
+
+    enabled: bool = setting(False, "false: Beam runs in each component's own container")
+    machine_type: str = setting("e2-standard-4", "Of a worker", **_MACHINE)
+    max_workers: int = setting(10, "Workers at most", minimum=1, maximum=4_000)
+    disk_gb: int = setting(50, "Disk of a worker", minimum=10, maximum=65_536)
+    subnetwork: str | None = setting(None, "Where workers live; null: the default network")
+    public_ips: bool = setting(True, "false: workers have private addresses only")
+
+
+@dataclass(frozen=True)
+class TrainingJob(Section):
+    """Several workers for one training: a CustomJob that the Trainer starts and waits for."""
+
+    workers: int = setting(1, "1: the Trainer's own container trains", minimum=1, maximum=1_000)
+    machine_type: str = setting("n1-standard-16", "Of a worker", **_MACHINE)
+
+
+@dataclass(frozen=True)
+class Cloud(Section):
+    """Runs on Vertex AI; `pebr run` reads none of this."""
+
+    project: str | None = setting(
+        None,
+        "Google Cloud project that pays",
+        pattern=r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]",
+        form="the id of a project",
+    )
+    region: str | None = setting(
+        None,
+        "Such as europe-west4",
+        pattern=r"[a-z]+(-[a-z]+)+[0-9]+",
+        form="a region, such as europe-west4",
+    )
+    image: str | None = setting(
+        None,
+        "What pipeline/Dockerfile makes, with a tag or a digest",
+        # The first part may be a host with a port, which is no tag.
+        pattern=r"([^\s:/@]+(:[0-9]+)?/)?[^\s:@]+(:[\w.-]+(@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})",
+        form="an image with a tag or a digest, such as pebr:1",
+    )
+    service_account: str | None = setting(
+        None,
+        "Who the components run as; null: the project's default",
+        pattern=r"[^\s@]+@[^\s@]+\.[^\s@]+",
+        form="the e-mail address of a service account",
+    )
+    network: str | None = setting(None, "VPC network to peer with; null: none")
+    retries: int = setting(2, "Tries after a failed one, of each component", minimum=0, maximum=10)
+    cache: bool = setting(True, "Take results of earlier runs where nothing has changed")
+    dataflow: Dataflow = field(default_factory=Dataflow)
+    training_job: TrainingJob = field(default_factory=TrainingJob)
+    resources: Resources = field(default_factory=Resources)
