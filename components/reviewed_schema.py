@@ -35,11 +35,12 @@ class ImportSchemaGen(BaseComponent):
     SPEC_CLASS = ImportSchemaGenSpec
     EXECUTOR_SPEC = ExecutorClassSpec(Executor)
 
-    def __init__(self, schema_file: str):
+    def __init__(self, schema_file: str, read: bool = True):
         """Makes the component.
 
         Args:
           schema_file: Path of the schema, pbtxt.
+          read: Whether to look into it now; else an edit goes unseen, and caching must be off.
 
         Raises:
           UserError: No such file, or no schema in it.
@@ -47,7 +48,7 @@ class ImportSchemaGen(BaseComponent):
         super().__init__(
             ImportSchemaGenSpec(
                 schema_file=schema_file,
-                digest=hashlib.sha256(_checked(schema_file)).hexdigest(),
+                digest=hashlib.sha256(_checked(schema_file)).hexdigest() if read else "",
                 schema=Channel(type=Schema),
             )
         )

@@ -29,7 +29,7 @@ from tfx.proto.orchestration import pipeline_pb2
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
-from pipeline.pipeline import create_pipeline
+from pipeline.pipeline import WHOLE, Options, create_pipeline
 
 # The last line of a worker's traceback.
 _SENTENCE = re.compile(
@@ -110,7 +110,13 @@ class LocalRunner(tfx_runner.IrBasedRunner):
                 self._display.end(name, time.monotonic() - began, cached)
 
 
-def run(config: Config, display: Display, until: str | None = None, cache: bool = True) -> Outcome:
+def run(
+    config: Config,
+    display: Display,
+    until: str | None = None,
+    cache: bool = True,
+    options: Options = WHOLE,
+) -> Outcome:
     """Runs the pipeline of a config here.
 
     Args:
@@ -118,6 +124,7 @@ def run(config: Config, display: Display, until: str | None = None, cache: bool 
       display: Is told of every component.
       until: The last component; None: all.
       cache: Whether results of earlier runs are taken where nothing has changed.
+      options: Of this run.
 
     Raises:
       UserError: What the user has to mend, or another run works on the same root.
@@ -125,7 +132,7 @@ def run(config: Config, display: Display, until: str | None = None, cache: bool 
     began = time.monotonic()
     root = Path(config.pipeline.root)
     with _alone(root):
-        pipeline = create_pipeline(config, until, cache)
+        pipeline = create_pipeline(config, until, cache, options)
         runner = LocalRunner(display)
         try:
             runner.run(pipeline)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from tfx.components.schema_gen.component import SchemaGen
 from tfx.components.statistics_gen.component import StatisticsGen
 from tfx.components.trainer.component import Trainer
 from tfx.components.transform.component import Transform
 from tfx.dsl.components.base.base_node import BaseNode
+from tfx.dsl.components.common.resolver import Resolver
+from tfx.dsl.input_resolution.strategies.latest_artifact_strategy import LatestArtifactStrategy
 from tfx.orchestration.metadata import sqlite_metadata_connection_config
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import trainer_pb2, transform_pb2
+from tfx.types import BaseChannel
 
+from components.blessed_model import MODEL, last_blessed_model, latest_blessed_model
 from components.click_log_example_gen.component import ClickLogExampleGen
 from components.cutoff_calibrator.component import CutoffCalibrator
 from components.example_validator.component import ExampleValidator
@@ -26,18 +30,37 @@ from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pipeline import trainer
 from pipeline.source import source_digest
+from pipeline.training_job import training_job
 
 
-def components_of(config: Config) -> list[BaseNode]:
+@dataclass(frozen=True)
+class Options:
+    """What is asked of one run, beside the configuration.
+
+    Attributes:
+      index_only: Whether the last blessed model is taken as it is, for a new catalogue.
+      span: Which span to read, in days since 1970 where patterns have a date; None: the latest.
+      cloud: Whether it is compiled for Kubeflow v2, not run here.
+    """
+
+    index_only: bool = False
+    span: int | None = None
+    cloud: bool = False
+
+
+WHOLE = Options()
+
+
+def components_of(config: Config, options: Options = WHOLE) -> list[BaseNode]:
     """Every node, each after what it needs."""
-    example_gen = ClickLogExampleGen(config, _source("click_log_example_gen"))
-    examples = example_gen.outputs["examples"]
+    example_gen = ClickLogExampleGen(config, _source("click_log_example_gen"), options.span)
+    examples, catalogue = (example_gen.outputs[name] for name in ("examples", "catalogue"))
     statistics = StatisticsGen(examples=examples)
     if config.data.schema is None:
         schema = SchemaGen(statistics=statistics.outputs["statistics"], infer_feature_shape=True)
     else:
-        schema = ImportSchemaGen(schema_file=config.data.schema)
-    accepted = last_accepted_run()
+        schema = ImportSchemaGen(config.data.schema, read=not options.cloud)
+    accepted = last_accepted_run(LatestArtifactStrategy) if options.cloud else last_accepted_run()
     validator = ExampleValidator(
         statistics.outputs["statistics"],
         schema.outputs["schema"],
@@ -45,44 +68,31 @@ def components_of(config: Config) -> list[BaseNode]:
         accepted.outputs["last_accepted"],
         _source("example_validator"),
     )
-    transform = Transform(
-        examples=examples,
-        schema=schema.outputs["schema"],
-        preprocessing_fn="pipeline.preprocessing.preprocessing_fn",
-        splits_config=transform_pb2.SplitsConfig(analyze=["train"], transform=[]),
-        custom_config={
-            "features": config.features.to_mapping(),
-            "strata": config.strata.to_mapping(),
-            "source": source_digest("pipeline.preprocessing"),
-        },
-        materialize=False,
-        disable_statistics=True,
-    )
-    # Data that were refused are not trained on; by order, for the validator is never cached.
-    transform.add_upstream_node(validator)
-    sections = config.to_mapping()
-    training = Trainer(
-        run_fn="pipeline.trainer.run_fn",
-        examples=examples,
-        transform_graph=transform.outputs["transform_graph"],
-        train_args=trainer_pb2.TrainArgs(splits=["train"]),
-        eval_args=trainer_pb2.EvalArgs(splits=["calibrate"]),
-        custom_config={
-            "config": {name: sections[name] for name in trainer.SECTIONS},
-            "checkpoints": f"{config.pipeline.root}/checkpoints",
-            "releases": config.pipeline.releases,
-            "source": source_digest("pipeline.trainer"),
-        },
-    )
-    model = training.outputs["model"]
+    blessed = _blessed(config, options, examples)
+    earlier = blessed.outputs[MODEL]
+    nodes = [example_gen, statistics, schema, accepted, validator, blessed]
+    if options.index_only:
+        model = earlier
+    else:
+        transform = _transform(config, examples, schema.outputs["schema"])
+        # Data that were refused are not trained on; by order, for the validator is never cached.
+        transform.add_upstream_node(validator)
+        graph = transform.outputs["transform_graph"]
+        training = _trainer(config, options, examples, graph, earlier)
+        model = training.outputs["model"]
+        nodes += [transform, training]
     builder = IndexBuilder(
-        example_gen.outputs["catalogue"], model, examples, config, _source("index_builder")
+        catalogue, model, examples, config, _source("index_builder"), fit=options.index_only
     )
+    if options.index_only:
+        builder.add_upstream_node(validator)
     index = builder.outputs["index"]
     calibrator = CutoffCalibrator(examples, model, index, config, _source("cutoff_calibrator"))
     cutoff = calibrator.outputs["cutoff"]
+    # A model is not compared with itself.
+    compared = {} if options.index_only else {"catalogue": catalogue, "baseline": earlier}
     evaluator = RetrievalEvaluator(
-        examples, model, index, cutoff, config, _source("retrieval_evaluator")
+        examples, model, index, cutoff, config, _source("retrieval_evaluator"), **compared
     )
     pusher = Pusher(
         cutoff,
@@ -93,36 +103,83 @@ def components_of(config: Config) -> list[BaseNode]:
         config,
         source=_source("pusher"),
     )
-    return [
-        *(example_gen, statistics, schema, accepted, validator, transform),
-        *(training, builder, calibrator, evaluator, pusher),
-    ]
+    return [*nodes, builder, calibrator, evaluator, pusher]
+
+
+def _blessed(config: Config, options: Options, examples: BaseChannel) -> Resolver:
+    if options.cloud:
+        return latest_blessed_model()
+    # An index may be made anew by the model of these very clicks.
+    return last_blessed_model(config.pipeline.releases, None if options.index_only else examples)
+
+
+def _transform(config: Config, examples: BaseChannel, schema: BaseChannel) -> Transform:
+    return Transform(
+        examples=examples,
+        schema=schema,
+        preprocessing_fn="pipeline.preprocessing.preprocessing_fn",
+        splits_config=transform_pb2.SplitsConfig(analyze=["train"], transform=[]),
+        custom_config={
+            "features": config.features.to_mapping(),
+            "strata": config.strata.to_mapping(),
+            "source": source_digest("pipeline.preprocessing"),
+        },
+        materialize=False,
+        disable_statistics=True,
+    )
+
+
+def _trainer(
+    config: Config,
+    options: Options,
+    examples: BaseChannel,
+    graph: BaseChannel,
+    earlier: BaseChannel,
+) -> Trainer:
+    sections = config.to_mapping()
+    custom = {
+        "config": {name: sections[name] for name in trainer.SECTIONS},
+        "checkpoints": f"{config.pipeline.root}/checkpoints",
+        "pipeline": config.pipeline.name,
+        "source": source_digest("pipeline.trainer"),
+    }
+    arguments = {
+        "run_fn": "pipeline.trainer.run_fn",
+        "examples": examples,
+        "transform_graph": graph,
+        "train_args": trainer_pb2.TrainArgs(splits=["train"]),
+        "eval_args": trainer_pb2.EvalArgs(splits=["calibrate"]),
+    }
+    if config.training.warm_start:
+        arguments["base_model"] = earlier
+    if options.cloud and config.cloud.training_job.workers > 1:
+        return training_job(config.cloud, custom, arguments)
+    return Trainer(custom_config=custom, **arguments)
 
 
 def create_pipeline(
     config: Config,
     until: str | None = None,
     cache: bool = True,
-    metadata: Any = None,
+    options: Options = WHOLE,
 ) -> Pipeline:
-    """The pipeline that a config describes.
+    """The pipeline that a config describes, to be run here.
 
     Args:
       config: All of it.
       until: The last component, with all that it needs; None: all.
       cache: Whether results of earlier runs are taken where nothing has changed.
-      metadata: Connection to MLMD; None: a SQLite file in the pipeline's root.
+      options: Of this run.
     """
     root = config.pipeline.root
-    nodes = components_of(config)
+    nodes = components_of(config, options)
     return Pipeline(
         pipeline_name=config.pipeline.name,
         pipeline_root=f"{root}/artifacts",
         components=nodes if until is None else _up_to(nodes, until),
         enable_cache=cache,
         beam_pipeline_args=list(config.pipeline.beam_args),
-        metadata_connection_config=metadata
-        or sqlite_metadata_connection_config(f"{root}/metadata.sqlite"),
+        metadata_connection_config=sqlite_metadata_connection_config(f"{root}/metadata.sqlite"),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -14,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pebr_tf.config import Config
-from pebr_tf.environment import is_verbose
+from pipeline.quiet import set_logging
 
 # Exit codes, beside 0, 1 for a fault and 2 for a user's mistake. A schedule has to notice models
 # that are never released, and to tell them from runs that failed.
@@ -33,7 +32,15 @@ INTERRUPTED = 128 + signal.SIGINT
 )
 @click.option("--until", metavar="COMPONENT", help="The last component to run, such as Transform.")
 @click.option("--no-cache", is_flag=True, help="Run everything anew.")
-def run(config_file: Path, until: str | None, no_cache: bool) -> None:
+@click.option(
+    "--index-only",
+    is_flag=True,
+    help="Train nothing: a new index and cut-off for the last blessed model.",
+)
+@click.option("--span", type=int, help="The span to read; by default the latest.")
+def run(
+    config_file: Path, until: str | None, no_cache: bool, index_only: bool, span: int | None
+) -> None:
     """Run the pipeline: from click logs to a pushed release.
 
     Components whose inputs, settings and code have not changed since an earlier run are not run
@@ -45,14 +52,16 @@ def run(config_file: Path, until: str | None, no_cache: bool) -> None:
     config = Config.load(config_file)
     console = Console(highlight=False)
     console.print("[dim]starting[/dim]")
-    _set_logging()
+    set_logging()
     from pebr_tf.report import summary_table
     from pipeline import local_runner
     from pipeline.display import RunDisplay
+    from pipeline.pipeline import Options
 
+    options = Options(index_only, span)
     try:
         with RunDisplay(console) as display:
-            outcome = local_runner.run(config, display, until, not no_cache)
+            outcome = local_runner.run(config, display, until, not no_cache, options)
     except KeyboardInterrupt:
         click.echo("pebr: interrupted; another run goes on from here.", err=True)
         # Threads of Beam and TensorFlow may be in the middle of their work: nobody waits for them.
@@ -83,15 +92,3 @@ def _leave(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def _set_logging() -> None:
-    """Keeps the thousands of lines of TFX and Beam to themselves, unless asked for."""
-    from absl import logging as absl_logging
-
-    if is_verbose():
-        absl_logging.set_verbosity(absl_logging.INFO)
-        return
-    absl_logging.set_verbosity(absl_logging.FATAL)
-    for name in ("absl", "tfx", "apache_beam", "root", "tensorflow"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)

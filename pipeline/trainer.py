@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from pathlib import Path
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_transform as tft
+from absl import logging
 from tfx.components.trainer.fn_args_utils import FnArgs
 from tfx.dsl.io import fileio
 
@@ -18,53 +21,89 @@ from pebr_tf.errors import UserError
 from pebr_tf.models.fields import item_fields, query_fields
 from pebr_tf.models.two_tower import TwoTower, family_of
 from pebr_tf.training import batches
-from pebr_tf.training.loop import Trained, Trainer, strategy_of
+from pebr_tf.training.loop import Trained, Trainer
 from pebr_tf.training.optimizers import optimizer_of
 from pebr_tf.training.warm_start import warm_start
+from pebr_tf.training.workers import all_staying, is_chief, strategy_of, wait_for_all
 from pipeline.display import training_progress
-from serving.release import latest_release
 
 DESCRIPTION = "assets.extra/towers.json"
 # The attribute of the exported module that holds the model, and so the name in its checkpoint.
 MODEL = "towers"
-SECTIONS = ("features", "towers", "loss", "training")
+SECTIONS = ("features", "towers", "loss", "training", "split", "strata")
+# Of these the ones that the towers are described by.
+DESCRIBED = ("features", "towers", "loss", "split", "strata")
 
 
 def run_fn(fn_args: FnArgs) -> None:
     """Trains the towers and exports them.
 
     `fn_args.custom_config` holds `config`, a mapping of the sections in SECTIONS, `checkpoints`, a
-    folder that outlives a killed run, and `releases`, where a warm start finds the last model.
+    folder that outlives a killed run and that all workers share, and `pipeline`, the name of the
+    pipeline. `fn_args.base_model`, where there is one, is what a warm start takes over.
     """
     config = Config.from_mapping(fn_args.custom_config["config"])
-    training = config.training
+    # First of all: workers cannot find each other after TensorFlow has computed.
+    strategy = strategy_of(config.training)
+    checkpoints = f"{fn_args.custom_config['checkpoints']}/{_identity(fn_args)}"
+    with all_staying(lambda: "before the first step or after the last"):
+        _train(fn_args, config, strategy, checkpoints)
+        # TFX looks for the model on every worker, and the chief alone writes it.
+        wait_for_all(strategy)
+    if is_chief(strategy) and fileio.exists(checkpoints):
+        fileio.rmtree(checkpoints)
+
+
+def _train(
+    fn_args: FnArgs, config: Config, strategy: tf.distribute.Strategy, checkpoints: str
+) -> None:
+    training, pipeline = config.training, fn_args.custom_config["pipeline"]
     tf.keras.utils.set_random_seed(training.seed)
     transform = tft.TFTransformOutput(fn_args.transform_output)
-    files = [path for pattern in fn_args.train_files for path in tf.io.gfile.glob(pattern)]
+    # Sorted, for the order of the pairs has to be that of every other worker.
+    files = sorted(path for pattern in fn_args.train_files for path in tf.io.gfile.glob(pattern))
     parse = _parser(transform, config)
     # Not before: the transform is a Keras layer, too, and would have its numbers cut to 16 bits.
     policy = "mixed_bfloat16" if training.mixed_precision else "float32"
     tf.keras.mixed_precision.set_global_policy(policy)
-    checkpoints = f"{fn_args.custom_config['checkpoints']}/{_identity(fn_args)}"
 
-    strategy = strategy_of(training)
     with strategy.scope():
         vocabularies = _vocabularies(transform, config)
         model = TwoTower(config, {name: len(words) for name, words in vocabularies.items()})
         validation = batches.validation_batches(files, parse, training)
         _build(model, files, parse, config)
-        if training.warm_start:
-            _start_from_last_release(model, fn_args.custom_config["releases"], vocabularies)
+        if training.warm_start and fn_args.base_model:
+            _start_from(model, fn_args.base_model, pipeline, vocabularies)
         trainer = Trainer(
             model, optimizer_of(training), training, checkpoints, fn_args.model_run_dir, strategy
         )
-    data = batches.training_batches(files, parse, training, trainer.resumed_from)
-    with training_progress(training.steps, trainer.resumed_from) as progress:
+    begin = trainer.resumed_from
+    data = strategy.distribute_datasets_from_function(
+        lambda context: batches.training_batches(files, parse, training, begin, context)
+    )
+    with _progress(strategy, training.steps, begin) as progress:
         trained = trainer.run(data, validation, progress)
     tf.keras.mixed_precision.set_global_policy("float32")
-    export(model, transform, config, trained, fn_args.serving_model_dir)
-    if fileio.exists(checkpoints):
-        fileio.rmtree(checkpoints)
+    with _export_folder(strategy, fn_args.serving_model_dir) as directory:
+        export(model, transform, config, trained, pipeline, directory)
+
+
+def _progress(
+    strategy: tf.distribute.Strategy, steps: int, begin: int
+) -> contextlib.AbstractContextManager[Callable[[int, float], None]]:
+    if is_chief(strategy):
+        return training_progress(steps, begin)
+    return contextlib.nullcontext(lambda step, loss: None)
+
+
+@contextlib.contextmanager
+def _export_folder(strategy: tf.distribute.Strategy, directory: str) -> Iterator[str]:
+    """Where this worker exports to: all take part in that, and what the chief writes is kept."""
+    if is_chief(strategy):
+        yield directory
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        yield temporary
 
 
 def export(
@@ -72,9 +111,10 @@ def export(
     transform: tft.TFTransformOutput,
     config: Config,
     trained: Trained,
+    pipeline: str,
     directory: str,
 ) -> None:
-    """Writes the towers as a SavedModel that takes raw columns."""
+    """Writes the towers of a pipeline of this name as a SavedModel that takes raw columns."""
     module = tf.Module()
     setattr(module, MODEL, model)
     module.transform = transform.transform_features_layer()
@@ -123,6 +163,8 @@ def export(
         "loss": config.loss.family,
         "item_inputs": list(columns),
         "steps": trained.steps,
+        "pipeline": pipeline,
+        "config": {name: getattr(config, name).to_mapping() for name in DESCRIBED},
     }
     path = f"{directory}/{DESCRIPTION}"
     fileio.makedirs(os.path.dirname(path))
@@ -152,9 +194,10 @@ def _vocabularies(transform: tft.TFTransformOutput, config: Config) -> dict[str,
     }
 
 
-def _words(path: Path) -> list[str]:
+def _words(path: str) -> list[str]:
     """The words of a vocabulary; a word may hold what `splitlines` takes for the end of a line."""
-    lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
+    with fileio.open(path, "rb") as file:
+        lines = file.read().removesuffix(b"\n").split(b"\n")
     return [line.decode("utf-8", "surrogateescape") for line in lines]
 
 
@@ -189,24 +232,34 @@ def _build(model: TwoTower, files: list[str], parse: batches.Parse, config: Conf
     model.encode_item(pairs)
 
 
-def _start_from_last_release(
-    model: TwoTower, releases: str, vocabularies: dict[str, list[str]]
+def _start_from(
+    model: TwoTower, base_model: str, pipeline: str, vocabularies: Mapping[str, list[str]]
 ) -> None:
-    """Takes over what fits of the last model that was blessed and pushed, if there is one.
+    """Takes over what fits of an earlier model, if it is of the same pipeline.
 
-    It is looked up here and not handed in by a resolver: as an input it would change with every
-    release, and so a run in which nothing else has changed would train anew.
+    Projects share their metadata, so that what TFX finds may be the model of other data.
     """
-    last = latest_release(Path(releases))
-    if last is None:
+    earlier = _description(base_model).get("pipeline")
+    if earlier != pipeline:
+        logging.warning(
+            "A base model must be of pipeline %s to start from it. Received: %s of pipeline %s.",
+            pipeline,
+            base_model,
+            earlier,
+        )
         return
-    earlier = last / "query_model"
-    words = {
-        name: _words(earlier / "assets" / name)
-        for name in vocabularies
-        if (earlier / "assets" / name).exists()
-    }
-    warm_start(model, earlier, vocabularies, words)
+    paths = {name: f"{base_model}/assets/{name}" for name in vocabularies}
+    words = {name: _words(path) for name, path in paths.items() if fileio.exists(path)}
+    warm_start(model, base_model, vocabularies, words)
+
+
+def _description(model: str) -> dict[str, Any]:
+    """What a model's towers say of themselves; nothing if it is none of ours."""
+    path = f"{model}/{DESCRIPTION}"
+    if not fileio.exists(path):
+        return {}
+    with fileio.open(path) as file:
+        return json.load(file)
 
 
 def _identity(fn_args: FnArgs) -> str:

@@ -67,11 +67,13 @@ def from_exec_properties(properties: dict[str, Any], data: Data) -> Inputs:
     if CLICK_LOG not in properties:
         return resolve(data, properties.get(WANTED_SPAN))
     has_span = _has_span(data.click_log) or WANTED_SPAN in properties
+    version = properties.get(utils.VERSION_PROPERTY_NAME)
+    # Kubeflow v2 hands all numbers on as floating point.
     return Inputs(
         properties[CLICK_LOG],
         properties.get(CATALOGUE),
-        properties[utils.SPAN_PROPERTY_NAME] if has_span else None,
-        properties.get(utils.VERSION_PROPERTY_NAME),
+        int(properties[utils.SPAN_PROPERTY_NAME]) if has_span else None,
+        None if version is None else int(version),
         properties[utils.FINGERPRINT_PROPERTY_NAME],
     )
 

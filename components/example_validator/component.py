@@ -53,11 +53,13 @@ class ExampleValidator(BaseComponent):
         Args:
           statistics: ExampleStatistics of the splits train, calibrate and test.
           schema: The Schema, inferred from train or reviewed, as `config.data.schema` says.
-          config: The configuration, of which data.schema and the two limits are read.
+          config: The configuration, of which data.schema, the two limits and the pipeline's name
+            are read.
           last_accepted: ExampleAnomalies of the last run that passed, or none; see `resolver`.
           source: A hash of the code that runs, so that an edit of it invalidates the cache.
         """
         settings = {
+            "pipeline": config.pipeline.name,
             "inferred": config.data.schema is None,
             "drift_limit": config.data.drift_limit,
             "skew_limit": config.data.skew_limit,

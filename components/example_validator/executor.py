@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 import tensorflow_data_validation as tfdv
+from absl import logging
 from tfx.components.example_validator.executor import (
     ARTIFACT_PROPERTY_BLESSED_KEY,
     BLESSED_VALUE,
@@ -31,6 +32,8 @@ from pebr_tf.errors import UserError
 
 TRAIN = "train"
 FINDINGS = "anomalies.json"
+# The custom property that says whose run it was.
+PIPELINE = "pipeline"
 
 
 class Executor(BaseExecutor):
@@ -48,7 +51,8 @@ class Executor(BaseExecutor):
           input_dict: `statistics`, `schema` and, unless this is the first run, `last_accepted`.
           output_dict: `anomalies`: `Split-NAME/SchemaDiff.pb` for each split as TFX writes it,
             `anomalies.json`, and `Split-train/FeatureStats.pb` for the next run to compare with.
-          exec_properties: `settings`, JSON of `inferred`, `drift_limit` and `skew_limit`.
+          exec_properties: `settings`, JSON of `pipeline`, `inferred`, `drift_limit` and
+            `skew_limit`.
 
         Raises:
           UserError: An anomaly; the text names every one. TFX removes the output of a failed
@@ -65,7 +69,7 @@ class Executor(BaseExecutor):
         schema = io_utils.SchemaReader().read(io_utils.get_only_uri_in_dir(schema_uri))
         if settings["inferred"]:
             schema = relaxed(schema)
-        previous = _previous(input_dict.get("last_accepted") or [])
+        previous = _previous(input_dict.get("last_accepted") or [], settings["pipeline"])
 
         output = artifact_utils.get_single_instance(output_dict["anomalies"])
         found: list[Finding] = []
@@ -93,11 +97,20 @@ class Executor(BaseExecutor):
         output.split_names = artifact_utils.encode_split_names(splits)
         output.span = artifact.span
         output.set_json_value_custom_property(ARTIFACT_PROPERTY_BLESSED_KEY, blessed)
+        output.set_string_custom_property(PIPELINE, settings["pipeline"])
 
 
-def _previous(accepted: list[Artifact]) -> Statistics | None:
+def _previous(accepted: list[Artifact], pipeline: str) -> Statistics | None:
     """Statistics of train in the last accepted run; none on a first run."""
     if not accepted:
+        return None
+    # The resolver of Kubeflow v2 looks at all pipelines of a project.
+    if (received := accepted[0].get_string_custom_property(PIPELINE)) != pipeline:
+        logging.warning(
+            "Drift not checked: the last accepted run must be of the pipeline %s. Received: %s.",
+            pipeline,
+            received or "one without a name",
+        )
         return None
     path = os.path.join(_split_uri(accepted[0], TRAIN), BINARY_PB_BASENAME)
     # The folder of an old run may have been cleared away while the metadata still names it.

@@ -13,6 +13,7 @@ from tfx.types.standard_artifacts import Examples, Model
 
 from components.artifacts import RetrievalIndex
 from components.index_builder.executor import Executor
+from components.index_builder.fit import wanted_of
 from pebr_tf.config import Config
 
 
@@ -25,7 +26,7 @@ class IndexBuilderSpec(ComponentSpec):
     }
     INPUTS: ClassVar = {
         "catalogue": ChannelParameter(type=Examples),
-        "model": ChannelParameter(type=Model),
+        "model": ChannelParameter(type=Model, optional=True),
         "examples": ChannelParameter(type=Examples),
     }
     OUTPUTS: ClassVar = {"index": ChannelParameter(type=RetrievalIndex)}
@@ -44,6 +45,7 @@ class IndexBuilder(BaseBeamComponent):
         examples: BaseChannel,
         config: Config,
         source: str = "",
+        fit: bool = False,
     ):
         """Makes the component.
 
@@ -54,11 +56,13 @@ class IndexBuilder(BaseBeamComponent):
           config: The configuration, of which `index`, cutoff.background_sample and
             data.payload_columns are read. Which columns the towers see is for the model to say.
           source: A hash of the code that runs, so that an edit of it invalidates the cache.
+          fit: Whether the model is an earlier run's, and so must fit the configuration.
         """
         settings = {
             "index": config.index.to_mapping(),
             "background_sample": config.cutoff.background_sample,
             "payload_columns": list(config.data.payload_columns),
+            "fit": wanted_of(config) if fit else None,
         }
         super().__init__(
             IndexBuilderSpec(

@@ -16,6 +16,7 @@ from components.folders import artifact_folder, work_folder
 from components.index_builder import shards
 from components.index_builder.assembly import checked_vectors, gather, write_artifact
 from components.index_builder.embed import embed_catalogue, sample_queries
+from components.index_builder.fit import require_fit
 from components.index_builder.towers import ITEM_ID, Towers
 from pebr_tf.config import Index
 from pebr_tf.errors import UserError
@@ -39,18 +40,27 @@ class Executor(BaseBeamExecutor):
         Args:
           input_dict: `catalogue`, `model` and `examples`.
           output_dict: `index`: `index/`, vectors.npy, ids.npy, payload.parquet and moments.npz.
-          exec_properties: `settings`, JSON of `index`, `background_sample`, `payload_columns`.
+          exec_properties: `settings`, JSON of `index`, `background_sample`, `payload_columns`, and
+            `fit`, what `fit.wanted_of` gave or null.
 
         Raises:
           UserError: An empty catalogue, an id twice, a column that the model needs missing, a
-            vector that is not finite or of length zero, or a model without a signature.
+            vector that is not finite or of length zero, a model without a signature, or one that
+            does not fit.
         """
         settings = json.loads(exec_properties["settings"])
         config = Index.from_mapping(settings["index"])
         payload = [name for name in settings["payload_columns"] if name != ITEM_ID]
         catalogue = artifact_utils.get_single_instance(input_dict["catalogue"])
+        if not input_dict.get("model"):
+            raise UserError(
+                "an index-only run must find a blessed model: run the whole pipeline first. "
+                "Received: none."
+            )
         model = artifact_utils.get_single_instance(input_dict["model"])
         model_path = path_utils.serving_model_path(model.uri)
+        if settings["fit"] is not None:
+            require_fit(model_path, settings["fit"])
         clicks = artifact_utils.get_single_instance(input_dict["examples"])
         uri = artifact_utils.get_single_uri(output_dict["index"]).rstrip("/")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from absl import logging
+from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
 from tfx.components.util.model_utils import is_model_blessed
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import Artifact, artifact_utils
@@ -16,6 +17,7 @@ from components.folders import local_folder, published_folder
 from pebr_tf.config import Config
 from serving.push import push
 from serving.release import Parts
+from serving.remote import is_remote, push_remote
 
 RELEASE = "release.json"
 
@@ -35,11 +37,11 @@ class Executor(BaseExecutor):
           input_dict: `cutoff`, `index`, `evaluation`, `blessing` and `examples`.
           output_dict: `release`: release.json with version and path, null where nothing was
             pushed; custom properties `pushed`, 0 or 1, and with 1 also `version`.
-          exec_properties: `config`, YAML, and `releases`, the folder to push to.
+          exec_properties: `config`, YAML, and `releases`, the folder to push to, here or remote.
 
         Raises:
-          UserError: A part is missing, the query model does not belong to the index, or the
-            release does not load and answer.
+          UserError: A part is missing, the query model does not belong to the index, the release
+            does not load and answer, or the folder cannot be written to.
         """
         output = artifact_utils.get_single_instance(output_dict["release"])
         if not is_model_blessed(artifact_utils.get_single_instance(input_dict["blessing"])):
@@ -54,12 +56,21 @@ class Executor(BaseExecutor):
                 stack.enter_context(local_folder(artifact_utils.get_single_uri(input_dict[name])))
                 for name in ("cutoff", "index", "evaluation")
             )
-            # TFX gives the span 0 to examples without one.
-            parts = Parts(*folders, config, examples.span or None)
-            release = push(Path(exec_properties["releases"]), parts)
-        output.set_int_custom_property("version", release.version)
+            # ExampleGen's span is a custom property, and 0 where there is none.
+            span = examples.get_int_custom_property(SPAN_PROPERTY_NAME) or None
+            version, path = _push(exec_properties["releases"], Parts(*folders, config, span))
+        output.set_int_custom_property("version", version)
         output.set_int_custom_property("pushed", 1)
-        _write(output, version=release.version, path=str(release.directory.absolute()))
+        _write(output, version=version, path=path)
+
+
+def _push(releases: str, parts: Parts) -> tuple[int, str]:
+    """Version and folder of the new release."""
+    if is_remote(releases):
+        uploaded = push_remote(releases, parts)
+        return uploaded.version, uploaded.path
+    release = push(Path(releases), parts)
+    return release.version, str(release.directory.absolute())
 
 
 def _write(output: Artifact, **content: int | str | None) -> None:

@@ -29,6 +29,8 @@ class RetrievalEvaluatorSpec(ComponentSpec):
         "model": ChannelParameter(type=Model),
         "index": ChannelParameter(type=RetrievalIndex),
         "cutoff": ChannelParameter(type=CutoffModel),
+        "catalogue": ChannelParameter(type=Examples, optional=True),
+        "baseline": ChannelParameter(type=Model, optional=True),
     }
     OUTPUTS: ClassVar = {
         "evaluation": ChannelParameter(type=RetrievalEvaluation),
@@ -50,6 +52,8 @@ class RetrievalEvaluator(BaseComponent):
         cutoff: BaseChannel,
         config: Config,
         source: str = "",
+        catalogue: BaseChannel | None = None,
+        baseline: BaseChannel | None = None,
     ):
         """Makes the component.
 
@@ -58,13 +62,17 @@ class RetrievalEvaluator(BaseComponent):
           model: The trained towers.
           index: RetrievalIndex that was embedded with them.
           cutoff: CutoffModel that was calibrated on both.
-          config: The configuration, of which `cutoff`, `evaluation` and pipeline.releases, whose
-            last release is compared with, are read.
+          config: The configuration, of which `cutoff`, `evaluation`, `split`, the pipeline's name
+            and pipeline.releases, whose last release is compared with, are read.
           source: A hash of the code that runs, so that an edit of it invalidates the cache.
+          catalogue: Examples of every item, which the baseline embeds.
+          baseline: The last blessed model or none, measured on the same clicks; see
+            `components.blessed_model`.
         """
         settings = {
             "cutoff": config.cutoff.to_mapping(),
             "evaluation": config.evaluation.to_mapping(),
+            "origin": {"pipeline": config.pipeline.name, "split": config.split.to_mapping()},
         }
         super().__init__(
             RetrievalEvaluatorSpec(
@@ -72,6 +80,8 @@ class RetrievalEvaluator(BaseComponent):
                 model=model,
                 index=index,
                 cutoff=cutoff,
+                catalogue=catalogue,
+                baseline=baseline,
                 settings=json.dumps(settings, sort_keys=True),
                 releases=config.pipeline.releases,
                 source=source,

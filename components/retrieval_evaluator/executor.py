@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from absl import logging
 from tfx.components.evaluator import constants
+from tfx.components.evaluator import executor as tfx_evaluator
 from tfx.dsl.components.base.base_executor import BaseExecutor
+from tfx.dsl.io import fileio
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
 from components.folders import local_folder, published_folder
+from components.retrieval_evaluator.baseline import measure_baseline
 from components.retrieval_evaluator.measures import Subject, measure
 from pebr_tf.config import Cutoff, Evaluation
 from pebr_tf.cutoff import Calibration
@@ -21,6 +25,7 @@ from pebr_tf.metrics import failures, gates_of
 from pebr_tf.report import write_report
 from serving.encoder import EmbeddedEncoder
 from serving.release import latest_release
+from serving.remote import is_remote, latest_remote
 from serving.signatures import TOWERS_FACTS, read_facts
 
 EVALUATION, REPORT = "evaluation.json", "report.html"
@@ -37,8 +42,17 @@ COMPARED = (
 )
 
 
-class Executor(BaseExecutor):
-    """RetrievalEvaluator's executor."""
+class Executor(tfx_evaluator.Executor):
+    """RetrievalEvaluator's executor.
+
+    Of TFX's own it takes nothing but the name: in a container of Kubeflow v2, models are known by
+    names and not by numbers, and TFX writes the name into the blessing, where the resolver of the
+    last blessed model looks for it, only for executors of this class.
+    """
+
+    def __init__(self, context: BaseExecutor.Context | None = None):
+        """As any executor's: Beam is not used, so none of its arguments are asked for."""
+        BaseExecutor.__init__(self, context)
 
     def Do(
         self,
@@ -49,10 +63,12 @@ class Executor(BaseExecutor):
         """Evaluates.
 
         Args:
-          input_dict: `examples`, `model`, `index` and `cutoff`.
+          input_dict: `examples`, `model`, `index` and `cutoff`; to compare with, `catalogue` and
+            `baseline`.
           output_dict: `evaluation`: evaluation.json and report.html; `blessing`: the file BLESSED
             or NOT_BLESSED, and the custom property `blessed`.
-          exec_properties: `settings`, JSON of `cutoff` and `evaluation`; `releases`, their folder.
+          exec_properties: `settings`, JSON of `cutoff`, `evaluation` and `origin`; `releases`,
+            their folder.
 
         Raises:
           UserError: No test clicks, or an input that is not what it should be. A gate that fails
@@ -61,13 +77,13 @@ class Executor(BaseExecutor):
         settings = json.loads(exec_properties["settings"])
         cutoff = Cutoff.from_mapping(settings["cutoff"])
         evaluation = Evaluation.from_mapping(settings["evaluation"])
-        content = _measured(input_dict, cutoff, evaluation)
+        content = _measured(input_dict, cutoff, evaluation, settings["origin"])
         gates = gates_of(content, evaluation.gates)
         reasons = failures(gates)
         content |= {
             "gates": gates,
             "blessed": not reasons,
-            "previous": _previous(Path(exec_properties["releases"])),
+            "previous": _previous(exec_properties["releases"]),
         }
         with published_folder(artifact_utils.get_single_uri(output_dict["evaluation"])) as folder:
             _write(folder, content)
@@ -75,7 +91,10 @@ class Executor(BaseExecutor):
 
 
 def _measured(
-    inputs: dict[str, list[Artifact]], cutoff: Cutoff, evaluation: Evaluation
+    inputs: dict[str, list[Artifact]],
+    cutoff: Cutoff,
+    evaluation: Evaluation,
+    origin: dict[str, Any],
 ) -> dict[str, Any]:
     model = artifact_utils.get_single_instance(inputs["model"])
     with (
@@ -92,19 +111,29 @@ def _measured(
             index=index / "index",
         )
         examples = artifact_utils.get_single_instance(inputs["examples"])
-        return measure(examples, subject, cutoff, evaluation)
+        content, clicks = measure(examples, subject, cutoff, evaluation)
+    baseline = None
+    if inputs.get("baseline") and inputs.get("catalogue"):
+        earlier, catalogue = (
+            artifact_utils.get_single_instance(inputs[name]) for name in ("baseline", "catalogue")
+        )
+        average_k = evaluation.average_k
+        baseline = measure_baseline(earlier, catalogue, clicks, cutoff, average_k, origin)
+    return {**content, "baseline": baseline}
 
 
-def _previous(releases: Path) -> dict[str, Any] | None:
+def _previous(releases: str) -> dict[str, Any] | None:
     """What to compare with, of the last release; None for a first model.
 
     Looked up here, and no input: each release would else make the next run evaluate anew.
     """
-    last = latest_release(releases)
+    last = latest_remote(releases) if is_remote(releases) else latest_release(Path(releases))
     if last is None:
         return None
-    content = json.loads((last / EVALUATION).read_text(encoding="utf-8"))
-    return {"version": int(last.name), **{name: content.get(name) for name in COMPARED}}
+    with fileio.open(os.path.join(last, EVALUATION), "rb") as file:
+        content = json.loads(file.read())
+    version = int(os.path.basename(last))
+    return {"version": version, **{name: content.get(name) for name in COMPARED}}
 
 
 def _write(folder: Path, content: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from tfx.types import Artifact
 
 from components.pairs import MOST_QUERIES, Clicked, read_known, read_pairs
+from components.retrieval_evaluator.baseline import Clicks
 from components.retrieval_evaluator.searching import Search, index_recall, latency
 from pebr_tf.config import Cutoff, Evaluation
 from pebr_tf.cutoff import (
@@ -92,8 +93,8 @@ class Subject:
 
 def measure(
     examples: Artifact, subject: Subject, settings: Cutoff, evaluation: Evaluation
-) -> dict[str, Any]:
-    """evaluation.json without gates, verdict and comparison.
+) -> tuple[dict[str, Any], Clicks]:
+    """evaluation.json without gates, verdict and comparisons, and what it was measured on.
 
     Raises:
       UserError: No test query has clicks.
@@ -114,7 +115,7 @@ def measure(
     entries = evaluate_policies(policies, candidates, average_k, default, curves)
     unseen = candidates.unseen()
     knobs = Knobs(subject.calibration, policies, candidates, settings)
-    return {
+    content = {
         "model": {
             "loss": subject.facts["loss"],
             "dimension": subject.facts["dimension"],
@@ -143,6 +144,7 @@ def measure(
         "examples": list(knobs.examples(clicked.queries)),
         **_index(subject, encoded, settings),
     }
+    return content, Clicks(clicked, calibrate, encoded.stratum, subject.ids)
 
 
 def _policies(

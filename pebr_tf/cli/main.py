@@ -12,10 +12,22 @@ from pebr_tf.errors import UserError
 COMMANDS = {
     "ab": ("pebr_tf.cli.ab:ab", "Read out an A/B test: lifts, intervals and p-values by arm."),
     "bench": ("pebr_tf.cli.bench:bench", "Measure speed and recall against other libraries."),
+    "check-cloud": (
+        "pipeline.check_cloud_command:check_cloud",
+        "List what keeps a configuration from running on Vertex AI.",
+    ),
+    "compile": (
+        "pipeline.compile_command:compile_pipeline",
+        "Compile the pipeline into a job for Vertex AI.",
+    ),
     "config": ("pebr_tf.cli.config:config", "Write or check a configuration file."),
     "experiment": (
         "pebr_tf.cli.experiment:experiment",
         "Reproduce a table or a figure, with seeds and error bars.",
+    ),
+    "fetch": (
+        "serving.fetch_command:fetch",
+        "Copy the newest release from a bucket to a folder of releases.",
     ),
     "generate": (
         "pebr_tf.cli.generate:generate",
@@ -29,10 +41,18 @@ COMMANDS = {
         "Withdraw the newest release, or serve a withdrawn one again.",
     ),
     "run": ("pipeline.run_command:run", "Run the pipeline: from click logs to a pushed release."),
+    "schedule": (
+        "pipeline.schedule_command:schedule",
+        "Compile the pipeline and run it on Vertex AI by the clock.",
+    ),
     "serve": ("serving.service.serve_command:serve", "Serve a release over gRPC and HTTP."),
     "serve-model": (
         "serving.tf_serving.serve_model_command:serve_model",
         "Stand in for TF Serving: serve query models over gRPC.",
+    ),
+    "submit": (
+        "pipeline.submit_command:submit",
+        "Compile the pipeline and run it on Vertex AI.",
     ),
 }
 

@@ -15,7 +15,8 @@ def gates_of(evaluation: Mapping[str, Any], gates: Gates) -> list[dict[str, Any]
     Lifts compare the default policy with top_k at the average in the middle of those compared at.
 
     Args:
-      evaluation: With policies, calibration, default_knob, index and latency.
+      evaluation: With policies, calibration, default_knob, index and latency, and with a baseline
+        where there is one.
       gates: The requirements.
     """
     middle = evaluation["average_k"][len(evaluation["average_k"]) // 2]
@@ -24,8 +25,8 @@ def gates_of(evaluation: Mapping[str, Any], gates: Gates) -> list[dict[str, Any]
     error = evaluation["calibration"]["error"]
     index = evaluation["index"]
 
-    def lift(measure: str) -> float:
-        base = fixed["at"][str(middle)]["overall"][measure]
+    def lift(measure: str, over: Mapping[str, Any] = fixed) -> float:
+        base = over["at"][str(middle)]["overall"][measure]
         return float((ours["at"][str(middle)]["overall"][measure] - base) / max(base, 1e-9))
 
     results = [
@@ -66,6 +67,17 @@ def gates_of(evaluation: Mapping[str, Any], gates: Gates) -> list[dict[str, Any]
             evaluation["default_knob"]["figures"]["empty"],
         ),
     ]
+    baseline = evaluation.get("baseline")
+    if baseline and gates.min_baseline_recall_lift is not None:
+        earlier = next(policy for policy in baseline["policies"] if policy["default"])
+        results.append(
+            _at_least(
+                "min_baseline_recall_lift",
+                f"recall over the last blessed model at k = {middle}",
+                gates.min_baseline_recall_lift,
+                lift("recall", earlier),
+            )
+        )
     if gates.max_p99_milliseconds is not None:
         results.append(
             _at_most(

@@ -32,6 +32,18 @@ class Query(NamedTuple):
     tau: tf.Tensor
 
 
+class RowTables(TokenTables):
+    """Token tables whose gradient is that of a batch's rows, also under a distribution strategy.
+
+    There TensorFlow's fast lookup has a gradient of the whole table: all of it would travel between
+    the workers in every step, and Adam would move rows that the batch does not have.
+    """
+
+    def call(self, ids: tf.RaggedTensor, vocabulary: str) -> tf.Tensor:
+        """[B, d] of ids [B, (T)], as in the base class."""
+        return tf.nn.embedding_lookup_sparse(self.tables[vocabulary], ids, None, combiner="sqrtn")
+
+
 class TwoTower(tfrs.Model):
     """Queries and items as unit vectors, and how far around a query its items lie."""
 
@@ -48,11 +60,11 @@ class TwoTower(tfrs.Model):
         self._config = config
         query, item = query_fields(features), item_fields(features)
         both = table_sizes((*query, *item), vocabulary_sizes, features.oov_buckets)
-        self.tables = TokenTables(both, towers.token_dimension, name="tables")
+        self.tables = RowTables(both, towers.token_dimension, name="tables")
         item_tables = self.tables
         if not towers.shared_tokens:
             own = table_sizes(item, vocabulary_sizes, features.oov_buckets)
-            item_tables = TokenTables(own, towers.token_dimension, name="item_tables")
+            item_tables = RowTables(own, towers.token_dimension, name="item_tables")
         longest = features.max_tokens
         self.query_tower = Tower(query, self.tables, towers, longest, name="query_tower")
         self.item_tower = Tower(item, item_tables, towers, longest, name="item_tower")
@@ -82,18 +94,38 @@ class TwoTower(tfrs.Model):
         return self.item_tower(pooled, training=training)
 
     def compute_loss(self, inputs: Mapping[str, Any], training: bool = False) -> tf.Tensor:
-        """The mean loss of a batch of pairs; in training without those kept for validation."""
+        """The mean loss of a batch of pairs; in training without those kept for validation.
+
+        In training each replica has a part of a global batch. It brings what the loss needs of its
+        pairs, and computes the loss of all of them over the number of replicas: neither negatives
+        nor gradients depend on how many there are.
+        """
         query = self.encode_query(inputs, training)
-        items = self.encode_item(inputs, training)
-        weight = inputs["clicks"]
+        pairs = {
+            "query_vectors": query.vectors,
+            "item_vectors": self.encode_item(inputs, training),
+            **{name: inputs[name] for name in self._facts()},
+        }
+        if self.loss_layer.needs_tau:
+            pairs["tau"] = query.tau
         if training:
-            weight *= tf.cast(~is_validation(inputs), tf.float32)
+            pairs = _of_all_replicas(pairs)
+            pairs["clicks"] *= tf.cast(~is_validation(pairs), tf.float32)
         # Scaled by the batch's mean, so that how a log counts is no learning rate.
-        weight /= tf.maximum(tf.reduce_mean(weight), 1e-6)
-        tau = query.tau if self.loss_layer.needs_tau else None
+        weight = pairs["clicks"] / tf.maximum(tf.reduce_mean(pairs["clicks"]), 1e-6)
         return self.loss_layer(
-            query.vectors, items, tau, negatives=self._negatives(inputs), sample_weight=weight
+            pairs["query_vectors"],
+            pairs["item_vectors"],
+            pairs.get("tau"),
+            negatives=self._negatives(pairs),
+            sample_weight=weight,
         )
+
+    def _facts(self) -> list[str]:
+        """The inputs that the loss needs beside the vectors, each [B]."""
+        loss = self._config.loss
+        frequencies = {"item_frequency": loss.log_q, "query_frequency": loss.gamma}
+        return ["clicks", "query_id", "item_hash", *(n for n, used in frequencies.items() if used)]
 
     def _negatives(self, inputs: Mapping[str, Any]) -> Negatives:
         """Copies are never negatives; items that came with the same query if the config says so.
@@ -108,6 +140,27 @@ class TwoTower(tfrs.Model):
             log_q=_log_frequency(inputs["item_frequency"]) if loss.log_q else None,
             log_query_prior=_log_frequency(inputs["query_frequency"]) if loss.gamma else None,
         )
+
+
+def _of_all_replicas(rows: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Tensors [b] or [b, n] of all replicas, as [B] or [B, n] in the order of the global batch.
+
+    A gradient goes back to the replica that the row is from. With one replica nothing is done.
+    """
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return dict(rows)
+    gathered = {}
+    # Together, for each gathering is a way to all other workers and back.
+    for dtype in dict.fromkeys(tensor.dtype for tensor in rows.values()):
+        own = {name: tensor for name, tensor in rows.items() if tensor.dtype == dtype}
+        columns = [t if t.shape.rank == 2 else t[:, tf.newaxis] for t in own.values()]
+        widths = [column.shape[1] for column in columns]
+        joined = context.all_gather(tf.concat(columns, axis=1), axis=0)
+        parts = tf.split(tf.reshape(joined, [-1, sum(widths)]), widths, axis=1)
+        for (name, tensor), part in zip(own.items(), parts, strict=True):
+            gathered[name] = part if tensor.shape.rank == 2 else part[:, 0]
+    return gathered
 
 
 def is_validation(inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:

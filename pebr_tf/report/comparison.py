@@ -1,4 +1,4 @@
-"""An evaluation beside that of the last blessed release."""
+"""An evaluation beside that of the last release, and beside the last blessed model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pebr_tf.metrics import STRATA
 from pebr_tf.report.formats import DASH, change, count, finite, milliseconds, percent, share
 from pebr_tf.report.markup import Markup, element, row, table
-from pebr_tf.report.reading import default_policy, entries, lookup, number, place
+from pebr_tf.report.reading import default_policy, entries, lookup, named, number, place
 
 _Format = Callable[[object], str]
 # Name, this value, the previous one, how it is shown, and whether more is better; None if neither.
@@ -41,6 +41,37 @@ def comparison_table(evaluation: dict[str, Any]) -> Markup:
         element("th", "which is", scope="col"),
     )
     return table(None, [head], rows, "Comparison with the previous release", "named")
+
+
+def baseline_table(evaluation: dict[str, Any]) -> Markup:
+    """Both models on the same clicks.
+
+    Args:
+      evaluation: The content of evaluation.json, with its `baseline`.
+    """
+    earlier = entries(evaluation, "baseline", "policies")
+    fixed, before = named(earlier, "top_k"), default_policy({"policies": earlier})
+    rows = []
+    for k in entries(evaluation, "average_k"):
+        for measure in ("recall", "precision"):
+            path = ("at", str(k), "overall", measure)
+            base, old, new = (
+                number(policy, *path) for policy in (fixed, before, default_policy(evaluation))
+            )
+            difference = None if old is None or new is None else new - old
+            shown = change(share(difference))
+            name = f"{measure} at k = {count(k)}"
+            rows.append(
+                row(name, share(base), share(old), share(new), shown, _meaning(shown, True))
+            )
+    titles = ("its top_k", "its default policy", "this one", "change")
+    head = element(
+        "tr",
+        element("th", "measure", scope="col"),
+        *(element("th", title, scope="col", class_="number") for title in titles),
+        element("th", "which is", scope="col"),
+    )
+    return table(None, [head], rows, "Comparison with the last blessed model", "named")
 
 
 def _measures(this: dict[str, Any], previous: dict[str, Any]) -> Iterator[_Measure]:

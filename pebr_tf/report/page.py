@@ -7,7 +7,7 @@ from typing import Any
 
 from pebr_tf.files import replacing_file
 from pebr_tf.report import facts
-from pebr_tf.report.comparison import comparison_table
+from pebr_tf.report.comparison import baseline_table, comparison_table
 from pebr_tf.report.figures import calibration_chart, counts_chart, curves
 from pebr_tf.report.markup import Markup, element, joined, section
 from pebr_tf.report.policies import by_average, by_stratum, unequal
@@ -151,6 +151,15 @@ def _sections(
         ),
         ("gates", "Gates", None, [facts.gates_table(evaluation)]),
     ]
+    if lookup(evaluation, "baseline"):
+        parts.append(
+            (
+                "baseline",
+                "Last blessed model",
+                "Its towers on the clicks and the items of this run, with a temper tuned on them.",
+                [baseline_table(evaluation)],
+            )
+        )
     if lookup(evaluation, "previous"):
         parts.append(("previous", "Previous release", None, [comparison_table(evaluation)]))
     parts.append(

@@ -19,25 +19,35 @@ VALIDATION_BATCHES = 8
 
 
 def training_batches(
-    files: Sequence[str], parse: Parse, training: Training, begin: int = 0
+    files: Sequence[str],
+    parse: Parse,
+    training: Training,
+    begin: int = 0,
+    context: tf.distribute.InputContext | None = None,
 ) -> tf.data.Dataset:
-    """Shuffled batches without end, of `training.batch_size` pairs each.
+    """Shuffled batches without end, of `training.batch_size` pairs each over all replicas.
+
+    Every worker reads all pairs in the same order and parses its own: reading is cheap, and so a
+    step has the pairs that it would have on one device.
 
     Args:
-      files: Gzipped TFRecords.
+      files: Gzipped TFRecords, in the same order on every worker.
       parse: Makes a batch of serialized examples.
       training: Batch size, shuffle buffer and seed.
       begin: The step that training goes on from: it gets another order than it had before.
+      context: Which of how many workers this is; then the parts of its replicas come in turn. None:
+        there is one device.
     """
     seed = training.seed + begin
     records = _records(tf.data.Dataset.from_tensor_slices(list(files)).shuffle(len(files), seed))
-    return (
+    examples = (
         records.shuffle(training.shuffle_buffer, seed)
         .repeat()
         .batch(training.batch_size, drop_remainder=True)
-        .map(parse, tf.data.AUTOTUNE)
-        .prefetch(tf.data.AUTOTUNE)
     )
+    if context is not None and context.num_replicas_in_sync > 1:
+        examples = _own_parts(examples, context)
+    return examples.map(parse, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
 def validation_batches(files: Sequence[str], parse: Parse, training: Training) -> list[Batch]:
@@ -62,6 +72,15 @@ def validation_batches(files: Sequence[str], parse: Parse, training: Training) -
         {name: values[i * size : (i + 1) * size] for name, values in joined.items()}
         for i in range(count)
     ]
+
+
+def _own_parts(batches: tf.data.Dataset, context: tf.distribute.InputContext) -> tf.data.Dataset:
+    """Of each batch the parts of this worker's replicas, one after the other."""
+    replicas = context.num_replicas_in_sync
+    count = replicas // context.num_input_pipelines
+    first = count * context.input_pipeline_id
+    parts = batches.map(lambda batch: tf.reshape(batch, [replicas, -1])[first : first + count])
+    return parts.unbatch()
 
 
 def _records(files: tf.data.Dataset) -> tf.data.Dataset:

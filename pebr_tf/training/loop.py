@@ -8,16 +8,20 @@ training; this loop counts in steps and traces one step as it is. A step and its
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from pebr_tf.config import Training
 from pebr_tf.errors import UserError
 from pebr_tf.training.batches import Batch
+from pebr_tf.training.checkpoints import Checkpoints
+from pebr_tf.training.workers import all_staying, is_chief, numbers_of_all, wait_for_all
 
 # Steps between two lines of the log and two calls of `progress`.
 LOG_INTERVAL = 25
@@ -58,9 +62,12 @@ class Trainer:
           model: A model with `train_step` and `test_step`, built.
           optimizer: What it is trained with.
           training: Steps, intervals and patience.
-          checkpoints: Folder of this training alone.
-          logs: Folder for TensorBoard; None writes none.
+          checkpoints: Folder of this training alone, shared by all workers.
+          logs: Folder for TensorBoard, which the chief writes to; None writes none.
           strategy: What the model was made under.
+
+        Raises:
+          UserError: The workers have found different checkpoints.
         """
         self._model, self._training = model, training
         self._strategy = strategy or tf.distribute.get_strategy()
@@ -69,21 +76,23 @@ class Trainer:
         state = {name: tf.Variable(value) for name, value in _START.items()}
         self._step, self._best, self._best_step, self._waited = (state[name] for name in _START)
         whole = tf.train.Checkpoint(model=model, optimizer=optimizer, **state)
-        self._latest = tf.train.CheckpointManager(whole, f"{checkpoints}/latest", max_to_keep=2)
+        self._latest = Checkpoints(whole, f"{checkpoints}/latest", 2, self._strategy)
         # Of the model its variables, for it also holds the optimizer's; with their loss and step,
         # for a kill may come before `latest` knows of them.
         numbers = {name: state[name] for name in ("best", "best_step")}
         best = tf.train.Checkpoint(weights=model.variables, **numbers)
-        self._best_weights = tf.train.CheckpointManager(best, f"{checkpoints}/best", max_to_keep=1)
-        self._log = tf.summary.create_file_writer(str(logs)) if logs else _no_log()
+        self._best_weights = Checkpoints(best, f"{checkpoints}/best", 1, self._strategy)
+        self._log = tf.summary.create_noop_writer()
+        if logs and is_chief(self._strategy):
+            self._log = tf.summary.create_file_writer(str(logs))
         self._traced_train = tf.function(self._train, autograph=False)
         self._traced_test = tf.function(self._test, autograph=False)
-        if self._latest.latest_checkpoint:
-            whole.restore(self._latest.latest_checkpoint)
-        if self._best_weights.latest_checkpoint:
+        self._latest.restore()
+        if self._best_weights.latest:
             best_numbers = tf.train.Checkpoint(**numbers)
-            best_numbers.restore(self._best_weights.latest_checkpoint).expect_partial()
+            best_numbers.restore(self._best_weights.latest).expect_partial()
         self.resumed_from = int(self._step.numpy())
+        self._require_one_step()
 
     def run(
         self,
@@ -94,15 +103,29 @@ class Trainer:
         """Trains to the last step, or until validation gains no more; leaves the best weights.
 
         Args:
-          batches: Without end.
+          batches: Without end, each as `strategy.distribute_datasets_from_function` gives it: every
+            replica has its part.
           validation: The same batches at every validation; none: the last weights are the best.
           progress: Called every few steps with the step and the training loss.
+
+        Raises:
+          UserError: The loss is not finite, or another worker was lost.
         """
+        with all_staying(lambda: f"after step {self._step.numpy()}"):
+            step, stopped = self._steps(iter(batches), validation, progress)
+            return self._finish(step, stopped)
+
+    def _steps(
+        self,
+        batches: Iterator[Batch],
+        validation: Sequence[Batch],
+        progress: Callable[[int, float], None],
+    ) -> tuple[int, bool]:
+        """The last step, and whether it was the last for want of gain."""
         training, stopped = self._training, self._out_of_patience()
-        source = iter(self._strategy.experimental_distribute_dataset(batches))
         step = self.resumed_from
         while step < training.steps and not stopped:
-            loss = self._traced_train(next(source))
+            loss = self._traced_train(next(batches))
             step += 1
             last = step == training.steps
             if last or step % LOG_INTERVAL == 0:
@@ -116,12 +139,12 @@ class Trainer:
                 # Nothing comes back from weights that are not finite.
                 self._require_finite(step, float(loss))
                 self._latest.save(step)
-        return self._finish(step, stopped)
+        return step, stopped
 
     def _train(self, batch: Any) -> tf.Tensor:
-        """The loss of one step; a replica has its part of the pairs, and them alone as negatives.
+        """The loss of one step, to which each replica brings its part of the pairs.
 
-        The replicas' losses are sums over the global batch size: they add up to the mean.
+        Every replica's loss is that of the global batch over their number: they add up to it.
         """
         losses = self._strategy.run(lambda part: self._model.train_step(part)["loss"], (batch,))
         return self._strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
@@ -133,8 +156,9 @@ class Trainer:
 
     def _validate(self, step: int, validation: Sequence[Batch]) -> bool:
         """Measures, keeps the weights if they are the best; whether patience has run out."""
-        losses = [self._traced_test(batch) for batch in validation]
-        loss = float(tf.reduce_mean(losses))
+        losses = [float(self._traced_test(batch)) for batch in validation]
+        # Not by TensorFlow: machines of two kinds might round it differently, and part here.
+        loss = float(np.float32(statistics.fmean(losses)))
         self._write("validation_loss", loss, step)
         if loss < float(self._best.numpy()):
             self._best.assign(loss)
@@ -152,9 +176,19 @@ class Trainer:
     def _finish(self, step: int, stopped: bool) -> Trained:
         loss = float("nan")
         if int(self._best_step.numpy()):
-            self._best_weights.checkpoint.restore(self._best_weights.latest_checkpoint)
+            # The chief may still be writing them.
+            wait_for_all(self._strategy)
+            self._best_weights.restore()
             step, loss = int(self._best_step.numpy()), float(self._best.numpy())
         return Trained(step, loss, self.resumed_from, stopped)
+
+    def _require_one_step(self) -> None:
+        steps = numbers_of_all(self._strategy, self.resumed_from)
+        if len(set(steps)) > 1:
+            raise UserError(
+                "every worker must find the same checkpoints, in a folder that all of them share. "
+                f"Received: the last steps {', '.join(map(str, steps))}."
+            )
 
     def _require_finite(self, step: int, loss: float) -> None:
         if not math.isfinite(loss):
@@ -169,16 +203,3 @@ class Trainer:
 
 
 _START: dict[str, Any] = {"step": 0, "best": float("inf"), "best_step": 0, "waited": 0}
-
-
-def _no_log() -> tf.summary.SummaryWriter:
-    return tf.summary.create_noop_writer()
-
-
-def strategy_of(training: Training) -> tf.distribute.Strategy:
-    """The devices that the config names; several workers find each other through TF_CONFIG."""
-    if training.strategy == "mirrored":
-        return tf.distribute.MirroredStrategy()
-    if training.strategy == "multi_worker":
-        return tf.distribute.MultiWorkerMirroredStrategy()
-    return tf.distribute.get_strategy()

@@ -10,11 +10,12 @@ from tfx.proto.orchestration import executable_spec_pb2, pipeline_pb2
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pipeline import pipeline as module
-from pipeline.pipeline import create_pipeline
+from pipeline.pipeline import WHOLE, Options, create_pipeline
 
 NODES = [
     *("ClickLogExampleGen", "StatisticsGen", "SchemaGen", "LastAcceptedRun", "ExampleValidator"),
-    *("Transform", "Trainer", "IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator", "Pusher"),
+    *("LastBlessedModel", "Transform", "Trainer"),
+    *("IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator", "Pusher"),
 ]
 # The release holds the whole configuration.
 LAST = "Pusher"
@@ -24,14 +25,14 @@ CHANGES = [
     ("data.payload_columns", ("title", "brand"), {"ClickLogExampleGen", "IndexBuilder"}),
     ("data.drift_limit", 0.1, {"ExampleValidator"}),
     ("data.skew_limit", None, {"ExampleValidator"}),
-    ("split.seed", 1, {"ClickLogExampleGen"}),
+    ("split.seed", 1, {"ClickLogExampleGen", "Trainer", "RetrievalEvaluator"}),
     (
         "features.item_categories",
         ("brand",),
         {"ClickLogExampleGen", "Transform", "Trainer"},
     ),
     ("features.max_tokens", 8, {"Transform", "Trainer"}),
-    ("strata.head", 0.5000001, {"Transform"}),
+    ("strata.head", 0.5000001, {"Transform", "Trainer"}),
     ("towers.dimension", 32, {"Trainer"}),
     ("loss.delta_beta", 0.5, {"Trainer"}),
     ("training.steps", 7, {"Trainer"}),
@@ -45,6 +46,7 @@ CHANGES = [
     ("evaluation.average_k", (5, 10), {"CutoffCalibrator", "RetrievalEvaluator"}),
     ("evaluation.gates.max_empty_rate", 0.5, {"RetrievalEvaluator"}),
     ("serving.http_port", 9000, set()),
+    ("cloud.retries", 5, set()),
 ]
 
 
@@ -57,8 +59,10 @@ def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
 pytestmark = pytest.mark.filterwarnings("error:Node .* depends on the output of node")
 
 
-def compiled(config: Config, until: str | None = None) -> pipeline_pb2.Pipeline:
-    return Compiler().compile(create_pipeline(config, until))
+def compiled(
+    config: Config, until: str | None = None, options: Options = WHOLE
+) -> pipeline_pb2.Pipeline:
+    return Compiler().compile(create_pipeline(config, until, options=options))
 
 
 def properties(config: Config) -> dict[str, str]:
@@ -91,23 +95,75 @@ def test_every_node_is_there_after_what_it_needs() -> None:
 
 
 def test_data_that_were_refused_are_not_trained_on() -> None:
-    upstream = {
-        node.pipeline_node.node_info.id: node.pipeline_node.upstream_nodes
-        for node in compiled(Config()).nodes
-    }
-    assert "ExampleValidator" in upstream["Transform"]
+    assert "ExampleValidator" in upstream(compiled(Config()))["Transform"]
 
 
 @pytest.mark.parametrize("until", NODES)
 def test_until_keeps_what_the_last_one_needs(until: str) -> None:
     first = {"ClickLogExampleGen", "StatisticsGen", "SchemaGen"}
+    validated = {*first, "LastAcceptedRun", "ExampleValidator"}
     kept = {
         "ClickLogExampleGen": {"ClickLogExampleGen"},
         "StatisticsGen": {"ClickLogExampleGen", "StatisticsGen"},
         "SchemaGen": first,
         "LastAcceptedRun": {"LastAcceptedRun"},
+        "LastBlessedModel": {"ClickLogExampleGen", "LastBlessedModel"},
+        "Transform": {*validated, "Transform"},
     }.get(until, set(NODES[: NODES.index(until) + 1]))
     assert set(names(compiled(Config(), until))) == kept
+
+
+def upstream(pipeline: pipeline_pb2.Pipeline) -> dict[str, set[str]]:
+    """Of each node, those before it."""
+    return {
+        node.pipeline_node.node_info.id: set(node.pipeline_node.upstream_nodes)
+        for node in pipeline.nodes
+    }
+
+
+def test_the_last_blessed_model_is_warm_start_and_baseline() -> None:
+    before = upstream(compiled(Config()))
+    followers = {name for name, nodes in before.items() if "LastBlessedModel" in nodes}
+    assert followers == {"Trainer", "RetrievalEvaluator"}
+    before = upstream(compiled(Config().replace("training.warm_start", False)))
+    followers = {name for name, nodes in before.items() if "LastBlessedModel" in nodes}
+    assert followers == {"RetrievalEvaluator"}
+
+
+def test_index_only_trains_nothing() -> None:
+    before = upstream(compiled(Config(), options=Options(index_only=True)))
+    assert set(before) == set(NODES) - {"Transform", "Trainer"}
+    followers = {name for name, nodes in before.items() if "LastBlessedModel" in nodes}
+    assert followers == {"IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator"}
+    # Data that were refused make no index.
+    assert "ExampleValidator" in before["IndexBuilder"]
+    # It may have been trained on these very clicks.
+    assert before["LastBlessedModel"] == set()
+
+
+def test_index_only_asks_whether_the_model_fits(unchanged: dict[str, str]) -> None:
+    def builder(config: Config, index_only: bool) -> str:
+        nodes = compiled(config, options=Options(index_only=index_only)).nodes
+        (found,) = (
+            node.pipeline_node
+            for node in nodes
+            if node.pipeline_node.node_info.id == "IndexBuilder"
+        )
+        return str(found.parameters)
+
+    other = Config().replace("towers.dimension", 32)
+    assert builder(other, False) == builder(Config(), False) == unchanged["IndexBuilder"]
+    assert builder(other, True) != builder(Config(), True)
+
+
+def test_a_span_is_asked_for() -> None:
+    (node,) = (
+        node.pipeline_node
+        for node in compiled(Config(), options=Options(span=20_000)).nodes
+        if node.pipeline_node.node_info.id == "ClickLogExampleGen"
+    )
+    wanted = node.parameters.parameters["wanted_span"]
+    assert wanted.field_value.int_value == 20_000
 
 
 def test_until_names_the_choices() -> None:

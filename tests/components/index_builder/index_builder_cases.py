@@ -1,15 +1,15 @@
 """Catalogues, clicks and small towers for the tests of IndexBuilder."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
-from tfx.types import artifact_utils
+from tfx.types import Channel, artifact_utils
 from tfx.types.standard_artifacts import Examples, Model
 
 from components.artifacts import RetrievalIndex
+from components.index_builder import IndexBuilder
 from components.index_builder.executor import Executor
 from pebr_tf.config import Config
 
@@ -112,20 +112,20 @@ def stored_inputs(folder: Path) -> dict:
     }
 
 
-def build(folder: Path, given: dict, config: Config | None = None, beam_args=()) -> Path:
+def build(
+    folder: Path, given: dict, config: Config | None = None, beam_args=(), fit: bool = False
+) -> Path:
     """Runs Do into `folder`/index/7 as TFX would; returns that folder."""
     config = config or Config()
     uri = folder / "index" / "7"
     uri.mkdir(parents=True, exist_ok=True)
     context = BaseBeamExecutor.Context(beam_pipeline_args=list(beam_args))
-    Executor(context).Do(given, {"index": [artifact(RetrievalIndex, uri)]}, properties(config))
+    Executor(context).Do(given, {"index": [artifact(RetrievalIndex, uri)]}, properties(config, fit))
     return uri
 
 
-def properties(config: Config) -> dict:
-    settings = {
-        "index": config.index.to_mapping(),
-        "background_sample": config.cutoff.background_sample,
-        "payload_columns": list(config.data.payload_columns),
-    }
-    return {"settings": json.dumps(settings), "source": ""}
+def properties(config: Config, fit: bool) -> dict:
+    """As the component has them."""
+    kinds = {"catalogue": Examples, "model": Model, "examples": Examples}
+    channels = {name: Channel(type=kind) for name, kind in kinds.items()}
+    return IndexBuilder(**channels, config=config, fit=fit).exec_properties

@@ -1,5 +1,6 @@
 """Pusher's executor on artifacts in a folder: what is on disk after it."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -10,7 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 import tiny_release
+from kfp.pipeline_spec import pipeline_spec_pb2
+from tfx.components.example_gen import driver
+from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils
 from tfx.types import channel_utils
 from tfx.types.standard_artifacts import Examples, ModelBlessing
 
@@ -20,6 +25,7 @@ from components.pusher.executor import Executor
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from serving.release import latest_release, read_release, versions
+from serving.remote import fetch
 
 CONFIG = tiny_release.CONFIG.replace("cutoff.default_value", 0.7)
 KINDS = {
@@ -47,15 +53,26 @@ def artifact_at(kind, folder):
     return artifact
 
 
-def push(artifacts, folder, blessed=1, span=0):
-    """Runs the executor on `artifacts`; the release artifact, in `folder`."""
+def inputs_at(artifacts, blessed=1, span=0):
+    """The executor's inputs, with the properties that evaluator and ExampleGen give them."""
     inputs = {name: [artifact_at(kind, artifacts / name)] for name, kind in KINDS.items()}
     inputs["blessing"][0].set_int_custom_property("blessed", blessed)
-    inputs["examples"][0].span = span
+    found = {"span": span, "version": None, "input_fingerprint": "fingerprint"}
+    driver.update_output_artifact(found, inputs["examples"][0].mlmd_artifact)
+    return inputs
+
+
+def run(inputs, folder, releases):
+    """Runs the executor; the release artifact, in `folder`."""
     release = artifact_at(Release, folder / "release")
-    properties = {"config": CONFIG.to_yaml(comments=False), "releases": str(folder / "releases")}
+    properties = {"config": CONFIG.to_yaml(comments=False), "releases": str(releases)}
     Executor().Do(inputs, {"release": [release]}, properties)
     return release
+
+
+def push(artifacts, folder, **properties):
+    """Pushes `artifacts` to a local folder of releases; the release artifact, in `folder`."""
+    return run(inputs_at(artifacts, **properties), folder, folder / "releases")
 
 
 def test_a_blessed_model_becomes_a_release(artifacts, tmp_path):
@@ -88,6 +105,49 @@ def test_what_is_not_blessed_is_not_pushed(artifacts, tmp_path):
 def test_examples_without_a_span_give_none(artifacts, tmp_path):
     push(artifacts, tmp_path)
     assert read_release(latest_release(tmp_path / "releases")).manifest.span is None
+
+
+def as_in_kubeflow(artifact, title):
+    """What a container of Kubeflow v2 gets to see of an artifact."""
+    message = kubeflow_v2_entrypoint_utils.to_runtime_artifact(artifact, {})
+    message.type.schema_title = title
+    received = pipeline_spec_pb2.ArtifactList(artifacts=[message])
+    parsed = kubeflow_v2_entrypoint_utils.parse_raw_artifact_dict({"artifact": received}, {})
+    return parsed["artifact"]
+
+
+def test_numbers_that_kubeflow_made_floats(artifacts, tmp_path):
+    inputs = inputs_at(artifacts, span=20_408)
+    for name, title in (("blessing", "tfx.ModelBlessing"), ("examples", "tfx.Examples")):
+        inputs[name] = as_in_kubeflow(inputs[name][0], title)
+    assert inputs["examples"][0].get_custom_property("span") == 20_408.0
+    run(inputs, tmp_path, tmp_path / "releases")
+    span = read_release(latest_release(tmp_path / "releases")).manifest.span
+    assert (span, type(span)) == (20_408, int)
+
+
+@pytest.fixture
+def bucket():
+    uri = "ram://pusher"
+    tf.io.gfile.makedirs(uri)
+    yield uri
+    # Of two folders one of whose names begins with the other's, it looks for the second in vain.
+    with contextlib.suppress(tf.errors.NotFoundError):
+        tf.io.gfile.rmtree(uri)
+
+
+def test_a_release_goes_to_a_bucket(artifacts, tmp_path, bucket):
+    artifact = run(inputs_at(artifacts, span=5), tmp_path, f"{bucket}/releases")
+    version = artifact.get_int_custom_property("version")
+    assert artifact.get_int_custom_property("pushed") == 1
+    assert json.loads((tmp_path / "release/release.json").read_text()) == {
+        "version": version,
+        "path": f"{bucket}/releases/{version}",
+    }
+    fetched = fetch(f"{bucket}/releases", tmp_path / "releases")
+    assert read_release(fetched).manifest.span == 5
+    assert read_release(fetched).version == version
+    assert sorted(os.listdir(tmp_path)) == ["release", "releases"]
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from pebr_tf.metrics import STRATA
 KEYS = {
     "model", "data", "average_k", "policies", "curves", "unseen", "calibration", "default_knob",
     "budget", "counts", "examples", "index", "latency", "gates", "blessed", "previous",
+    "baseline",
 }  # fmt: skip
 # So few queries say little: gates that any model passes.
 EASY = CONFIG.replace_all(
@@ -90,6 +91,7 @@ def test_the_evaluation_has_what_it_should(world, evaluated):
     }
     assert content["model"]["loss"] == "beta_nce"
     assert content["previous"] is None
+    assert content["baseline"] is None
     assert len(content["examples"]) == 12
     assert (folder / "evaluation" / "report.html").stat().st_size > 1_000
     assert {path.name for path in (folder / "evaluation").iterdir()} == {

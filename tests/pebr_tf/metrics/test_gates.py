@@ -64,3 +64,31 @@ def test_a_model_that_passes_all():
 def test_each_gate_fails_alone_and_says_both_numbers(change, text):
     (sentence,) = failures(gates_of(evaluation(**change), Gates(max_p99_milliseconds=10)))
     assert sentence.endswith(text)
+
+
+@pytest.mark.parametrize(
+    ("recall", "gates", "sentences"),
+    [
+        (0.69, Gates(), []),
+        (
+            0.7,
+            Gates(),
+            [
+                "recall over the last blessed model at k = 150 (min_baseline_recall_lift) must be "
+                ">= -0.05. Received: -0.0571."
+            ],
+        ),
+        (0.7, Gates(min_baseline_recall_lift=None), []),
+        (None, Gates(min_baseline_recall_lift=9), []),
+    ],
+)
+def test_the_last_blessed_model_is_to_be_reached(recall, gates, sentences):
+    content = evaluation()
+    at = {"150": {"overall": {"precision": 0.1, "recall": recall}}}
+    worse = {"150": {"overall": {"precision": 0.1, "recall": 0.9}}}
+    policies = [
+        {"name": "top_k", "default": False, "at": worse},
+        {"name": "level", "default": True, "at": at},
+    ]
+    content["baseline"] = None if recall is None else {"policies": policies}
+    assert failures(gates_of(content, gates)) == sentences

@@ -194,3 +194,21 @@ def test_towers_share_tokens_or_have_their_own():
     assert separate.item_tower.tables is not separate.query_tower.tables
     sizes = [sum(np.size(v) for v in model.trainable_variables) for model in (shared, separate)]
     assert sizes[1] - sizes[0] == 22 * 4
+
+
+def test_a_table_has_the_gradient_of_a_batch_s_rows_under_a_strategy():
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    with strategy.scope():
+        model = TwoTower(SMALL, SIZES)
+        model.encode_query(batch())
+        model.encode_item(batch())
+    found = []
+
+    def step(pairs):
+        with tf.GradientTape() as tape:
+            loss = model.compute_loss(pairs, training=True)
+        found.append(tape.gradient(loss, model.tables.tables["tokens"]))
+        return loss
+
+    tf.function(lambda pairs: strategy.run(step, (pairs,)), autograph=False)(batch())
+    assert isinstance(found[0], tf.IndexedSlices)

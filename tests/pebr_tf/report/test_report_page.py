@@ -1,5 +1,6 @@
 """The report is one safe file with the right numbers, whatever an evaluation lacks."""
 
+import copy
 import json
 import math
 import resource
@@ -159,6 +160,28 @@ def test_comparison_with_the_previous_release(tmp_path):
     assert found["items a query, p99"] == ["4,620", "4,120", "−500", "fewer"]
     assert found["empty rate"] == ["–", "0.1%", "–", "–"]
     assert found["latency, p99"][2:] == ["+0.31 ms", "worse"]
+
+
+def test_comparison_with_the_last_blessed_model(tmp_path):
+    evaluation = example()
+    assert "Last blessed model" not in report(evaluation, tmp_path).text
+    earlier = [copy.deepcopy(each) for each in evaluation["policies"]]
+    kept = [each for each in earlier if each["default"] or each["name"] == "top_k"]
+    for each in kept:
+        each["at"]["150"]["overall"].update(recall=0.8 if each["default"] else 0.7)
+    evaluation["baseline"] = {"model": "run/Trainer/model/3", "policies": kept}
+    rows = under(report(evaluation, tmp_path), "baseline").one("table").rows()
+    assert rows[0] == [
+        "measure",
+        "its top_k",
+        "its default policy",
+        "this one",
+        "change",
+        "which is",
+    ]
+    found = {row[0]: row[1:] for row in rows}
+    assert found["recall at k = 150"] == ["0.700", "0.800", "0.851", "+0.051", "better"]
+    assert found["precision at k = 150"][2:] == ["0.100", "0.000", "the same"]
 
 
 HOSTILE = [

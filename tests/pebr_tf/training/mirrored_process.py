@@ -1,4 +1,4 @@
-"""Training steps on two virtual devices, in a process of its own: prints losses as JSON."""
+"""Training steps on two virtual devices, in a process of its own: prints what they gave as JSON."""
 
 import json
 import sys
@@ -11,20 +11,81 @@ import numpy as np
 import tensorflow as tf
 from training_cases import model_of, parse, small, write_pairs
 
+from pebr_tf.config import Training
+from pebr_tf.errors import UserError
 from pebr_tf.training.batches import training_batches, validation_batches
 from pebr_tf.training.loop import Trainer
 from pebr_tf.training.optimizers import optimizer_of
+from pebr_tf.training.workers import strategy_of
 
 STEPS = 25
-
-
-def first_batch(files, training):
-    return next(iter(training_batches(files, parse, training)))
+# Between them, all that a loss takes of a batch, and a variable that is used after the gathering.
+LOSSES = {
+    "beta_nce": {"loss__log_q": True, "loss__gamma": 0.5, "loss__coverage_weight": 1.0},
+    "info_nce": {"loss__family": "info_nce", "loss__learn_temperature": True},
+}
 
 
 def copy_weights(source, target):
     for ours, theirs in zip(target.trainable_variables, source.trainable_variables, strict=True):
         ours.assign(theirs.numpy())
+
+
+def parts(strategy, files, training):
+    return iter(
+        strategy.distribute_datasets_from_function(
+            lambda context: training_batches(files, parse, training, context=context)
+        )
+    )
+
+
+def gradients(model, batch):
+    """The loss of a batch and its gradients, dense."""
+    with tf.GradientTape() as tape:
+        loss = model.compute_loss(batch, training=True)
+    found = tape.gradient(loss, model.trainable_variables)
+    assert isinstance(found[0], tf.IndexedSlices), "a table's gradient must be of a batch's rows"
+    return loss, [tf.convert_to_tensor(gradient) for gradient in found]
+
+
+def worst_gradients(strategy, files):
+    """For each loss, how far a gradient is from that of one device, as a share of its largest."""
+    worst = {}
+    for name, changes in LOSSES.items():
+        config = small(**changes)
+        whole = next(iter(training_batches(files, parse, config.training)))
+        alone = model_of(config, whole)
+        if alone.tau_head.built:
+            # It starts at 0, and then nothing below has a gradient.
+            kernel = alone.tau_head._perceptron[-1].kernel
+            kernel.assign(tf.random.normal(kernel.shape, seed=1))
+        with strategy.scope():
+            model = model_of(config, whole)
+        copy_weights(alone, model)
+
+        @tf.function(autograph=False)
+        def summed(batch, model=model):
+            found = strategy.run(lambda part: gradients(model, part), (batch,))
+            return tf.nest.map_structure(
+                lambda values: strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None), found
+            )
+
+        loss, ours = summed(next(parts(strategy, files, config.training)))
+        expected_loss, expected = gradients(alone, whole)
+        np.testing.assert_allclose(loss, expected_loss, rtol=1e-5)
+        worst[name] = max(
+            float(np.abs(our - their).max() / np.abs(their).max())
+            for our, their in zip(ours, expected, strict=True)
+        )
+    return worst
+
+
+def uneven():
+    """What is said of a batch that two devices cannot share."""
+    try:
+        strategy_of(Training(strategy="mirrored", batch_size=15))
+    except UserError as error:
+        return str(error)
 
 
 def main(folder):
@@ -35,8 +96,7 @@ def main(folder):
     config = small(training__steps=STEPS, training__validation_interval=STEPS)
     training = config.training
     files = write_pairs(folder, 400)
-    whole = first_batch(files, training)
-    halves = [{name: v[part] for name, v in whole.items()} for part in (slice(8), slice(8, 16))]
+    whole = next(iter(training_batches(files, parse, training)))
 
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     validation = validation_batches(files, parse, training)
@@ -47,13 +107,10 @@ def main(folder):
         )
     alone = model_of(config, whole)
     copy_weights(model, alone)
-    expected = sum(float(alone.compute_loss(half, training=True)) for half in halves) / 2
+    expected = float(alone.compute_loss(whole, training=True))
     before = np.mean([float(alone.compute_loss(batch)) for batch in validation])
-    distributed = iter(
-        strategy.experimental_distribute_dataset(training_batches(files, parse, training))
-    )
-    first = float(trainer._traced_train(next(distributed)))
-    trained = trainer.run(training_batches(files, parse, training), validation)
+    first = float(trainer._traced_train(next(parts(strategy, files, training))))
+    trained = trainer.run(parts(strategy, files, training), validation)
     copy_weights(model, alone)
     measured = np.mean([float(alone.compute_loss(batch)) for batch in validation])
     table = model.tables.tables["tokens"]
@@ -67,6 +124,8 @@ def main(folder):
                 "after": trained.loss,
                 "measured": measured,
                 "equal_copies": bool((copies[0] == copies[1]).all()),
+                "uneven": uneven(),
+                "worst_gradients": worst_gradients(strategy, files),
             }
         )
     )

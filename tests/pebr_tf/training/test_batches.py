@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from training_cases import parse, small, write_pairs
 
 from pebr_tf.models.two_tower import VALIDATION_PART, is_validation
@@ -34,6 +35,32 @@ def test_a_resumed_training_has_another_order_and_the_same_seed_the_same(tmp_pat
     )
     assert first == again
     assert first != resumed
+
+
+@pytest.mark.parametrize(("workers", "devices"), [(1, 1), (1, 2), (2, 1), (2, 4)])
+def test_the_parts_of_all_devices_are_the_batch_of_one(tmp_path, workers, devices):
+    files = write_pairs(tmp_path, 100, files=3)
+    whole = queries(itertools.islice(training_batches(files, parse, small().training), 9))
+    parsed = []
+
+    def counted(examples):
+        parsed.append(examples.shape[0])
+        return parse(examples)
+
+    parts = [
+        queries(
+            itertools.islice(
+                training_batches(files, counted, small().training, 0, context), 9 * devices
+            )
+        )
+        for worker in range(workers)
+        for context in [tf.distribute.InputContext(workers, worker, workers * devices)]
+    ]
+    # A worker has the parts of its devices in turn.
+    for step, batch in enumerate(whole):
+        assert batch == flat(flat(p[step * devices : (step + 1) * devices]) for p in parts)
+    # Rows of others are never parsed.
+    assert parsed == [16 // (workers * devices)] * workers
 
 
 @pytest.mark.parametrize("count", [1, 5, 17])

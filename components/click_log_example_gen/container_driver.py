@@ -1,0 +1,90 @@
+"""The driver, as a command that Kubeflow v2 runs before it looks into its cache.
+
+    python -m components.click_log_example_gen.container_driver \
+        --json_serialized_invocation_args JSON [--json_serialized_inputs_spec_args JSON]
+
+Without it the cache would go by the pattern of the files alone, and never see a new span. TFX has
+such a driver for its own file-based ExampleGen; this component, with two patterns, is no such one.
+What is found goes into the file that the executor reads its properties from.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from absl import app
+from absl.flags import argparse_flags
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+from tfx.components.example_gen import driver
+from tfx.dsl.io import fileio
+from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils as entrypoint
+from tfx.types import artifact_utils
+
+from components.click_log_example_gen import inputs
+from components.click_log_example_gen.settings import from_exec_properties
+from pebr_tf.errors import UserError
+
+
+def run(invocation: str, inputs_spec: str) -> None:
+    """Finds span and files, and writes them as an ExecutorOutput.
+
+    Args:
+      invocation: ExecutorInput, JSON.
+      inputs_spec: ComponentInputsSpec, JSON.
+
+    Raises:
+      UserError: There is no such span, or a pattern that is none.
+    """
+    given = json_format.Parse(
+        invocation, pipeline_spec_pb2.ExecutorInput(), ignore_unknown_fields=True
+    )
+    spec = json_format.Parse(inputs_spec, pipeline_spec_pb2.ComponentInputsSpec())
+    properties = entrypoint.parse_execution_properties(
+        given.inputs.parameter_values, given.inputs.parameters, spec
+    )
+    data = from_exec_properties(properties).data
+    found = inputs.resolve(data, properties.get(inputs.WANTED_SPAN)).to_exec_properties()
+    output = pipeline_spec_pb2.ExecutorOutput()
+    for name, value in found.items():
+        if value is not None:
+            _set(output.parameter_values[name], value)
+    names: dict[int, str] = {}
+    artifacts = entrypoint.parse_raw_artifact_dict(given.outputs.artifacts, names)
+    for key in ("examples", "catalogue"):
+        artifact = artifact_utils.get_single_instance(artifacts[key])
+        driver.update_output_artifact(found, artifact.mlmd_artifact)
+        output.artifacts[key].artifacts.append(entrypoint.to_runtime_artifact(artifact, names))
+    path = given.outputs.output_file
+    fileio.makedirs(os.path.dirname(path))
+    with fileio.open(path, "wb") as file:
+        file.write(json_format.MessageToJson(output, sort_keys=True).encode())
+
+
+def _set(parameter: Any, value: str | int) -> None:
+    if isinstance(value, str):
+        parameter.string_value = value
+    else:
+        parameter.number_value = value
+
+
+def _flags(arguments: list[str]) -> Any:
+    parser = argparse_flags.ArgumentParser()
+    parser.add_argument("--json_serialized_invocation_args", required=True)
+    parser.add_argument("--json_serialized_inputs_spec_args", required=True)
+    # Beam's arguments come along.
+    return parser.parse_known_args(arguments)[0]
+
+
+def main(flags: Any) -> None:
+    """Runs the driver; what a user has to mend is one sentence."""
+    try:
+        run(flags.json_serialized_invocation_args, flags.json_serialized_inputs_spec_args)
+    except UserError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    app.run(main, flags_parser=_flags)

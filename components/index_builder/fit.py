@@ -1,0 +1,65 @@
+"""Whether an earlier run's model fits the configuration, where nothing is trained anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tfx.dsl.io import fileio
+
+from pebr_tf.config import Config
+from pebr_tf.errors import UserError
+from serving.signatures import TOWERS_FACTS
+
+# What the towers were made by. With another split, what is held out now may have been trained on.
+SECTIONS = ("features", "towers", "loss", "split", "strata")
+# Settings that an error names.
+SHOWN = 3
+
+
+def wanted_of(config: Config) -> dict[str, Any]:
+    """What a model must have been made by to serve under `config`."""
+    sections = config.to_mapping()
+    return {
+        "pipeline": config.pipeline.name,
+        "config": {name: sections[name] for name in SECTIONS},
+    }
+
+
+def require_fit(model: str, wanted: Mapping[str, Any]) -> None:
+    """Refuses a model that was made by other settings.
+
+    Args:
+      model: Folder of the towers' SavedModel, local or remote.
+      wanted: What `wanted_of` gave.
+
+    Raises:
+      UserError: It was, or says nothing of its settings.
+    """
+    path = f"{model}/{TOWERS_FACTS}"
+    if not fileio.exists(path):
+        raise UserError(f"the last blessed model must describe itself. Received: no {path}.")
+    with fileio.open(path, "rb") as file:
+        facts = json.loads(file.read())
+    if facts.get("pipeline") != wanted["pipeline"]:
+        raise UserError(
+            f"the last blessed model must be of the pipeline {wanted['pipeline']}. "
+            f"Received: one of {facts.get('pipeline')}."
+        )
+    different = list(_differences(facts["config"], wanted["config"]))
+    if different:
+        more = f" and {len(different) - SHOWN} more" if len(different) > SHOWN else ""
+        raise UserError(
+            "the last blessed model must fit the configuration, for an index-only run trains none. "
+            f"Received: {'; '.join(different[:SHOWN])}{more}."
+        )
+
+
+def _differences(model: Any, wanted: Any, key: str = "") -> Iterator[str]:
+    if isinstance(model, dict) and isinstance(wanted, dict):
+        for name in dict.fromkeys((*wanted, *model)):
+            inner = f"{key}.{name}" if key else name
+            yield from _differences(model.get(name), wanted.get(name), inner)
+    elif model != wanted:
+        yield f"{key} {json.dumps(model)} in the model, {json.dumps(wanted)} in the configuration"

@@ -1,0 +1,129 @@
+"""The last blessed model on the clicks of today: what a new one has to reach."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absl import logging
+from tfx.dsl.io import fileio
+from tfx.types import Artifact, artifact_utils
+from tfx.utils import path_utils
+
+from components.folders import local_folder
+from components.index_builder.embed import read_batches
+from components.index_builder.towers import ITEM_ID, Towers
+from components.pairs import Clicked
+from components.query_tower import QueryTower
+from pebr_tf.config import Cutoff
+from pebr_tf.cutoff import (
+    Candidates,
+    Policies,
+    Queries,
+    collect,
+    default_policy,
+    depth_of,
+    tempers_for,
+    tune_temper,
+)
+from pebr_tf.metrics.comparison import at_averages
+from pebr_tf.retrieval.vectors import unit_vectors
+from serving.signatures import TOWERS_FACTS, read_facts
+
+ITEMS = "items"
+
+
+@dataclass(frozen=True)
+class Clicks:
+    """What both models are measured on.
+
+    Attributes:
+      test: Pairs to find.
+      calibrate: Pairs that tune the temper.
+      strata: [Q] of the test queries, as the new model has them.
+      ids: [N] of the items.
+    """
+
+    test: Clicked
+    calibrate: Clicked
+    strata: np.ndarray
+    ids: np.ndarray
+
+
+def measure_baseline(
+    model: Artifact,
+    catalogue: Artifact,
+    clicks: Clicks,
+    settings: Cutoff,
+    average_k: tuple[int, ...],
+    origin: dict[str, Any],
+) -> dict[str, Any] | None:
+    """The towers of an earlier model with a temper tuned for them, as evaluation.json says it.
+
+    Args:
+      model: The earlier model.
+      catalogue: Every item, with the columns that its towers need.
+      clicks: What it is measured on.
+      settings: The cut-off.
+      average_k: Averages to measure at.
+      origin: `pipeline` and `split` of this run. A model of another pipeline is none of ours, and
+        one of another split may have been trained on what is held out here.
+
+    Returns:
+      None if the model cannot be compared; the log says why.
+    """
+    with local_folder(path_utils.serving_model_path(model.uri)) as folder:
+        facts = read_facts(folder, TOWERS_FACTS)
+        received = {
+            "pipeline": facts.get("pipeline"),
+            "split": facts.get("config", {}).get("split"),
+        }
+        if received != origin:
+            logging.warning("No baseline: it must be of %s. Received: %s.", origin, received)
+            return None
+        vectors = _embedded(folder, catalogue, clicks.ids)
+        if vectors is None:
+            return None
+        tower = QueryTower(folder)
+        test = replace(tower.embed(clicks.test.queries), strata=clicks.strata)
+        calibrate = tower.embed(clicks.calibrate.queries)
+    family, tempers = facts["family"], tempers_for(settings.temper)
+
+    def candidates(queries: Queries, clicked: Clicked) -> Candidates:
+        depth = depth_of(len(queries), len(vectors), average_k, settings.cap)
+        return collect(vectors, queries, clicked.pairs(clicks.ids), family, tempers, depth)
+
+    temper = tune_temper(candidates(calibrate, clicks.calibrate), average_k, settings.temper).temper
+    found = candidates(test, clicks.test)
+    policies = Policies(temper)
+    default = default_policy(settings)
+    entries = []
+    for name in dict.fromkeys(("top_k", default)):
+        # The towers alone have no level head; the level itself is what the head predicts.
+        lists = policies.lists("level" if name == "level_head" else name, found)
+        at = at_averages(lists, average_k, found.queries.strata, found.capped)
+        title = policies.title(name)
+        entries.append({"name": name, "title": title, "default": name == default, "at": at})
+    return {"model": model.uri, "steps": facts["steps"], "temper": temper, "policies": entries}
+
+
+def _embedded(towers: Path, catalogue: Artifact, ids: np.ndarray) -> np.ndarray | None:
+    """[N, n] unit vectors of the items in the order of `ids`."""
+    pattern = os.path.join(artifact_utils.get_split_uri([catalogue], ITEMS), "*")
+    model = Towers(str(towers))
+    vectors, found = [], []
+    for file in sorted(fileio.glob(pattern)):
+        for batch in read_batches(file):
+            if not found and (missing := model.missing_columns(batch[0])):
+                logging.warning("No baseline: the catalogue lacks %s.", ", ".join(missing))
+                return None
+            embedded, columns = model.embed_items(batch)
+            vectors.append(embedded)
+            found.append(columns[ITEM_ID])
+    names = np.array([name.decode("utf-8") for name in np.concatenate(found)], np.str_)
+    order = np.argsort(names)
+    places = order[np.searchsorted(names, ids, sorter=order)]
+    return unit_vectors("vectors", np.concatenate(vectors)[places])

@@ -1,0 +1,129 @@
+"""Several workers: found by TF_CONFIG, waiting for each other, and the loss of one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from pebr_tf.config import Training
+from pebr_tf.errors import UserError
+
+# The jobs of a cluster that train.
+_JOBS = ("chief", "worker")
+_FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}'
+# How TensorFlow says why an operation that takes all workers has failed.
+_ABORTED = re.compile(r"Collective ops is aborted by: (.*?)\.?$", re.MULTILINE)
+
+
+def strategy_of(training: Training) -> tf.distribute.Strategy:
+    """The devices that the config names; several workers find each other through TF_CONFIG.
+
+    Raises:
+      UserError: TF_CONFIG is none, TensorFlow has computed before several workers could be set up,
+        or the devices cannot have equal parts of a batch.
+    """
+    strategy = _strategy(training)
+    replicas = strategy.num_replicas_in_sync
+    if training.batch_size % replicas:
+        raise UserError(
+            f"training.batch_size must be a multiple of the number of devices ({replicas}). "
+            f"Received: {training.batch_size}."
+        )
+    return strategy
+
+
+def _strategy(training: Training) -> tf.distribute.Strategy:
+    if training.strategy == "one_device":
+        return tf.distribute.get_strategy()
+    if training.strategy == "mirrored" or worker_count(os.environ.get("TF_CONFIG")) == 1:
+        return tf.distribute.MirroredStrategy()
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except RuntimeError as error:
+        raise UserError(
+            "each of several workers must be a process that runs the Trainer alone. "
+            "Received: a process in which TensorFlow has already computed."
+        ) from error
+
+
+def worker_count(text: str | None) -> int:
+    """Workers that the text of a TF_CONFIG names; 1 without one.
+
+    Raises:
+      UserError: It is not JSON, or this task is not one of its cluster's.
+    """
+    if text is None:
+        return 1
+    try:
+        config = json.loads(text)
+    except ValueError:
+        raise UserError(f"TF_CONFIG must be JSON such as {_FORM}. Received: {text!r}.") from None
+    jobs = _jobs_of_task(config)
+    if jobs is None:
+        raise UserError(
+            f"TF_CONFIG must have a cluster, and in it this task, a chief or a worker: {_FORM}. "
+            f"Received: {text!r}."
+        )
+    return sum(len(jobs.get(job, ())) for job in _JOBS)
+
+
+def _jobs_of_task(config: Any) -> dict[str, list[str]] | None:
+    """Addresses of each job; None if the task is not among them."""
+    match config:
+        case {"cluster": dict(jobs), "task": {"type": str(job), "index": int(index)}}:
+            addresses = jobs.get(job) if job in _JOBS else None
+            if isinstance(addresses, list) and 0 <= index < len(addresses):
+                return jobs
+    return None
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this is the worker that writes for all; the only one always is."""
+    return bool(strategy.extended.should_checkpoint)
+
+
+def numbers_of_all(strategy: tf.distribute.Strategy, number: int) -> list[int]:
+    """The numbers that the workers give, one a replica; returns when all have given theirs."""
+    if strategy.num_replicas_in_sync == 1:
+        return [number]
+
+    def gathered(own: tf.Tensor) -> tf.Tensor:
+        # An argument is on no device, and only what is on one can be gathered.
+        return tf.distribute.get_replica_context().all_gather(tf.identity(own), axis=0)
+
+    traced = tf.function(lambda own: strategy.run(gathered, (own,)), autograph=False)
+    copies = strategy.experimental_local_results(traced(tf.constant([number], tf.int64)))
+    return [int(value) for value in copies[0].numpy()]
+
+
+def wait_for_all(strategy: tf.distribute.Strategy) -> None:
+    """Returns when every worker has come here."""
+    numbers_of_all(strategy, 0)
+
+
+@contextlib.contextmanager
+def all_staying(when: Callable[[], str]) -> Iterator[None]:
+    """Says in a sentence that another worker was lost; no worker can go on without it.
+
+    Args:
+      when: Says when that was.
+
+    Raises:
+      UserError: A worker was lost.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        reason = _ABORTED.search(str(error))
+        if reason is None:
+            raise
+        raise UserError(
+            "every worker must stay until training ends: start all of them again, and it goes on "
+            f"at its last checkpoint. Received: a worker lost {when()} ({reason[1]})."
+        ) from error

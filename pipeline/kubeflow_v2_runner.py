@@ -1,0 +1,141 @@
+"""Compiles the pipeline for Vertex AI: the job that KubeflowV2DagRunner makes, and what it lacks.
+
+TFX's runner knows no retries, and no driver but that of its own ExampleGen; both are added to what
+it compiled. The same configuration and code give the same bytes.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+from kfp.pipeline_spec import pipeline_spec_pb2
+from tfx.dsl.components.base.base_beam_component import BaseBeamComponent
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.orchestration.kubeflow.v2.kubeflow_v2_dag_runner import (
+    KubeflowV2DagRunner,
+    KubeflowV2DagRunnerConfig,
+)
+from tfx.orchestration.pipeline import Pipeline
+
+from components.click_log_example_gen.component import ClickLogExampleGen
+from components.reviewed_schema import ImportSchemaGen
+from pebr_tf.config import Config, Machine
+from pipeline.pipeline import Options, components_of
+
+DRIVER = ("python", "-m", "components.click_log_example_gen.container_driver")
+# Names in `cloud.resources` where the component's own would not do.
+RESOURCES = {"ImportSchemaGen": "schema_gen"}
+BACKOFF = {"backoffDuration": "60s", "backoffFactor": 2.0, "backoffMaxDuration": "1800s"}
+ResourceSpec = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec.ResourceSpec
+
+
+def compile_job(
+    config: Config, *, index_only: bool = False, span: int | None = None
+) -> dict[str, Any]:
+    """The PipelineJob of a config, as JSON.
+
+    Args:
+      config: All of it. Whether its paths and names are those of a cloud is not looked at here; see
+        `pipeline.cloud_check`.
+      index_only: Whether the last blessed model is taken as it is.
+      span: Which span to read; None: the latest when the job runs.
+    """
+    cloud = config.cloud
+    nodes = components_of(config, Options(index_only, span, cloud=True))
+    for node in nodes:
+        if isinstance(node, BaseComponent):
+            node.with_platform_config(_resources(config, node.id))
+    pipeline = Pipeline(
+        pipeline_name=config.pipeline.name,
+        pipeline_root=config.pipeline.root,
+        components=nodes,
+        enable_cache=cloud.cache,
+        beam_pipeline_args=beam_args(config),
+    )
+    runner = KubeflowV2DagRunner(
+        KubeflowV2DagRunnerConfig(default_image=cloud.image, use_pipeline_spec_2_1=True)
+    )
+    # What it makes of maps has no order of its own.
+    job = json.loads(json.dumps(runner.run(pipeline, write_out=False), sort_keys=True))
+    spec = job["pipelineSpec"]
+    executors = spec["deploymentSpec"]["executors"]
+    for node in nodes:
+        if not isinstance(node, BaseComponent):
+            continue
+        task = spec["root"]["dag"]["tasks"][node.id]
+        if cloud.retries:
+            task["retryPolicy"] = {"maxRetryCount": cloud.retries, **BACKOFF}
+        container = executors[f"{node.id}_executor"]["container"]
+        if isinstance(node, ClickLogExampleGen):
+            container["lifecycle"] = _driver_hook(container)
+        if not isinstance(node, BaseBeamComponent):
+            # TFX hands Beam's arguments to all components.
+            container["args"] = [
+                each for each in container["args"] if each not in pipeline.beam_pipeline_args
+            ]
+        if isinstance(node, ImportSchemaGen):
+            # The file may have been edited.
+            task.pop("cachingOptions", None)
+    return job
+
+
+def to_bytes(job: dict[str, Any]) -> bytes:
+    """The file of a job."""
+    return (json.dumps(job, indent=1, sort_keys=True) + "\n").encode()
+
+
+def beam_args(config: Config) -> list[str]:
+    """What Beam is told: the config's own arguments, and those that make it run on Dataflow."""
+    cloud, flow = config.cloud, config.cloud.dataflow
+    arguments = list(config.pipeline.beam_args)
+    if not flow.enabled:
+        return arguments
+    folder = f"{config.pipeline.root}/dataflow"
+    arguments += [
+        "--runner=DataflowRunner",
+        f"--project={cloud.project}",
+        f"--region={cloud.region}",
+        f"--temp_location={folder}/temp",
+        f"--staging_location={folder}/staging",
+        # Workers start from the image, which holds this code: nothing is shipped or installed.
+        f"--sdk_container_image={cloud.image}",
+        "--sdk_location=container",
+        "--experiments=use_runner_v2",
+        f"--machine_type={flow.machine_type}",
+        f"--max_num_workers={flow.max_workers}",
+        f"--disk_size_gb={flow.disk_gb}",
+    ]
+    if cloud.service_account is not None:
+        arguments.append(f"--service_account_email={cloud.service_account}")
+    if flow.subnetwork is not None:
+        arguments.append(f"--subnetwork={flow.subnetwork}")
+    if not flow.public_ips:
+        arguments.append("--no_use_public_ips")
+    return arguments
+
+
+def _resources(config: Config, component: str) -> Any:
+    machine = Machine.of(getattr(config.cloud.resources, _setting_of(component)))
+    spec = ResourceSpec(cpu_limit=machine.cpu, memory_limit=machine.memory_gb)
+    # The accelerators of several workers are theirs: this container only waits for them.
+    waits = component == "Trainer" and config.cloud.training_job.workers > 1
+    if machine.accelerator is not None and not waits:
+        spec.accelerator.type = machine.accelerator
+        spec.accelerator.count = machine.accelerators
+    return spec
+
+
+def _setting_of(component: str) -> str:
+    """ClickLogExampleGen -> click_log_example_gen."""
+    words = "".join(f"_{each.lower()}" if each.isupper() else each for each in component)
+    return RESOURCES.get(component, words.lstrip("_"))
+
+
+def _driver_hook(container: dict[str, Any]) -> dict[str, Any]:
+    """What runs before the cache is asked: the arguments of the executor but for its class."""
+    place = container["args"].index("--executor_class_path")
+    arguments = copy.copy(container["args"])
+    del arguments[place : place + 2]
+    return {"preCacheCheck": {"command": list(DRIVER), "args": arguments}}

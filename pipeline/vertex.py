@@ -1,0 +1,238 @@
+"""What Vertex AI is asked for, and the asking.
+
+A request is made here without credentials and without a network, and sent as it is: a dry run shows
+exactly what would be sent. It is the one that PipelineJob.submit and PipelineJobSchedule.create of
+google-cloud-aiplatform send. They are not called, for the former also looks for the bucket, with no
+bound on time, and makes one where it finds none.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pebr_tf.config import Config
+from pebr_tf.environment import is_verbose
+from pebr_tf.errors import UserError
+
+if TYPE_CHECKING:
+    from google.auth.credentials import Credentials
+    from google.cloud.aiplatform import PipelineJob, gapic
+
+# Seconds; a specification is checked within a few.
+PATIENCE = 60
+CONSOLE = "https://console.cloud.google.com/vertex-ai/locations"
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What Vertex AI made of a request.
+
+    Attributes:
+      name: Of the resource.
+      state: As Vertex AI calls it, such as PIPELINE_STATE_PENDING.
+      link: Its page in the console.
+    """
+
+    name: str
+    state: str
+    link: str
+
+
+def default_credentials() -> Credentials:
+    """The application default credentials of this machine.
+
+    No server but the one that machines of Google have is asked, for a dozen seconds at most.
+
+    Raises:
+      UserError: There are none, or not in the file that should hold them.
+    """
+    import google.auth
+    from google.auth.exceptions import GoogleAuthError
+
+    if not is_verbose():
+        logging.getLogger("google.auth").setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            credentials, _ = google.auth.default()
+    except GoogleAuthError as error:
+        # Of a sentence and advice, or of a sentence and its cause, the sentence.
+        reason = str(error.args[0]).split(". ")[0]
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}"
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # The library takes for granted that what a file holds is an object with certain keys.
+        reason = f"credentials that cannot be read, {type(error).__name__}: {error}"
+    else:
+        return credentials
+    raise UserError(
+        "Google Cloud credentials must be at hand: run gcloud auth application-default login, or "
+        f"name a file of them in GOOGLE_APPLICATION_CREDENTIALS. Received: {_one_line(reason)}."
+    )
+
+
+def job_request(
+    job: dict[str, Any], config: Config, job_id: str, cache: bool = True
+) -> gapic.CreatePipelineJobRequest:
+    """What asks for one run.
+
+    Args:
+      job: What `compile_job` gives.
+      config: The one it was compiled from.
+      job_id: Name of the run, unique in its project and region.
+      cache: False: nothing is taken from earlier runs; True: as compiled.
+    """
+    from google.cloud.aiplatform import gapic
+
+    pipeline_job = _pipeline_job(job, config, cache)
+    pipeline_job.display_name = job["displayName"]
+    return gapic.CreatePipelineJobRequest(
+        parent=_parent(config), pipeline_job=pipeline_job, pipeline_job_id=job_id
+    )
+
+
+def schedule_request(
+    job: dict[str, Any], config: Config, cron: str, name: str
+) -> gapic.CreateScheduleRequest:
+    """What asks for runs by the clock, one at a time: a run that is due during another is left out.
+
+    Args:
+      job: What `compile_job` gives.
+      config: The one it was compiled from.
+      cron: What `read_cron` gives.
+      name: The schedule's, for people.
+    """
+    from google.cloud.aiplatform import gapic
+
+    request = gapic.CreatePipelineJobRequest(
+        parent=_parent(config), pipeline_job=_pipeline_job(job, config, cache=True)
+    )
+    schedule = gapic.Schedule(
+        display_name=name,
+        cron=cron,
+        max_concurrent_run_count=1,
+        create_pipeline_job_request=request,
+    )
+    return gapic.CreateScheduleRequest(parent=_parent(config), schedule=schedule)
+
+
+def to_json(request: Any) -> str:
+    """A request as JSON, without the fields that have their defaults and are not sent."""
+    return str(
+        type(request).to_json(
+            request,
+            sort_keys=True,
+            preserving_proto_field_name=True,
+            always_print_fields_with_no_presence=False,
+        )
+    )
+
+
+def submit(
+    request: gapic.CreatePipelineJobRequest, config: Config, credentials: Credentials
+) -> Accepted:
+    """Asks for a run, once.
+
+    Raises:
+      UserError: Vertex AI did not accept it, or was not reached.
+    """
+    from google.cloud.aiplatform import gapic
+
+    def send() -> Any:
+        client = gapic.PipelineServiceClient(
+            credentials=credentials, client_options=_options(config)
+        )
+        return client.create_pipeline_job(request=request, retry=None, timeout=PATIENCE)
+
+    return _accepted(send, config, "job", "runs")
+
+
+def schedule(
+    request: gapic.CreateScheduleRequest, config: Config, credentials: Credentials
+) -> Accepted:
+    """Asks for a schedule, once.
+
+    Raises:
+      UserError: Vertex AI did not accept it, or was not reached.
+    """
+    from google.cloud.aiplatform import gapic
+
+    def send() -> Any:
+        client = gapic.ScheduleServiceClient(
+            credentials=credentials, client_options=_options(config)
+        )
+        return client.create_schedule(request=request, retry=None, timeout=PATIENCE)
+
+    return _accepted(send, config, "schedule", "schedules")
+
+
+def _pipeline_job(job: dict[str, Any], config: Config, cache: bool) -> gapic.PipelineJob:
+    from google.cloud.aiplatform import gapic
+
+    read = _read(job, config, cache)
+    return gapic.PipelineJob(
+        pipeline_spec=read.pipeline_spec,
+        runtime_config=read.runtime_config,
+        labels=job["labels"],
+        service_account=config.cloud.service_account,
+        network=config.cloud.network,
+    )
+
+
+def _read(job: dict[str, Any], config: Config, cache: bool) -> PipelineJob:
+    """A compiled job as the library reads it, which takes it from a file only."""
+    from google.auth.credentials import AnonymousCredentials
+    from google.cloud.aiplatform import PipelineJob
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "job.json"
+        file.write_text(json.dumps(job), encoding="utf-8")
+        return PipelineJob(
+            display_name=job["displayName"],
+            template_path=str(file),
+            enable_caching=None if cache else False,
+            project=config.cloud.project,
+            location=config.cloud.region,
+            credentials=AnonymousCredentials(),
+        )
+
+
+def _parent(config: Config) -> str:
+    return f"projects/{config.cloud.project}/locations/{config.cloud.region}"
+
+
+def _options(config: Config) -> dict[str, str]:
+    return {"api_endpoint": f"{config.cloud.region}-aiplatform.googleapis.com"}
+
+
+def _accepted(send: Callable[[], Any], config: Config, noun: str, pages: str) -> Accepted:
+    from google.api_core.exceptions import GoogleAPIError
+    from google.auth.exceptions import GoogleAuthError
+
+    project, region = config.cloud.project, config.cloud.region
+    try:
+        answer = send()
+    except (GoogleAPIError, GoogleAuthError) as error:
+        raise UserError(
+            f"Vertex AI must accept the {noun} in {project}, {region}. Received: {_reason(error)}."
+        ) from error
+    number = answer.name.rpartition("/")[2]
+    link = f"{CONSOLE}/{region}/pipelines/{pages}/{number}?project={project}"
+    return Accepted(answer.name, answer.state.name, link)
+
+
+def _reason(error: Exception) -> str:
+    """What an error says, without the details that repeat it for machines."""
+    code, message = getattr(error, "code", None), getattr(error, "message", None)
+    return _one_line(str(error) if code is None else f"{int(code)} {message}")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).removesuffix(".")

@@ -1,0 +1,83 @@
+"""`pebr fetch`: copies releases from a bucket to where servers look for them."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from pebr_tf.errors import UserError
+
+
+@click.command()
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="URL",
+    help="Where releases are pushed to, such as gs://bucket/releases.",
+)
+@click.option(
+    "--releases",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="ROOT",
+    help="A folder of releases; made if it is not there.",
+)
+@click.option(
+    "--every",
+    type=click.IntRange(min=1),
+    metavar="SECONDS",
+    help="Look again and again, until a signal.",
+)
+def fetch(source: str, releases: Path, every: int | None) -> None:
+    """Copy the newest release from a bucket to a folder of releases.
+
+    Servers that follow ROOT then go to it by themselves. With --every a look that fails prints a
+    line, and the next one tries again; SIGTERM or Ctrl-C stops, and leaves no half release.
+    """
+    if every is None:
+        _fetch_once(source, releases)
+    else:
+        _follow(source, releases, every)
+
+
+def _fetch_once(source: str, releases: Path) -> None:
+    from serving import remote
+
+    found = remote.fetch(source, releases)
+    if found is None:
+        click.echo(f"release {remote.newest_here(releases)} is here already")
+    else:
+        _announce(found)
+
+
+def _follow(source: str, releases: Path, every: int) -> NoReturn:
+    """Fetches what is pushed, until a signal."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop)
+    from serving import remote
+
+    # A mistake that no later look mends.
+    source = remote.remote_folder(source)
+    while True:
+        try:
+            found = remote.fetch(source, releases)
+            if found is not None:
+                _announce(found)
+        except UserError as error:
+            click.echo(f"pebr: {error}", err=True)
+        time.sleep(every)
+
+
+def _announce(release: Path) -> None:
+    click.echo(f"release {release.name} -> {release}")
+
+
+def _stop(number: int, frame: object) -> NoReturn:
+    """Ends the process through all that cleans up behind itself."""
+    sys.exit(0)

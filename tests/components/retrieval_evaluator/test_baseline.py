@@ -1,0 +1,151 @@
+"""The last blessed model on the clicks of today, against a loop; models that are none of ours."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from calibrated_cases import DIMENSION, LookupTowers, World, artifact, calibrate, unit, write_inputs
+from test_retrieval_evaluator import EASY, evaluate, held_out
+from tfx.types.standard_artifacts import Examples, Model
+
+from components.artifacts import CutoffModel
+from components.retrieval_evaluator import searching
+
+ORIGIN = {"pipeline": EASY.pipeline.name, "config": {"split": EASY.split.to_mapping()}}
+
+
+class EarlierTowers(LookupTowers):
+    """As the towers of the calibrator's cases, but that the title "n7" is row 7 of the items."""
+
+    def __init__(self, vectors, tau, items):
+        super().__init__(vectors, tau)
+        self.items = tf.Variable(items)
+
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, "title")])
+    def item(self, title):
+        rows = tf.strings.to_number(tf.strings.substr(title, 1, -1), tf.int64)
+        return {"embedding": tf.gather(self.items, rows)}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(searching, "CALLS", 2)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return World()
+
+
+@pytest.fixture(scope="module")
+def given(world, tmp_path_factory):
+    """Inputs with a catalogue, in another order than the index."""
+    folder = tmp_path_factory.mktemp("baseline")
+    inputs = write_inputs(folder, world)
+    rows = np.random.default_rng(1).permutation(len(world.ids))
+    catalogue = folder / "catalogue" / "Split-items"
+    catalogue.mkdir(parents=True)
+    with tf.io.TFRecordWriter(str(catalogue / "data.gz"), "GZIP") as writer:
+        for row in rows:
+            columns = {"item_id": world.ids[row], "title": f"n{row}"}
+            feature = {
+                name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()]))
+                for name, text in columns.items()
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=feature))
+            writer.write(example.SerializeToString())
+    return {
+        **inputs,
+        "cutoff": [artifact(CutoffModel, calibrate(folder, inputs))],
+        "catalogue": [artifact(Examples, folder / "catalogue", ["items"])],
+    }
+
+
+def earlier(folder, world, noise, origin=ORIGIN):
+    """A model whose vectors are those of the world and some noise."""
+    generator = np.random.default_rng(2)
+    items = unit(world.items + noise * generator.normal(size=world.items.shape))
+    queries = unit(world.queries + noise * generator.normal(size=world.queries.shape))
+    path = folder / "earlier" / "Format-Serving"
+    towers = EarlierTowers(queries, world.tau, items)
+    names = ("query", "item", "serialized_examples")
+    tf.saved_model.save(towers, str(path), {name: getattr(towers, name) for name in names})
+    facts = {"family": "beta", "steps": 5, "dimension": DIMENSION, **origin}
+    (path / "assets.extra").mkdir()
+    (path / "assets.extra" / "towers.json").write_text(json.dumps(facts))
+    return artifact(Model, folder / "earlier", number=9), queries, items
+
+
+def recall_at_20(world, queries, items):
+    found = [
+        len(set(held_out(world, row)) & set(np.argsort(-(items @ queries[row]))[:20])) / 4
+        for row in range(0, 300, 2)
+    ]
+    return np.mean(found)
+
+
+def test_an_earlier_model_that_was_worse(world, given, tmp_path):
+    model, queries, items = earlier(tmp_path, world, 0.3)
+    content, _ = evaluate(tmp_path, {**given, "baseline": [model]}, EASY)
+    baseline = content["baseline"]
+    fixed, level = baseline["policies"]
+    assert (fixed["name"], level["name"], level["default"]) == ("top_k", "level", True)
+    expected = recall_at_20(world, queries, items)
+    assert expected < recall_at_20(world, world.queries, world.items) - 0.02
+    assert fixed["at"]["20"]["overall"]["recall"] == pytest.approx(expected)
+    assert baseline["model"] == model.uri
+    (gate,) = (each for each in content["gates"] if each["name"] == "min_baseline_recall_lift")
+    (ours,) = (each for each in content["policies"] if each["default"])
+    before, now = (each["at"]["20"]["overall"]["recall"] for each in (level, ours))
+    assert gate["received"] == pytest.approx(now / before - 1)
+    assert gate["passed"]
+    assert content["blessed"]
+    assert "Last blessed model" in (tmp_path / "evaluation" / "report.html").read_text("utf-8")
+
+
+def test_the_same_model_measures_the_same(world, given, tmp_path):
+    model, _, _ = earlier(tmp_path, world, 0.0)
+    content, _ = evaluate(tmp_path, {**given, "baseline": [model]}, EASY)
+    ours = {each["name"]: each["at"] for each in content["policies"]}
+    for each in content["baseline"]["policies"]:
+        now, before = (at["50"]["overall"]["recall"] for at in (ours[each["name"]], each["at"]))
+        assert now == pytest.approx(before, abs=1e-6)
+
+
+def test_a_model_that_loses_is_not_blessed(world, given, tmp_path):
+    model, _, _ = earlier(tmp_path, world, 0.0)
+    config = EASY.replace("evaluation.gates.min_baseline_recall_lift", 0.01)
+    content, _ = evaluate(tmp_path, {**given, "baseline": [model]}, config)
+    assert not content["blessed"]
+    assert (tmp_path / "blessing" / "NOT_BLESSED").read_text() == (
+        "recall over the last blessed model at k = 20 (min_baseline_recall_lift) must be >= 0.01. "
+        "Received: 0.0000.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        {**ORIGIN, "pipeline": "other"},
+        {**ORIGIN, "config": {"split": {**EASY.split.to_mapping(), "seed": 1}}},
+        {},
+    ],
+    ids=["pipeline", "split", "silent"],
+)
+def test_another_pipelines_or_splits_model_is_no_baseline(world, given, tmp_path, origin):
+    model, _, _ = earlier(tmp_path, world, 0.0, origin)
+    content, _ = evaluate(tmp_path, {**given, "baseline": [model]}, EASY)
+    assert content["baseline"] is None
+    assert "min_baseline_recall_lift" not in [gate["name"] for gate in content["gates"]]
+
+
+def test_a_catalogue_without_its_columns(world, given, tmp_path):
+    model, _, _ = earlier(tmp_path, world, 0.0)
+    catalogue = tmp_path / "catalogue" / "Split-items"
+    catalogue.mkdir(parents=True)
+    with tf.io.TFRecordWriter(str(catalogue / "data.gz"), "GZIP") as writer:
+        writer.write(tf.train.Example().SerializeToString())
+    bare = artifact(Examples, tmp_path / "catalogue", ["items"])
+    content, _ = evaluate(tmp_path, {**given, "catalogue": [bare], "baseline": [model]}, EASY)
+    assert content["baseline"] is None

@@ -1,0 +1,183 @@
+"""What Vertex AI does with a compiled job, on this machine: its tasks in order, a process each.
+
+The commands, arguments and parameters are those of the compiled file. What stands in for Vertex is
+written here: where artifacts go, the inputs of each task as an ExecutorInput, and the queries of
+resolvers, over what earlier tasks left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+STORE = "projects/1/locations/here/metadataStores/default/artifacts"
+# Seconds; far more than any task takes.
+LONGEST = 900
+
+
+@dataclass
+class Vertex:
+    """The metadata of a project, and a folder that jobs run in.
+
+    Attributes:
+      folder: Paths of jobs are relative to it.
+      artifacts: All that were made: RuntimeArtifacts, the oldest first.
+      log: What each task printed, by its name.
+    """
+
+    folder: Path
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
+    log: dict[str, str] = field(default_factory=dict)
+
+    def run(self, job: dict[str, Any], name: str) -> dict[str, dict[str, Any]]:
+        """Runs a job; the outputs of each task by their keys."""
+        spec = job["pipelineSpec"]
+        tasks = spec["root"]["dag"]["tasks"]
+        root = f"{job['runtimeConfig']['gcsOutputDirectory']}/1/{name}"
+        outputs: dict[str, dict[str, Any]] = {}
+        for task in in_order(tasks):
+            executor = spec["deploymentSpec"]["executors"][
+                spec["components"][tasks[task]["componentRef"]["name"]]["executorLabel"]
+            ]
+            inputs = self._inputs(tasks[task], outputs)
+            if "resolver" in executor:
+                outputs[task] = self._resolved(executor["resolver"], inputs)
+            else:
+                component = spec["components"][tasks[task]["componentRef"]["name"]]
+                outputs[task] = self._execute(
+                    task, component, executor["container"], inputs, tasks[task], f"{root}/{task}_7"
+                )
+        return outputs
+
+    def _inputs(
+        self, task: dict[str, Any], outputs: dict[str, dict[str, Any]]
+    ) -> dict[str, list[dict[str, Any]]]:
+        sources = {
+            key: source["taskOutputArtifact"]
+            for key, source in task.get("inputs", {}).get("artifacts", {}).items()
+        }
+        return {
+            key: outputs[source["producerTask"]][source["outputArtifactKey"]]
+            for key, source in sources.items()
+        }
+
+    def _execute(
+        self,
+        name: str,
+        component: dict[str, Any],
+        container: dict[str, Any],
+        inputs: dict[str, list[dict[str, Any]]],
+        task: dict[str, Any],
+        root: str,
+    ) -> dict[str, list[dict[str, Any]]]:
+        made = {
+            key: self._new(definition["artifactType"], f"{root}/{key}")
+            for key, definition in component["outputDefinitions"]["artifacts"].items()
+        }
+        parameters = {
+            key: value["runtimeValue"]["constant"]
+            for key, value in task["inputs"]["parameters"].items()
+        }
+        given = {
+            "inputs": {
+                "artifacts": {key: {"artifacts": found} for key, found in inputs.items()},
+                "parameterValues": parameters,
+            },
+            "outputs": {
+                "artifacts": {key: {"artifacts": [each]} for key, each in made.items()},
+                "outputFile": f"{root}/executor_output.json",
+            },
+        }
+        if hook := container.get("lifecycle", {}).get("preCacheCheck"):
+            self._process(f"{name} driver", [*hook["command"], *hook["args"]], given)
+        command = [*container["command"], *container["args"]]
+        self._process(name, command, given)
+        written = json.loads((self.folder / given["outputs"]["outputFile"]).read_text("utf-8"))
+        for key, artifact in made.items():
+            (told,) = written["artifacts"][key]["artifacts"]
+            assert (told["uri"], told["name"]) == (artifact["uri"], artifact["name"])
+            artifact["metadata"] = told.get("metadata", {})
+        self.artifacts += made.values()
+        return {key: [artifact] for key, artifact in made.items()}
+
+    def _new(self, kind: dict[str, str], uri: str) -> dict[str, Any]:
+        # Numbers are not the order: names of Vertex say nothing about time.
+        number = hash((uri, len(self.artifacts))) % 10**12
+        return {"name": f"{STORE}/{number}", "type": kind, "uri": uri, "metadata": {}}
+
+    def _process(self, name: str, command: list[str], given: dict[str, Any]) -> None:
+        text = json.dumps(given)
+        done = subprocess.run(
+            [text if part == "{{$}}" else part for part in command],
+            cwd=self.folder,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=LONGEST,
+            check=False,
+            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        )
+        self.log[name] = done.stdout + done.stderr
+        if done.returncode:
+            raise TaskFailedError(name, self.log[name])
+
+    def _resolved(
+        self, resolver: dict[str, Any], inputs: dict[str, list[dict[str, Any]]]
+    ) -> dict[str, list[dict[str, Any]]]:
+        found = {}
+        for key, query in resolver["outputArtifactQueries"].items():
+            terms = query["filter"].split(" AND ")
+            fitting = [each for each in self.artifacts if fits(each, terms, inputs)]
+            found[key] = fitting[-1:]
+        return found
+
+
+class TaskFailedError(Exception):
+    """A task ended with an error; its name and what it printed."""
+
+
+def in_order(tasks: dict[str, Any]) -> list[str]:
+    """The tasks, each after those that it depends on or reads from."""
+    ordered: list[str] = []
+    while len(ordered) < len(tasks):
+        ready = [
+            name
+            for name, task in tasks.items()
+            if name not in ordered and _needed(task) <= set(ordered)
+        ]
+        assert ready, "the tasks wait for each other"
+        ordered += ready
+    return ordered
+
+
+def _needed(task: dict[str, Any]) -> set[str]:
+    sources = task.get("inputs", {}).get("artifacts", {}).values()
+    read = {source["taskOutputArtifact"]["producerTask"] for source in sources}
+    return read | set(task.get("dependentTasks", ()))
+
+
+def fits(artifact: dict[str, Any], terms: list[str], inputs: dict[str, Any]) -> bool:
+    """Whether an artifact fulfils all terms of a resolver's filter."""
+    return all(_fits(artifact, term, inputs) for term in terms)
+
+
+def _fits(artifact: dict[str, Any], term: str, inputs: dict[str, Any]) -> bool:
+    left, _, right = term.partition("=")
+    right = right.strip('"')
+    if left == "state":
+        return right == "LIVE"
+    if left == "schema_title":
+        return yaml.safe_load(artifact["type"]["instanceSchema"])["title"] == right
+    if match := re.fullmatch(r"metadata\.(\w+)\.number_value", left):
+        return artifact["metadata"].get(match[1]) == float(right)
+    assert left == "name", term
+    pattern = r"\{\{\$\.inputs\.artifacts\['(\w+)'\]\.metadata\['(\w+)'\]\}\}"
+    key, name = re.fullmatch(pattern, right).groups()
+    return bool(inputs.get(key)) and artifact["name"] == inputs[key][0]["metadata"].get(name)

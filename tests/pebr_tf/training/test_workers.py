@@ -1,0 +1,136 @@
+"""TF_CONFIG, the strategy of a config, and what is said when a worker is lost."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import tensorflow as tf
+
+from pebr_tf.config import Training
+from pebr_tf.errors import UserError
+from pebr_tf.training.workers import (
+    all_staying,
+    is_chief,
+    numbers_of_all,
+    strategy_of,
+    worker_count,
+)
+
+TWO = {"worker": ["a:1", "b:1"]}
+MULTI_WORKER = Training(strategy="multi_worker")
+
+
+def tf_config(cluster, job="worker", index=0):
+    return json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (None, 1),
+        (tf_config({"worker": ["a:1"]}), 1),
+        (tf_config({"chief": ["a:1"]}, "chief"), 1),
+        (tf_config(TWO, index=1), 2),
+        # As on Vertex AI, where the first pool is the chief.
+        (tf_config({"chief": ["a:1"], **TWO}, "chief"), 3),
+        (tf_config({"chief": ["a:1"], **TWO, "evaluator": ["c:1"]}), 3),
+    ],
+)
+def test_workers_are_counted(text, count):
+    assert worker_count(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "{worker"])
+def test_a_tf_config_that_is_no_json_says_so(monkeypatch, text):
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(
+        UserError,
+        match=rf'^TF_CONFIG must be JSON such as {{"cluster": .*\. Received: \'{text}\'\.$',
+    ):
+        strategy_of(MULTI_WORKER)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[]",
+        "3",
+        json.dumps({"cluster": TWO}),
+        json.dumps({"task": {"type": "worker", "index": 0}}),
+        json.dumps({"cluster": TWO, "task": {"type": "worker"}}),
+        json.dumps({"cluster": [], "task": {"type": "worker", "index": 0}}),
+        tf_config(TWO, index=2),
+        tf_config(TWO, index=-1),
+        tf_config(TWO, "chief"),
+        tf_config({**TWO, "evaluator": ["c:1"]}, "evaluator"),
+        tf_config({"worker": 2}),
+    ],
+)
+def test_a_tf_config_without_this_task_in_its_cluster_says_so(monkeypatch, text):
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(UserError) as caught:
+        strategy_of(MULTI_WORKER)
+    assert str(caught.value).startswith(
+        "TF_CONFIG must have a cluster, and in it this task, a chief or a worker: "
+    )
+    assert str(caught.value).endswith(f" Received: {text!r}.")
+
+
+def test_the_config_names_the_strategy(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert isinstance(strategy_of(Training(strategy="mirrored")), tf.distribute.MirroredStrategy)
+    assert strategy_of(Training()) is tf.distribute.get_strategy()
+
+
+@pytest.mark.parametrize("cluster", [None, {"worker": ["127.0.0.1:1"]}])
+def test_one_worker_alone_trains_on_its_own_devices(monkeypatch, cluster):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    if cluster:
+        monkeypatch.setenv("TF_CONFIG", tf_config(cluster))
+    strategy = strategy_of(MULTI_WORKER)
+    assert strategy.num_replicas_in_sync == 1
+    assert is_chief(strategy)
+    assert numbers_of_all(strategy, 7) == [7]
+
+
+def test_a_process_that_has_computed_cannot_be_one_of_several_workers(monkeypatch):
+    tf.constant(1) + 1
+    monkeypatch.setenv("TF_CONFIG", tf_config(TWO))
+    with pytest.raises(
+        UserError,
+        match=r"^each of several workers must be a process that runs the Trainer alone\. ",
+    ):
+        strategy_of(MULTI_WORKER)
+
+
+def test_a_batch_that_devices_cannot_share_says_so(monkeypatch):
+    three = SimpleNamespace(num_replicas_in_sync=3)
+    monkeypatch.setattr(tf.distribute, "MirroredStrategy", lambda: three)
+    assert strategy_of(Training(strategy="mirrored", batch_size=18)) is three
+    with pytest.raises(
+        UserError,
+        match=r"^training\.batch_size must be a multiple of the number of devices \(3\)\. "
+        r"Received: 16\.$",
+    ):
+        strategy_of(Training(strategy="mirrored", batch_size=16))
+
+
+def test_a_lost_worker_is_told_of_and_when():
+    message = "Graph execution error:\n\nCollective ops is aborted by: Socket closed\nRestart."
+    with (
+        pytest.raises(
+            UserError, match=r"Received: a worker lost after step 3 \(Socket closed\)\.$"
+        ) as caught,
+        all_staying(lambda: "after step 3"),
+    ):
+        raise tf.errors.UnavailableError(None, None, message)
+    assert isinstance(caught.value.__cause__, tf.errors.UnavailableError)
+
+
+def test_other_errors_are_left_alone():
+    with (
+        pytest.raises(tf.errors.UnavailableError, match="storage"),
+        all_staying(lambda: "after step 3"),
+    ):
+        raise tf.errors.UnavailableError(None, None, "storage")

@@ -1,0 +1,83 @@
+"""Times in unix-cron: what is taken, in which form, and the one sentence of what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pebr_tf.errors import UserError
+from pipeline.cron import read_cron
+
+START = "--cron must be five fields, minute hour day month weekday. Received: "
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0 3 * * *", "0 3 * * *"),
+        ("  0   3\t* * * ", "0 3 * * *"),
+        ("59 23 31 12 7", "59 23 31 12 7"),
+        ("0 0 1 1 0", "0 0 1 1 0"),
+        ("*/15 8-18/2 1,15 * mon-fri", "*/15 8-18/2 1,15 * MON-FRI"),
+        ("0 0 1 jan,JUL-sep Sun", "0 0 1 JAN,JUL-SEP SUN"),
+        ("5-5 00 01 * *", "5-5 00 01 * *"),
+        ("*,30 * * * *", "*,30 * * * *"),
+    ],
+)
+def test_times_that_are_taken(text: str, expected: str) -> None:
+    assert read_cron(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "0 fields"),
+        ("@daily", "1 field"),
+        ("0 3 * *", "4 fields"),
+        ("TZ=Europe/Berlin 0 3 * * *", "6 fields"),
+        ("60 3 * * *", "minute 60 is not within 0 to 59"),
+        ("0 25 * * *", "hour 25 is not within 0 to 23"),
+        ("0 3 0 * *", "day 0 is not within 1 to 31"),
+        ("0 3 32 * *", "day 32 is not within 1 to 31"),
+        ("0 3 * 13 *", "month 13 is not within 1 to 12"),
+        ("0 3 * 0 *", "month 0 is not within 1 to 12"),
+        ("0 3 * * 8", "weekday 8 is not within 0 to 7"),
+        ("0 1-24 * * *", "hour 24 is not within 0 to 23"),
+        ("x 3 * * *", "minute 'X' is no number"),
+        ("-1 3 * * *", "minute '' is no number"),
+        ("1.5 3 * * *", "minute '1.5' is no number"),
+        ("² 3 * * *", "minute '²' is no number"),
+        ("1, 3 * * *", "minute '' is no number"),
+        ("0 3 L * *", "day 'L' is no number"),
+        ("0 3 * * JAN", "weekday 'JAN' is no number, nor one of SUN, MON, TUE, WED, THU, FRI, SAT"),
+        (
+            "0 3 * JUNE *",
+            "month 'JUNE' is no number, nor one of JAN, FEB, MAR, APR, MAY, JUN, JUL, AUG, SEP, "
+            "OCT, NOV, DEC",
+        ),
+        ("0 5-1 * * *", "hour 5-1 ends before it begins"),
+        ("0 3 * * FRI-SUN", "weekday FRI-SUN ends before it begins"),
+        ("*/0 3 * * *", "minute */0 has a step that is no number above 0"),
+        ("*/ 3 * * *", "minute */ has a step that is no number above 0"),
+        ("*/a 3 * * *", "minute */A has a step that is no number above 0"),
+        ("5/10 3 * * *", "minute 5/10 has a step without a range"),
+        ("*-5 3 * * *", "minute '*' is no number"),
+    ],
+)
+def test_times_that_are_not(text: str, reason: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read_cron(text)
+    assert str(caught.value) == f"{START}{text!r}: {reason}."
+
+
+def test_the_time_zone_stands_in_front() -> None:
+    assert read_cron("0 3 * * *", "Europe/Berlin") == "TZ=Europe/Berlin 0 3 * * *"
+
+
+@pytest.mark.parametrize("name", ["Mars", "Europe", "europe/berlin", "../passwd", ""])
+def test_time_zones_that_are_none(name: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read_cron("0 3 * * *", name)
+    assert str(caught.value) == (
+        "--time-zone must be a name of the IANA database, such as Europe/Berlin. "
+        f"Received: {name!r}."
+    )

@@ -1,0 +1,289 @@
+"""What is sent to Vertex AI, as a server on loopback receives it, and what its refusals become."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.auth.credentials import Credentials
+from google.auth.exceptions import RefreshError
+from google.cloud import aiplatform
+from google.cloud.aiplatform import gapic
+from google.cloud.aiplatform.utils import gcs_utils
+from google.oauth2 import service_account
+from google.protobuf import json_format
+from vertex_server import (
+    CLOUD,
+    EMAIL,
+    IDENTITY,
+    VertexServer,
+    cloud_config,
+    redirect,
+    tiny_job,
+    vertex_server,
+    write_key_file,
+)
+
+from pebr_tf.config import Config
+from pebr_tf.errors import UserError
+from pipeline import vertex
+
+PARENT = "projects/shop-1/locations/europe-west4"
+CRON = "TZ=Europe/Berlin 0 3 * * MON"
+START = "Vertex AI must accept the job in shop-1, europe-west4. Received: "
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[VertexServer]:
+    with vertex_server(monkeypatch) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def credentials(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
+    file = write_key_file(tmp_path_factory.mktemp("key"))
+    return service_account.Credentials.from_service_account_file(str(file))
+
+
+@pytest.fixture
+def config() -> Config:
+    return cloud_config().replace_all(IDENTITY)
+
+
+def specification(job: Any) -> Any:
+    """The pipeline of a job as a plain mapping."""
+    return json_format.MessageToDict(gapic.PipelineJob.pb(job).pipeline_spec)
+
+
+def test_a_job_arrives_whole(
+    server: VertexServer, config: Config, credentials: Credentials
+) -> None:
+    accepted = vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, credentials)
+    (request,) = server.received
+    assert isinstance(request, gapic.CreatePipelineJobRequest)
+    assert (request.parent, request.pipeline_job_id) == (PARENT, "pebr-1")
+    job = request.pipeline_job
+    assert specification(job) == tiny_job()["pipelineSpec"]
+    assert job.runtime_config.gcs_output_directory == "gs://shop-pebr/run"
+    assert job.display_name == "pebr"
+    assert dict(job.labels) == {"tfx_version": "1-16-0"}
+    assert job.service_account == IDENTITY["cloud.service_account"]
+    assert job.network == IDENTITY["cloud.network"]
+    assert server.callers == [EMAIL]
+    assert server.hosts[-1] == "europe-west4-aiplatform.googleapis.com:443"
+    assert accepted == vertex.Accepted(
+        f"{PARENT}/pipelineJobs/pebr-1",
+        "PIPELINE_STATE_PENDING",
+        "https://console.cloud.google.com/vertex-ai/locations/europe-west4/pipelines/runs/pebr-1"
+        "?project=shop-1",
+    )
+
+
+def test_a_schedule_arrives_whole(
+    server: VertexServer, config: Config, credentials: Credentials
+) -> None:
+    request = vertex.schedule_request(tiny_job(), config, CRON, "Mondays")
+    accepted = vertex.schedule(request, config, credentials)
+    (request,) = server.received
+    assert isinstance(request, gapic.CreateScheduleRequest)
+    assert request.parent == PARENT
+    schedule = request.schedule
+    assert (schedule.display_name, schedule.cron) == ("Mondays", CRON)
+    assert (schedule.max_concurrent_run_count, schedule.allow_queueing) == (1, False)
+    inner = schedule.create_pipeline_job_request
+    assert (inner.parent, inner.pipeline_job_id) == (PARENT, "")
+    assert specification(inner.pipeline_job) == tiny_job()["pipelineSpec"]
+    assert inner.pipeline_job.runtime_config.gcs_output_directory == "gs://shop-pebr/run"
+    assert inner.pipeline_job.service_account == IDENTITY["cloud.service_account"]
+    assert inner.pipeline_job.network == IDENTITY["cloud.network"]
+    assert server.hosts[-1] == "europe-west4-aiplatform.googleapis.com:443"
+    assert accepted == vertex.Accepted(
+        f"{PARENT}/schedules/678",
+        "ACTIVE",
+        "https://console.cloud.google.com/vertex-ai/locations/europe-west4/pipelines/schedules/678"
+        "?project=shop-1",
+    )
+
+
+def test_nobody_is_named_by_default() -> None:
+    job = vertex.job_request(tiny_job(), cloud_config(), "pebr-1").pipeline_job
+    assert (job.service_account, job.network) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("cache", "expected"),
+    [
+        (True, {"Pusher": {"enableCache": True}, "Look": None}),
+        (False, {"Pusher": {"enableCache": False}, "Look": {"enableCache": False}}),
+    ],
+)
+def test_caching_is_as_compiled_or_off(cache: bool, expected: dict[str, Any]) -> None:
+    job = vertex.job_request(tiny_job(), cloud_config(), "pebr-1", cache).pipeline_job
+    tasks = specification(job)["root"]["dag"]["tasks"]
+    assert {name: task.get("cachingOptions") for name, task in tasks.items()} == expected
+
+
+def test_the_requests_are_those_of_the_library(
+    server: VertexServer,
+    config: Config,
+    credentials: Credentials,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    buckets = []
+    monkeypatch.setattr(
+        gcs_utils,
+        "create_gcs_bucket_for_pipeline_artifacts_if_it_does_not_exist",
+        lambda **given: buckets.append(given["output_artifacts_gcs_dir"]),
+    )
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(tiny_job()))
+    job = aiplatform.PipelineJob(
+        display_name="pebr",
+        template_path=str(file),
+        job_id="pebr-1",
+        labels=tiny_job()["labels"],
+        project="shop-1",
+        location="europe-west4",
+        credentials=credentials,
+    )
+    identity = {key.removeprefix("cloud."): value for key, value in IDENTITY.items()}
+    schedule = aiplatform.PipelineJobSchedule(job, "Mondays", credentials=credentials)
+    schedule.create(cron=CRON, max_concurrent_run_count=1, allow_queueing=False, **identity)
+    job.submit(**identity)
+    # What a dry run could not show, and a submission does not need.
+    assert buckets == ["gs://shop-pebr/run"]
+    theirs = list(server.received)
+    ours = [
+        vertex.schedule_request(tiny_job(), config, CRON, "Mondays"),
+        vertex.job_request(tiny_job(), config, "pebr-1"),
+    ]
+    assert ours == theirs
+    assert vertex.schedule(ours[0], config, credentials).link == schedule._dashboard_uri()
+    assert vertex.submit(ours[1], config, credentials).link == job._dashboard_uri()
+
+
+def test_the_text_is_the_message(config: Config) -> None:
+    request = vertex.job_request(tiny_job(), config, "pebr-1")
+    text = vertex.to_json(request)
+    assert gapic.CreatePipelineJobRequest.from_json(text) == request
+    content = json.loads(text)
+    assert list(content) == ["parent", "pipeline_job", "pipeline_job_id"]
+    assert list(content["pipeline_job"]) == [
+        *("display_name", "labels", "network"),
+        *("pipeline_spec", "runtime_config", "service_account"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "expected"),
+    [
+        (
+            grpc.StatusCode.PERMISSION_DENIED,
+            "Permission 'aiplatform.pipelineJobs.create' denied on resource '//x' (or it may not "
+            "exist).",
+            "403 Permission 'aiplatform.pipelineJobs.create' denied on resource '//x' (or it may "
+            "not exist).",
+        ),
+        (
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "List of found errors:\n1.Field: pipeline_job.pipeline_spec;\n Message: too large.\n",
+            "400 List of found errors: 1.Field: pipeline_job.pipeline_spec; Message: too large.",
+        ),
+        (grpc.StatusCode.ALREADY_EXISTS, "pebr-1 exists", "409 pebr-1 exists."),
+        (grpc.StatusCode.UNAVAILABLE, "try later", "503 try later."),
+        (grpc.StatusCode.UNAUTHENTICATED, "expired", "401 expired."),
+    ],
+)
+def test_a_refusal_is_one_sentence_and_is_not_tried_again(
+    status: grpc.StatusCode,
+    text: str,
+    expected: str,
+    server: VertexServer,
+    credentials: Credentials,
+) -> None:
+    server.refusal = status, text
+    config = cloud_config()
+    with pytest.raises(UserError) as caught:
+        vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, credentials)
+    assert str(caught.value) == START + expected
+    assert len(server.received) == 1
+
+
+def test_a_refused_schedule(server: VertexServer, credentials: Credentials) -> None:
+    server.refusal = grpc.StatusCode.NOT_FOUND, "no such project"
+    config = cloud_config()
+    with pytest.raises(UserError) as caught:
+        vertex.schedule(vertex.schedule_request(tiny_job(), config, CRON, "a"), config, credentials)
+    assert str(caught.value) == (
+        "Vertex AI must accept the schedule in shop-1, europe-west4. Received: 404 no such project."
+    )
+
+
+def test_a_server_that_does_not_answer(
+    server: VertexServer, credentials: Credentials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.silent = True
+    monkeypatch.setattr(vertex, "PATIENCE", 0.5)
+    config = cloud_config()
+    with pytest.raises(UserError) as caught:
+        vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, credentials)
+    assert str(caught.value) == f"{START}504 Deadline Exceeded."
+
+
+def test_no_server(credentials: Credentials, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        # Bound, so that nobody else has it, and not listening.
+        taken.bind(("127.0.0.1", 0))
+        redirect(monkeypatch, f"127.0.0.1:{taken.getsockname()[1]}", [], None)
+        config = cloud_config()
+        with pytest.raises(UserError) as caught:
+            vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, credentials)
+    text = str(caught.value)
+    assert text.startswith(f"{START}503 failed to connect to all addresses")
+    assert "Connection refused" in text
+    assert "\n" not in text
+
+
+class Expired(Credentials):
+    """Credentials that have to be renewed by a person."""
+
+    def refresh(self, request: object) -> None:
+        """As the library's own do."""
+        raise RefreshError("Reauthentication is needed. Run `gcloud auth login`.", {"a": 1})
+
+
+def test_credentials_that_have_expired(server: VertexServer) -> None:
+    config = cloud_config()
+    with pytest.raises(UserError) as caught:
+        vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, Expired())
+    assert str(caught.value) == (
+        f"{START}503 Getting metadata from plugin failed with error: ('Reauthentication is needed. "
+        "Run `gcloud auth login`.', {'a': 1})."
+    )
+    assert server.received == []
+
+
+@pytest.mark.slow
+def test_the_library_accepts_the_compiled_pipeline(
+    server: VertexServer, config: Config, credentials: Credentials
+) -> None:
+    from pipeline.kubeflow_v2_runner import compile_job
+
+    job = compile_job(config)
+    accepted = vertex.submit(vertex.job_request(job, config, "pebr-1"), config, credentials)
+    assert accepted.state == "PIPELINE_STATE_PENDING"
+    (request,) = server.received
+    assert specification(request.pipeline_job) == job["pipelineSpec"]
+    assert request.pipeline_job.runtime_config.gcs_output_directory == CLOUD["pipeline.root"]
+    images = {
+        executor["container"]["image"]
+        for executor in job["pipelineSpec"]["deploymentSpec"]["executors"].values()
+        if "container" in executor
+    }
+    assert images == {CLOUD["cloud.image"]}

@@ -1,0 +1,230 @@
+"""Vertex AI's two services on loopback, over TLS, with the client library's own messages."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import datetime
+import ipaddress
+import json
+import threading
+from collections.abc import Iterator
+from concurrent import futures
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import NameOID
+from google.cloud.aiplatform import gapic
+from google.cloud.aiplatform_v1.services.pipeline_service.transports import (
+    PipelineServiceGrpcTransport,
+)
+from google.cloud.aiplatform_v1.services.schedule_service.transports import (
+    ScheduleServiceGrpcTransport,
+)
+
+from pebr_tf.config import Config
+
+EMAIL = "submitter@shop-1.iam.gserviceaccount.com"
+CLOUD = {
+    "data.click_log": "gs://shop-logs/clicks/*",
+    "data.catalogue": "gs://shop-logs/catalogue/*",
+    "pipeline.root": "gs://shop-pebr/run",
+    "pipeline.releases": "gs://shop-pebr/releases",
+    "cloud.project": "shop-1",
+    "cloud.region": "europe-west4",
+    "cloud.image": "europe-west4-docker.pkg.dev/shop-1/pebr/pebr:1",
+}
+IDENTITY = {
+    "cloud.service_account": "runner@shop-1.iam.gserviceaccount.com",
+    "cloud.network": "projects/12345/global/networks/main",
+}
+
+
+def cloud_config(**changes: object) -> Config:
+    """One that can run on Vertex AI, with some keys changed, `__` for each dot."""
+    named = {key.replace("__", "."): value for key, value in changes.items()}
+    return Config().replace_all({**CLOUD, **named})
+
+
+def tiny_job() -> dict[str, Any]:
+    """A job of a task that may be cached and one that may not, as `compile_job` gives it."""
+    tasks = {
+        "Pusher": {
+            "taskInfo": {"name": "Pusher"},
+            "componentRef": {"name": "Pusher"},
+            "cachingOptions": {"enableCache": True},
+            "retryPolicy": {"maxRetryCount": 2},
+        },
+        "Look": {"taskInfo": {"name": "Look"}, "componentRef": {"name": "Pusher"}},
+    }
+    container = {"image": CLOUD["cloud.image"], "args": ["--é"]}
+    return {
+        "displayName": "pebr",
+        "labels": {"tfx_version": "1-16-0"},
+        "pipelineSpec": {
+            "pipelineInfo": {"name": "pebr"},
+            "schemaVersion": "2.1.0",
+            "sdkVersion": "tfx-1.16.0",
+            "components": {"Pusher": {"executorLabel": "Pusher_executor"}},
+            "deploymentSpec": {"executors": {"Pusher_executor": {"container": container}}},
+            "root": {"dag": {"tasks": tasks}},
+        },
+        "runtimeConfig": {"gcsOutputDirectory": CLOUD["pipeline.root"]},
+    }
+
+
+def write_key_file(folder: Path) -> Path:
+    """Credentials of a service account, as Google hands them out."""
+    key = rsa.generate_private_key(65537, 2048)
+    content = {
+        "type": "service_account",
+        "project_id": "shop-1",
+        "private_key_id": "1",
+        "private_key": _pem(key).decode(),
+        "client_email": EMAIL,
+        "token_uri": "https://oauth2.googleapis.com/token",
+    }
+    path = folder / "key.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+@dataclass
+class VertexServer:
+    """What was asked, and what is answered.
+
+    Attributes:
+      received: Every request, as it came.
+      callers: Of each, the account that its token names.
+      hosts: Of each client, where it would have connected to.
+      refusal: Status and text of the answer; None: accepted.
+      silent: Whether there is no answer before `release`.
+    """
+
+    received: list[Any] = field(default_factory=list)
+    callers: list[str] = field(default_factory=list)
+    hosts: list[str] = field(default_factory=list)
+    refusal: tuple[grpc.StatusCode, str] | None = None
+    silent: bool = False
+    release: threading.Event = field(default_factory=threading.Event)
+
+    def create_pipeline_job(self, request: Any, context: grpc.ServicerContext) -> Any:
+        """As Vertex AI does: the job with a name and a state."""
+        self._take(request, context)
+        job = gapic.PipelineJob(request.pipeline_job)
+        job.name = f"{request.parent}/pipelineJobs/{request.pipeline_job_id}"
+        job.state = gapic.PipelineState.PIPELINE_STATE_PENDING
+        return job
+
+    def create_schedule(self, request: Any, context: grpc.ServicerContext) -> Any:
+        """As Vertex AI does: the schedule with a number and a state."""
+        self._take(request, context)
+        schedule = gapic.Schedule(request.schedule)
+        schedule.name = f"{request.parent}/schedules/678"
+        schedule.state = gapic.Schedule.State.ACTIVE
+        return schedule
+
+    def _take(self, request: Any, context: grpc.ServicerContext) -> None:
+        self.received.append(request)
+        self.callers.append(_caller(dict(context.invocation_metadata())["authorization"]))
+        if self.silent:
+            self.release.wait()
+        if self.refusal is not None:
+            context.abort(*self.refusal)
+
+
+@contextlib.contextmanager
+def vertex_server(monkeypatch: Any) -> Iterator[VertexServer]:
+    """A server that every client of the two services connects to."""
+    vertex = VertexServer()
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = _certificate(key)
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers(
+        [
+            _service(
+                "PipelineService",
+                CreatePipelineJob=_handler(
+                    vertex.create_pipeline_job, gapic.CreatePipelineJobRequest, gapic.PipelineJob
+                ),
+            ),
+            _service(
+                "ScheduleService",
+                CreateSchedule=_handler(
+                    vertex.create_schedule, gapic.CreateScheduleRequest, gapic.Schedule
+                ),
+            ),
+        ]
+    )
+    port = server.add_secure_port(
+        "127.0.0.1:0", grpc.ssl_server_credentials([(_pem(key), certificate)])
+    )
+    redirect(monkeypatch, f"127.0.0.1:{port}", vertex.hosts, certificate)
+    server.start()
+    try:
+        yield vertex
+    finally:
+        vertex.release.set()
+        server.stop(None).wait()
+
+
+def redirect(monkeypatch: Any, address: str, hosts: list[str], certificate: bytes | None) -> None:
+    """Lets clients connect to an address and trust a certificate; all else stays theirs."""
+    for transport in (PipelineServiceGrpcTransport, ScheduleServiceGrpcTransport):
+        original = transport.create_channel.__func__
+
+        def create_channel(cls: type, host: str, original: Any = original, **options: Any) -> Any:
+            hosts.append(host)
+            trust = grpc.ssl_channel_credentials(certificate)
+            return original(cls, address, **{**options, "ssl_credentials": trust})
+
+        monkeypatch.setattr(transport, "create_channel", classmethod(create_channel))
+
+
+def _service(name: str, **methods: Any) -> Any:
+    return grpc.method_handlers_generic_handler(f"google.cloud.aiplatform.v1.{name}", methods)
+
+
+def _handler(function: Any, request: Any, answer: Any) -> Any:
+    return grpc.unary_unary_rpc_method_handler(function, request.deserialize, answer.serialize)
+
+
+def _caller(authorization: str) -> str:
+    """Who a token names: the issuer of one that the client signed itself."""
+    payload = authorization.removeprefix("Bearer ").split(".")[1]
+    padded = payload + "=" * (-len(payload) % 4)
+    return str(json.loads(base64.urlsafe_b64decode(padded))["iss"])
+
+
+def _pem(key: Any) -> bytes:
+    return bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+
+
+def _certificate(key: Any) -> bytes:
+    now, hour = datetime.datetime.now(datetime.timezone.utc), datetime.timedelta(hours=1)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vertex")])
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - hour)
+        .not_valid_after(now + hour)
+        .add_extension(x509.BasicConstraints(True, None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return bytes(certificate.public_bytes(serialization.Encoding.PEM))

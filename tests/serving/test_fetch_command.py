@@ -1,0 +1,180 @@
+"""`pebr fetch`: what it prints, how it ends, and that it goes on."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from click.testing import CliRunner
+
+from pebr_tf.cli.main import main
+from pebr_tf.errors import UserError
+from serving.fetch_command import fetch
+from serving.release import read_release, write_release
+from serving.remote import push_remote
+from serving.versions import versions
+
+BUCKET = "ram://fetch-command"
+REMOTE = f"{BUCKET}/releases"
+EMPTY = f"pebr: {REMOTE} must have a release that is whole and not withdrawn.\n"
+
+
+@pytest.fixture(autouse=True)
+def bucket():
+    tf.io.gfile.makedirs(BUCKET)
+    yield
+    # Of two folders one of whose names begins with the other's, it looks for the second in vain.
+    with contextlib.suppress(tf.errors.NotFoundError):
+        tf.io.gfile.rmtree(BUCKET)
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    """The command leaves its own behind, for it is about to end the process."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def push(parts, monkeypatch):
+    """Pushes a release without trying it; gives its version back."""
+    monkeypatch.setattr(
+        "serving.remote.push", lambda releases, parts, now: write_release(releases, parts, now=now)
+    )
+    return lambda: push_remote(REMOTE, parts).version
+
+
+@pytest.fixture
+def here(tmp_path):
+    return tmp_path / "releases"
+
+
+def run(here, *arguments, source=REMOTE):
+    """Exit code, standard output and standard error."""
+    runner = CliRunner()
+    result = runner.invoke(fetch, ["--from", source, "--releases", str(here), *arguments])
+    if isinstance(result.exception, UserError):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def sleeps(monkeypatch, *actions):
+    """Lets each pause of the command do something instead; gives back the pauses."""
+    left, slept = list(actions), []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        left.pop(0)()
+
+    monkeypatch.setattr("serving.fetch_command.time.sleep", sleep)
+    return slept
+
+
+def end(number=signal.SIGTERM):
+    os.kill(os.getpid(), number)
+
+
+def test_one_look_prints_one_line(push, here):
+    version = push()
+    assert run(here) == (0, f"release {version} -> {here / str(version)}\n", "")
+    assert run(here, source=f"{REMOTE}/") == (0, f"release {version} is here already\n", "")
+    assert versions(here) == [version]
+
+
+def test_mistakes_exit_with_2_and_one_sentence(here, capsys):
+    for source, sentence in (
+        (REMOTE, EMPTY),
+        (
+            "releases",
+            "pebr: a remote folder of releases must be like gs://bucket/releases. "
+            "Received: releases.\n",
+        ),
+    ):
+        with pytest.raises(SystemExit) as exit_:
+            main(["fetch", "--from", source, "--releases", str(here)])
+        assert exit_.value.code == 2
+        captured = capsys.readouterr()
+        assert (captured.out, captured.err) == ("", sentence)
+    assert not here.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_follows_what_is_pushed_until_a_signal(push, here, monkeypatch, number):
+    pushed = [push()]
+    slept = sleeps(
+        monkeypatch,
+        lambda: None,
+        lambda: pushed.append(push()),
+        lambda: end(number),
+    )
+    code, output, errors = run(here, "--every", "60")
+    assert output == "".join(f"release {each} -> {here / str(each)}\n" for each in pushed)
+    assert (code, errors, slept) == (0, "", [60, 60, 60])
+    assert versions(here) == pushed
+
+
+def test_a_look_that_fails_is_one_line_and_the_next_one_tries_again(push, here, monkeypatch):
+    pushed = []
+    sleeps(monkeypatch, lambda: None, lambda: pushed.append(push()), end)
+    code, output, errors = run(here, "--every", "1")
+    assert (code, errors) == (0, EMPTY + EMPTY)
+    assert output == f"release {pushed[0]} -> {here / str(pushed[0])}\n"
+
+
+def test_a_mistake_that_no_look_mends_ends_it(here, monkeypatch):
+    slept = sleeps(monkeypatch, end)
+    with pytest.raises(UserError, match=r"^a remote folder of releases must be like gs://"):
+        run(here, "--every", "1", source="gs:/bucket/releases")
+    assert slept == []
+
+
+def test_a_signal_in_the_middle_leaves_no_half_release(push, here, monkeypatch):
+    push()
+
+    def interrupted(directory):
+        assert read_release(directory)
+        end()
+
+    monkeypatch.setattr("serving.remote.read_release", interrupted)
+    assert run(here, "--every", "1") == (0, "", "")
+    assert os.listdir(here) == []
+
+
+@pytest.mark.parametrize("every", ["0", "soon"])
+def test_every_is_a_whole_number_of_seconds(here, every):
+    code, output, errors = run(here, "--every", every)
+    assert (code, output) == (2, "")
+    assert "Invalid value for '--every'" in errors
+
+
+@pytest.mark.slow
+def test_a_process_ends_at_a_signal(tmp_path):
+    """A scheme that nobody knows: a look fails, and the process stays until it is told to go."""
+    command = [sys.executable, "-m", "pebr_tf.cli.main", "fetch", "--from", "cloud://bucket"]
+    process = subprocess.Popen(
+        [*command, "--releases", tmp_path / "releases", "--every", "600"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    try:
+        line = process.stderr.readline()
+        while not line.startswith("pebr: "):
+            assert line, "it ended before it looked"
+            line = process.stderr.readline()
+        assert line.startswith(
+            "pebr: cloud://bucket must be a folder that a release can be fetched from. Received: "
+        )
+        process.terminate()
+        output, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, output, errors) == (0, "", "")
