@@ -107,7 +107,7 @@ def _tables(config: Config) -> Iterator[ConfigError]:
             continue
         words = source.removeprefix(TABLES).split()
         is_query = len(words) > 1
-        parts = "".join(words).strip("`").split(".")
+        parts = "".join(words).split(".")
         if not is_query and not (len(parts) == 3 and all(parts)):
             yield ConfigError(
                 key, f"be {TABLES}project.dataset.table or {TABLES} and a query", shown(source)

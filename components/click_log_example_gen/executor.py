@@ -126,4 +126,6 @@ def _describe(artifact: Artifact, split_names: tuple[str, ...], found: Inputs) -
     artifact.split_names = artifact_utils.encode_split_names(list(split_names))
     examples_utils.set_payload_format(artifact, example_gen_pb2.FORMAT_TF_EXAMPLE)
     examples_utils.set_file_format(artifact, FILE_FORMAT)
+    # As a property of its own kind, too: that is what `Examples.span` reads.
+    artifact.span = found.span or 0
     driver.update_output_artifact(found.to_exec_properties(), artifact.mlmd_artifact)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -10,13 +11,20 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pebr_process import Finished
-from tiny_world import write_world
+from tiny_world import add_items, write_world
 
 PEBR = str(Path(sys.executable).parent / "pebr")
 RUN = ("run", "--config", "pebr.yaml")
+CLOUD = {
+    "cloud.project": "shop-search",
+    "cloud.region": "europe-west4",
+    "cloud.image": "pebr:1",
+    "training.warm_start": True,
+}
 # The modules whose digests the components of this project are cached by.
 SOURCES = {
     "ClickLogExampleGen": "components.click_log_example_gen.executor",
@@ -59,27 +67,71 @@ class BaseRun(World):
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> BaseRun:
     """`pebr run` on the tiny world, by the command itself; to be read only."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    folder = shared / "tiny_world"
-    with (shared / "tiny_world.lock").open("w") as lock:
-        # Workers of pytest-xdist share the run.
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "code").exists():
-            write_world(folder)
-            done = subprocess.run(
-                [PEBR, *RUN],
-                cwd=folder,
-                capture_output=True,
-                encoding="utf-8",
-                check=False,
-            )
-            (folder / "out").write_text(done.stdout, encoding="utf-8")
-            (folder / "err").write_text(done.stderr, encoding="utf-8")
-            (folder / "code").write_text(str(done.returncode))
+    folder = _made_once(tmp_path_factory, "tiny_world", _run_pebr)
     out, err, code = ((folder / name).read_text("utf-8") for name in ("out", "err", "code"))
     return BaseRun(folder, Finished(int(code), out, err))
+
+
+def _run_pebr(folder: Path) -> None:
+    write_world(folder)
+    done = subprocess.run(
+        [PEBR, *RUN], cwd=folder, capture_output=True, encoding="utf-8", check=False
+    )
+    (folder / "out").write_text(done.stdout, encoding="utf-8")
+    (folder / "err").write_text(done.stderr, encoding="utf-8")
+    (folder / "code").write_text(str(done.returncode))
+
+
+@dataclass(frozen=True)
+class CloudRuns(World):
+    """The compiled jobs, run a container after the other: the whole pipeline, then index-only.
+
+    Attributes:
+      jobs: By the name of the run.
+      outputs: Of each run, what each task left.
+      log: What each task printed, of the last run that had it.
+    """
+
+    jobs: dict[str, Any]
+    outputs: dict[str, Any]
+    log: dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def cloud_runs(tmp_path_factory: pytest.TempPathFactory) -> CloudRuns:
+    """Both jobs of the tiny world, on local paths; to be read only."""
+    folder = _made_once(tmp_path_factory, "cloud_world", _run_containers)
+    return CloudRuns(folder, **json.loads((folder / "told.json").read_text("utf-8")))
+
+
+def _run_containers(folder: Path) -> None:
+    from containers import Vertex
+
+    from pebr_tf.config import Config
+    from pipeline.kubeflow_v2_runner import compile_job
+
+    write_world(folder)
+    config = Config.load(folder / "pebr.yaml").replace_all(CLOUD)
+    vertex = Vertex(folder)
+    jobs = {name: compile_job(config, index_only=name == "index") for name in ("whole", "index")}
+    outputs = {"whole": vertex.run(jobs["whole"], "whole")}
+    add_items(folder)
+    outputs["index"] = vertex.run(jobs["index"], "index")
+    told = {"jobs": jobs, "outputs": outputs, "log": vertex.log}
+    (folder / "told.json").write_text(json.dumps(told), encoding="utf-8")
+
+
+def _made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that workers of pytest-xdist share; the first who comes makes it."""
+    shared = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / f"{name}.made").exists():
+            make(shared / name)
+            (shared / f"{name}.made").touch()
+    return shared / name
 
 
 @pytest.fixture

@@ -8,19 +8,15 @@ resolvers, over what earlier tasks left.
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pebr_process import python
 
 STORE = "projects/1/locations/here/metadataStores/default/artifacts"
-# Seconds; far more than any task takes.
-LONGEST = 900
 
 
 @dataclass
@@ -114,18 +110,13 @@ class Vertex:
         return {"name": f"{STORE}/{number}", "type": kind, "uri": uri, "metadata": {}}
 
     def _process(self, name: str, command: list[str], given: dict[str, Any]) -> None:
+        interpreter, flag, module, *arguments = command
+        assert (interpreter, flag) == ("python", "-m")
         text = json.dumps(given)
-        done = subprocess.run(
-            [text if part == "{{$}}" else part for part in command],
-            cwd=self.folder,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=LONGEST,
-            check=False,
-            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        )
-        self.log[name] = done.stdout + done.stderr
-        if done.returncode:
+        arguments = [text if part == "{{$}}" else part for part in arguments]
+        done = python(self.folder, module, *arguments)
+        self.log[name] = done.out + done.err
+        if done.code:
             raise TaskFailedError(name, self.log[name])
 
     def _resolved(

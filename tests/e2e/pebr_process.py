@@ -1,4 +1,4 @@
-"""`pebr` in a process of its own, with the imports done.
+"""`pebr`, or a module that containers run, in a process of its own, with the imports done.
 
 Half of a cached run's time is spent on importing TFX. Processes here are forked from one that has
 imported it and done nothing else; each runs the command from its arguments to its exit code.
@@ -11,6 +11,7 @@ import functools
 import importlib
 import multiprocessing
 import os
+import runpy
 import signal
 import sys
 import tempfile
@@ -18,7 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_MODULES = ["pipeline.local_runner", "pipeline.run_command", "pipeline.trainer", "pebr_tf.report"]
+_MODULES = [
+    *("pipeline.local_runner", "pipeline.run_command", "pipeline.trainer", "pebr_tf.report"),
+    "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor",
+]
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(_MODULES)
 # Seconds; far more than any command here takes.
@@ -57,12 +61,17 @@ class Finished:
 class Running:
     """A command at work."""
 
-    def __init__(self, folder: Path, *arguments: str, hooks: Sequence[Hook] = ()):
-        """Starts `pebr ARGUMENTS` in a folder; `hooks` are called before, in its process."""
+    def __init__(
+        self, folder: Path, *arguments: str, hooks: Sequence[Hook] = (), module: str | None = None
+    ):
+        """Starts `pebr ARGUMENTS` in a folder, or `python -m MODULE ARGUMENTS`.
+
+        `hooks` are called before, in its process.
+        """
         self._scratch = tempfile.TemporaryDirectory()
         self._streams = tuple(Path(self._scratch.name) / name for name in ("out", "err"))
         self._process = _CONTEXT.Process(
-            target=_command, args=(folder, arguments, hooks, *self._streams)
+            target=_command, args=(folder, arguments, hooks, module, *self._streams)
         )
         self._process.start()
 
@@ -87,8 +96,18 @@ def pebr(folder: Path, *arguments: str, hooks: Sequence[Hook] = ()) -> Finished:
     return Running(folder, *arguments, hooks=hooks).finish()
 
 
+def python(folder: Path, module: str, *arguments: str) -> Finished:
+    """Runs `python -m MODULE ARGUMENTS` in a folder, from beginning to end."""
+    return Running(folder, *arguments, module=module).finish()
+
+
 def _command(
-    folder: Path, arguments: Sequence[str], hooks: Sequence[Hook], out: Path, err: Path
+    folder: Path,
+    arguments: Sequence[str],
+    hooks: Sequence[Hook],
+    module: str | None,
+    out: Path,
+    err: Path,
 ) -> None:
     os.chdir(folder)
     # What a shell starts in the background ignores interrupts, and so does all that it starts.
@@ -98,6 +117,10 @@ def _command(
     sys.stdout.reconfigure(encoding="utf-8")
     for hook in hooks:
         hook()
+    if module is not None:
+        sys.argv = [module, *arguments]
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        return
     from pebr_tf.cli.main import main
 
     main(list(arguments))

@@ -76,6 +76,22 @@ def write_world(folder: Path) -> None:
     (folder / "data/clicks.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def add_items(folder: Path) -> None:
+    """Adds a product that nobody has clicked on to the catalogue."""
+    path = folder / "data/items.jsonl.gz"
+    with gzip.open(path, "at", encoding="utf-8") as file:
+        for colour in COLOURS:
+            row = {"item_id": f"new-{colour}", "title": f"huawei toaster {colour}"}
+            file.write(json.dumps(row) + "\n")
+
+
+def write_clicks(path: Path, seed: int) -> None:
+    """Writes another day's clicks on the same items."""
+    path.parent.mkdir(parents=True)
+    lines = ["query\titem_id", *_clicks(list(_items()), seed)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def _items() -> list[tuple[str, str, set[str]]]:
     """Id, title and what it can be asked for by."""
     items = []
@@ -86,9 +102,9 @@ def _items() -> list[tuple[str, str, set[str]]]:
     return items
 
 
-def _clicks(items: list[tuple[str, str, set[str]]]) -> list[str]:
+def _clicks(items: list[tuple[str, str, set[str]]], seed: int = 7) -> list[str]:
     """Rows of the log; queries name a brand, a kind or both, now and then with a colour."""
-    generator = random.Random(7)
+    generator = random.Random(seed)
     rows = []
     for _ in range(CLICKS):
         chinese = generator.random() < 0.5

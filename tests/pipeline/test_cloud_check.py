@@ -292,11 +292,11 @@ def checked(capsys: pytest.CaptureFixture[str], file: Path) -> tuple[int, list[s
 
 
 def test_the_command_lists_everything(nowhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = Config().replace("cloud.image", "shop/[dim]pebr:1")
+    config = Config().replace("pipeline.root", "run/[bold]")
     config.dump(nowhere / "pebr.yaml")
     expected = (2, [*problems(config), ABSENT, UNKNOWN], "")
     assert checked(capsys, nowhere / "pebr.yaml") == expected
-    assert len(expected[1]) == 8
+    assert len(expected[1]) == 9
 
 
 def test_the_command_names_what_would_be_used(

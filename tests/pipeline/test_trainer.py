@@ -4,16 +4,24 @@ import gzip
 import json
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from preprocessing_runs import analysed
+from tfx.dsl.io.filesystem_registry import DEFAULT_FILESYSTEM_REGISTRY
+from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pipeline import trainer
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent / "pebr_tf" / "training"))
+
+from worker_processes import workers
 
 BRANDS = ("apple", "huawei", "tea & co", "line\u2028break")
 CONFIG = Config().replace_all(
@@ -72,18 +80,19 @@ def folder(tmp_path_factory):
     return folder
 
 
-def arguments(folder, out, config=CONFIG, pattern="examples-*"):
+def arguments(folder, out, config=CONFIG, pattern="examples-*", base_model=None):
     sections = {name: getattr(config, name).to_mapping() for name in trainer.SECTIONS}
     return SimpleNamespace(
         custom_config={
             "config": sections,
             "checkpoints": str(out / "checkpoints"),
-            "releases": str(out / "releases"),
+            "pipeline": "shop",
         },
         transform_output=str(folder / "transform"),
         train_files=[str(folder / pattern)],
         model_run_dir=str(out / "logs"),
         serving_model_dir=str(out / "Format-Serving"),
+        base_model=base_model,
     )
 
 
@@ -103,6 +112,11 @@ def test_the_towers_describe_themselves(model):
         "loss": "beta_nce",
         "item_inputs": ["title", "brand", "price", "item_id"],
         "steps": 3,
+        "pipeline": "shop",
+        "config": {
+            name: getattr(CONFIG, name).to_mapping()
+            for name in ("features", "towers", "loss", "split", "strata")
+        },
     }
 
 
@@ -197,27 +211,106 @@ def test_other_settings_train_and_export(folder, tmp_path, changes):
 
 
 @pytest.mark.slow
-def test_a_warm_start_takes_the_weights_of_an_exported_model(folder, model):
-    earlier = tf.saved_model.load(str(model))
-    config = CONFIG.replace("training.learning_rate", 1e-12).replace("training.seed", 5)
+def test_two_workers_export_once_what_one_would(folder, model, tmp_path):
+    given = tmp_path / "arguments.json"
+    config = CONFIG.replace("training.strategy", "multi_worker")
+    given.write_text(json.dumps(vars(arguments(folder, tmp_path, config))), "utf-8")
+    with workers(HERE / "trainer_process.py", tmp_path, given) as started:
+        # TFX asks each worker for the model as soon as that is done.
+        assert [worker.answer() for worker in started] == [{"exported": True}] * 2
+        told = ["training" in worker.ended()[1] for worker in started]
+    assert told == [True, False]
+    assert [list(worker.temporary.iterdir()) for worker in started] == [[], []]
+    assert not list((tmp_path / "checkpoints").iterdir())
+    assert len(list((tmp_path / "logs").iterdir())) == 1
+    ours, expected = (
+        tf.saved_model.load(str(path)).signatures["query"](query=tf.constant(["query 3", "new"]))
+        for path in (tmp_path / "Format-Serving", model)
+    )
+    for name in ("embedding", "tau"):
+        np.testing.assert_allclose(ours[name], expected[name], rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def built(folder):
+    """A model of other weights than the exported one, and its vocabularies."""
+    config = CONFIG.replace("training.seed", 5)
+    tf.keras.utils.set_random_seed(5)
     transform = trainer.tft.TFTransformOutput(str(folder / "transform"))
-    made = trainer.TwoTower(
-        config, {n: len(w) for n, w in trainer._vocabularies(transform, config).items()}
-    )
-    trainer._build(
-        made, [str(folder / "examples-0.gz")], trainer._parser(transform, config), config
-    )
     vocabularies = trainer._vocabularies(transform, config)
+    made = trainer.TwoTower(config, {name: len(words) for name, words in vocabularies.items()})
+    files = [str(folder / "examples-0.gz")]
+    trainer._build(made, files, trainer._parser(transform, config), config)
+    return made, vocabularies
+
+
+def weights(model):
+    return [variable.numpy() for variable in model.trainable_variables]
+
+
+@pytest.mark.parametrize(
+    "description",
+    [None, {}, {"pipeline": "other"}],
+    ids=["no description", "no name", "another name"],
+)
+def test_the_model_of_another_pipeline_is_not_taken(built, tmp_path, caplog, description):
+    made, vocabularies = built
+    before = weights(made)
+    if description is not None:
+        (tmp_path / trainer.DESCRIPTION).parent.mkdir()
+        (tmp_path / trainer.DESCRIPTION).write_text(json.dumps(description))
+    trainer._start_from(made, str(tmp_path), "shop", vocabularies)
+    for now, then in zip(weights(made), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    earlier = (description or {}).get("pipeline")
+    assert (
+        f"A base model must be of pipeline shop to start from it. Received: {tmp_path} of pipeline "
+        f"{earlier}."
+    ) in caplog.text
+
+
+class RemoteFilesystem(TensorflowFilesystem):
+    """Files in TensorFlow's memory, which Python cannot open."""
+
+    SUPPORTED_SCHEMES = ("ram://",)
+
+
+def test_the_words_of_a_remote_base_model_are_read(built, model, monkeypatch):
+    made, vocabularies = built
+    DEFAULT_FILESYSTEM_REGISTRY.register(RemoteFilesystem, priority=10)
+    for name in (trainer.DESCRIPTION, *(f"assets/{name}" for name in vocabularies)):
+        with tf.io.gfile.GFile(f"ram://base/{name}", "wb") as file:
+            file.write((model / name).read_bytes())
+    started = []
+    monkeypatch.setattr(trainer, "warm_start", lambda *given: started.append(given))
+    trainer._start_from(made, "ram://base", "shop", vocabularies)
     assert "line\u2028break" in vocabularies["values_brand"]
-    words = {name: trainer._words(model / "assets" / name) for name in vocabularies}
-    assert words == vocabularies
-    result = trainer.warm_start(made, model, vocabularies, words)
-    assert result.fresh == ()
-    assert result.known_words == result.words
-    assert result.copied == len(made.trainable_variables)
-    np.testing.assert_array_equal(
-        made.tables.tables["values_brand"], earlier.towers.tables.tables["values_brand"]
+    assert started == [(made, "ram://base", vocabularies, vocabularies)]
+
+
+def test_a_base_model_gives_all_its_weights(built, model):
+    made, vocabularies = built
+    earlier = tf.saved_model.load(str(model)).towers
+    trainer._start_from(made, str(model), "shop", vocabularies)
+    for name, table in made.tables.tables.items():
+        np.testing.assert_array_equal(table, earlier.tables.tables[name])
+    np.testing.assert_array_equal(made.item_tower._last.kernel, earlier.item_tower._last.kernel)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("warm_start", [True, False])
+def test_a_training_starts_from_the_base_model_if_the_config_says_so(
+    folder, model, tmp_path, warm_start
+):
+    # So slow that the weights it starts from are those it ends with.
+    changes = {"learning_rate": 1e-12, "seed": 5, "steps": 1, "warm_start": warm_start}
+    config = CONFIG.replace_all({f"training.{name}": value for name, value in changes.items()})
+    trainer.run_fn(arguments(folder, tmp_path, config, base_model=str(model)))
+    earlier, later = (
+        tf.saved_model.load(str(path)).towers.tables.tables["values_brand"].numpy()
+        for path in (model, tmp_path / "Format-Serving")
     )
+    assert np.allclose(earlier, later, atol=1e-6) == warm_start
 
 
 def test_a_split_without_pairs_says_so(folder, tmp_path):

@@ -75,6 +75,7 @@ def test_a_job_arrives_whole(
     assert job.service_account == IDENTITY["cloud.service_account"]
     assert job.network == IDENTITY["cloud.network"]
     assert server.callers == [EMAIL]
+    assert vertex.PATIENCE / 2 < server.patience[0] <= vertex.PATIENCE
     assert server.hosts[-1] == "europe-west4-aiplatform.googleapis.com:443"
     assert accepted == vertex.Accepted(
         f"{PARENT}/pipelineJobs/pebr-1",
@@ -101,6 +102,7 @@ def test_a_schedule_arrives_whole(
     assert inner.pipeline_job.runtime_config.gcs_output_directory == "gs://shop-pebr/run"
     assert inner.pipeline_job.service_account == IDENTITY["cloud.service_account"]
     assert inner.pipeline_job.network == IDENTITY["cloud.network"]
+    assert vertex.PATIENCE / 2 < server.patience[0] <= vertex.PATIENCE
     assert server.hosts[-1] == "europe-west4-aiplatform.googleapis.com:443"
     assert accepted == vertex.Accepted(
         f"{PARENT}/schedules/678",

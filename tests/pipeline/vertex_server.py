@@ -101,6 +101,7 @@ class VertexServer:
     Attributes:
       received: Every request, as it came.
       callers: Of each, the account that its token names.
+      patience: Of each, the seconds that the caller waits for an answer.
       hosts: Of each client, where it would have connected to.
       refusal: Status and text of the answer; None: accepted.
       silent: Whether there is no answer before `release`.
@@ -108,6 +109,7 @@ class VertexServer:
 
     received: list[Any] = field(default_factory=list)
     callers: list[str] = field(default_factory=list)
+    patience: list[float] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
     refusal: tuple[grpc.StatusCode, str] | None = None
     silent: bool = False
@@ -131,6 +133,7 @@ class VertexServer:
 
     def _take(self, request: Any, context: grpc.ServicerContext) -> None:
         self.received.append(request)
+        self.patience.append(context.time_remaining())
         self.callers.append(_caller(dict(context.invocation_metadata())["authorization"]))
         if self.silent:
             self.release.wait()

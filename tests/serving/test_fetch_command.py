@@ -65,7 +65,7 @@ def run(here, *arguments, source=REMOTE):
 
 
 def sleeps(monkeypatch, *actions):
-    """Lets each pause of the command do something instead; gives back the pauses."""
+    """Lets each pause of the command do something instead, one too many fails; the pauses."""
     left, slept = list(actions), []
 
     def sleep(seconds):
@@ -136,6 +136,7 @@ def test_a_mistake_that_no_look_mends_ends_it(here, monkeypatch):
 
 def test_a_signal_in_the_middle_leaves_no_half_release(push, here, monkeypatch):
     push()
+    sleeps(monkeypatch)
 
     def interrupted(directory):
         assert read_release(directory)
@@ -147,7 +148,8 @@ def test_a_signal_in_the_middle_leaves_no_half_release(push, here, monkeypatch):
 
 
 @pytest.mark.parametrize("every", ["0", "soon"])
-def test_every_is_a_whole_number_of_seconds(here, every):
+def test_every_is_a_whole_number_of_seconds(here, monkeypatch, every):
+    sleeps(monkeypatch)
     code, output, errors = run(here, "--every", every)
     assert (code, output) == (2, "")
     assert "Invalid value for '--every'" in errors

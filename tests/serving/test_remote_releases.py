@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import re
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
@@ -12,6 +13,7 @@ import pytest
 import tensorflow as tf
 from tiny_release import write_parts
 
+import serving.remote
 from pebr_tf.errors import UserError
 from serving.push import push
 from serving.release import read_release, write_release
@@ -216,7 +218,19 @@ def test_a_store_that_marks_folders_with_a_slash(parts, here, monkeypatch):
 
 
 @pytest.mark.usefixtures("untried")
-def test_pushes_at_once_get_versions_of_their_own(parts, here):
+def test_pushes_at_once_get_versions_of_their_own(parts, here, monkeypatch):
+    all_have_looked, looks = threading.Barrier(4), threading.local()
+    versions_there = serving.remote._versions
+
+    def look(remote):
+        """The first time, nobody goes on before all have seen that nothing is there."""
+        found = versions_there(remote)
+        if not hasattr(looks, "first"):
+            looks.first = found
+            all_have_looked.wait(60)
+        return found
+
+    monkeypatch.setattr(serving.remote, "_versions", look)
     with ThreadPoolExecutor(4) as pool:
         pushes = [pool.submit(push_remote, REMOTE, parts, at(2026, 1, 2)) for _ in range(4)]
         found = sorted(push.result().version for push in pushes)

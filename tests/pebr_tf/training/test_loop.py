@@ -14,6 +14,7 @@ import tensorflow as tf
 from training_cases import model_of, parse, small, write_pairs
 
 from pebr_tf.errors import UserError
+from pebr_tf.training import loop
 from pebr_tf.training.batches import training_batches, validation_batches
 from pebr_tf.training.loop import LOG_INTERVAL, Trainer
 from pebr_tf.training.optimizers import optimizer_of
@@ -128,6 +129,18 @@ def test_weights_that_are_not_finite_are_never_a_checkpoint(tmp_path):
     with pytest.raises(UserError, match=r"Received: nan at step 2\.$"):
         trainer.run(training_batches(files, parse, config.training), [])
     assert not list((tmp_path / "saved").rglob("*.index"))
+
+
+def test_workers_that_find_different_checkpoints_say_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "numbers_of_all", lambda strategy, step: [step, 50])
+    config = small()
+    batch = next(iter(training_batches(write_pairs(tmp_path, 40), parse, config.training)))
+    with pytest.raises(
+        UserError,
+        match=r"^every worker must find the same checkpoints, in a folder that all of them share\. "
+        r"Received: the last steps 0, 50\.$",
+    ):
+        Trainer(model_of(config, batch), optimizer_of(config.training), config.training, tmp_path)
 
 
 @pytest.mark.slow

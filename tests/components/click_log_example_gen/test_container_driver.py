@@ -1,0 +1,120 @@
+"""What the cache of Kubeflow v2 goes by: the span and the files, not the pattern alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils as entrypoint
+
+from components.click_log_example_gen import container_driver, inputs
+from components.click_log_example_gen.settings import exec_properties
+from pebr_tf.config import Config
+from pebr_tf.errors import UserError
+
+EXAMPLES = "title: tfx.Examples\ntype: object\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for span in (7, 12):
+        (tmp_path / str(span)).mkdir()
+        (tmp_path / str(span) / "clicks.csv").write_text("query,item_id\na,b\n")
+    (tmp_path / "items.csv").write_text("item_id,title\nb,c\n")
+    return tmp_path
+
+
+def config_of(folder):
+    return Config().replace_all(
+        {
+            "data.click_log": f"{folder}/{{SPAN}}/clicks.csv",
+            "data.catalogue": f"{folder}/items.csv",
+        }
+    )
+
+
+def drive(folder, config, span=None):
+    """What the driver leaves for the executor: its properties, and the whole output."""
+    parameters = {**exec_properties(config), "source": "abc"}
+    kinds = {name: {"parameterType": "STRING"} for name in parameters}
+    if span is not None:
+        parameters[inputs.WANTED_SPAN] = span
+        kinds[inputs.WANTED_SPAN] = {"parameterType": "NUMBER_INTEGER"}
+    artifacts = {
+        key: {
+            "artifacts": [
+                {"name": f"store/{key}", "type": {"instanceSchema": EXAMPLES}, "uri": f"out/{key}"}
+            ]
+        }
+        for key in ("examples", "catalogue")
+    }
+    output = folder / "task" / "executor_output.json"
+    given = {
+        "inputs": {"parameterValues": parameters},
+        "outputs": {"artifacts": artifacts, "outputFile": str(output)},
+    }
+    container_driver.run(json.dumps(given), json.dumps({"parameters": kinds}))
+    told = json_format.Parse(output.read_bytes(), pipeline_spec_pb2.ExecutorOutput())
+    spec = json_format.ParseDict({"parameters": kinds}, pipeline_spec_pb2.ComponentInputsSpec())
+    merged = pipeline_spec_pb2.ExecutorInput()
+    json_format.ParseDict(given, merged)
+    for name, value in told.parameter_values.items():
+        merged.inputs.parameter_values[name].CopyFrom(value)
+    properties = entrypoint.parse_execution_properties(merged.inputs.parameter_values, {}, spec)
+    return inputs.from_exec_properties(properties, config.data), told
+
+
+def test_the_latest_span_is_found(folder):
+    found, told = drive(folder, config_of(folder))
+    assert found == inputs.resolve(config_of(folder).data)
+    assert (found.span, type(found.span)) == (12, int)
+    assert found.click_log == f"{folder}/12/clicks.csv"
+    for key in ("examples", "catalogue"):
+        (artifact,) = told.artifacts[key].artifacts
+        assert artifact.name == f"store/{key}"
+        assert artifact.metadata["custom:span"] == 12
+        assert artifact.metadata["input_fingerprint"] == found.fingerprint
+
+
+def test_a_span_that_is_asked_for(folder):
+    assert drive(folder, config_of(folder), span=7)[0].click_log == f"{folder}/7/clicks.csv"
+
+
+def test_a_new_span_and_an_edited_file_are_seen(folder):
+    before = drive(folder, config_of(folder))[1]
+    assert drive(folder, config_of(folder))[1] == before
+    (folder / "items.csv").write_text("item_id,title\nb,d\nc,e\n")
+    edited = drive(folder, config_of(folder))[1]
+    assert edited != before
+    (folder / "13").mkdir()
+    (folder / "13" / "clicks.csv").write_text("query,item_id\na,b\n")
+    found, told = drive(folder, config_of(folder))
+    assert found.span == 13
+    assert told != edited
+
+
+def test_no_such_span(folder):
+    with pytest.raises(UserError, match=r"data.click_log must match files of span 9\. Received: "):
+        drive(folder, config_of(folder), span=9)
+    assert not (folder / "task").exists()
+
+
+def test_the_command_says_it_in_a_sentence():
+    config = Config().replace("data.click_log", "none/{SPAN}/*")
+    flags = container_driver._flags(
+        [
+            "container_driver",
+            "--json_serialized_invocation_args",
+            json.dumps({"inputs": {"parameterValues": exec_properties(config)}}),
+            "--json_serialized_inputs_spec_args",
+            json.dumps({"parameters": {"data": {"parameterType": "STRING"}}}),
+            "--runner=DataflowRunner",
+        ]
+    )
+    with pytest.raises(SystemExit) as caught:
+        container_driver.main(flags)
+    assert caught.value.code.startswith(
+        "data.click_log must match files of a span. Received: none/{SPAN}/*: "
+    )

@@ -1,0 +1,99 @@
+"""The compiled jobs as Vertex AI runs them: every executor in TFX's own container entrypoint."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import BaseRun, CloudRuns
+from containers import in_order
+
+from serving.release import read_release
+from serving.retriever import Retriever
+
+pytestmark = pytest.mark.slow
+
+QUERIES = ["huawei phone", "华为手机", "red", "小米冰箱", "shoes"]
+ENTRYPOINT = ["python", "-m", "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"]
+
+
+def pushed(runs: CloudRuns, name: str) -> Path:
+    (release,) = runs.outputs[name]["Pusher"]["release"]
+    path = json.loads((runs.folder / release["uri"] / "release.json").read_text("utf-8"))["path"]
+    assert release["metadata"]["pushed"] == 1
+    assert release["metadata"]["version"] == int(Path(path).name)
+    return Path(path)
+
+
+def answers(release: Path, **knob: Any) -> list[tuple[list[str], list[float]]]:
+    found = Retriever.load(release).retrieve(QUERIES, **knob).items
+    return [
+        tuple(values.tolist() for values in found.row(row))  # type: ignore[misc]
+        for row in range(len(QUERIES))
+    ]
+
+
+def test_every_container_runs_in_the_entrypoint_of_tfx(cloud_runs: CloudRuns) -> None:
+    for name, job in cloud_runs.jobs.items():
+        executors = job["pipelineSpec"]["deploymentSpec"]["executors"]
+        containers = {
+            key: each["container"] for key, each in executors.items() if "container" in each
+        }
+        assert len(containers) == (10 if name == "whole" else 8)
+        assert all(each["command"] == ENTRYPOINT for each in containers.values())
+        ordered = in_order(job["pipelineSpec"]["root"]["dag"]["tasks"])
+        assert list(cloud_runs.outputs[name]) == ordered
+    assert "Starting executor" in cloud_runs.log["Transform"]
+    assert "ClickLogExampleGen driver" in cloud_runs.log
+
+
+def test_the_release_answers_like_that_of_a_local_run(base: BaseRun, cloud_runs: CloudRuns) -> None:
+    assert base.finished.code == 0, base.finished.err
+    release = pushed(cloud_runs, "whole")
+    read_release(release)
+    local, remote = (answers(path, knob="top_k", value=10) for path in (base.releases[0], release))
+    for (_, here), (_, there) in zip(local, remote, strict=True):
+        # The same weights but for the order in which numbers were added up.
+        assert there == pytest.approx(here, abs=1e-3)
+    shared = [
+        len({*ours} & {*theirs}) for (ours, _), (theirs, _) in zip(local, remote, strict=True)
+    ]
+    assert min(shared) >= 8
+    lengths = [[len(ids) for ids, _ in answers(path)] for path in (base.releases[0], release)]
+    assert lengths[1] == pytest.approx(lengths[0], rel=0.1, abs=2)
+
+
+def test_the_blessing_names_the_model_and_the_resolver_finds_it(cloud_runs: CloudRuns) -> None:
+    whole, index = cloud_runs.outputs["whole"], cloud_runs.outputs["index"]
+    assert whole["LastBlessedModel-model-resolver"] == {"model": []}
+    (model,) = whole["Trainer"]["model"]
+    (blessing,) = whole["RetrievalEvaluator"]["blessing"]
+    assert blessing["metadata"]["current_model_id"] == model["name"]
+    assert index["LastBlessedModel-model-resolver"]["model"][0]["uri"] == model["uri"]
+
+
+def test_index_only_serves_the_new_items_with_the_same_towers(cloud_runs: CloudRuns) -> None:
+    before, after = (pushed(cloud_runs, name) for name in ("whole", "index"))
+    towers = [
+        json.loads((path / "query_model/assets.extra/query_model.json").read_text("utf-8"))
+        for path in (before, after)
+    ]
+    assert towers[0]["steps"] == towers[1]["steps"]
+    assert towers[0]["moments"] != towers[1]["moments"]
+    ids = [
+        Retriever.load(path).retrieve(["huawei toaster black"], "top_k", 5).items.row(0)[0]
+        for path in (before, after)
+    ]
+    assert "new-black" not in ids[0]
+    assert "new-black" in ids[1]
+
+
+def test_the_second_run_compares_with_the_first(cloud_runs: CloudRuns) -> None:
+    (accepted,) = cloud_runs.outputs["index"]["LastAcceptedRun"]["last_accepted"]
+    (first,) = cloud_runs.outputs["whole"]["ExampleValidator"]["anomalies"]
+    assert accepted["uri"] == first["uri"]
+    (second,) = cloud_runs.outputs["index"]["ExampleValidator"]["anomalies"]
+    written = json.loads((cloud_runs.folder / second["uri"] / "anomalies.json").read_text("utf-8"))
+    assert written["compared_with_last_accepted_run"] is True

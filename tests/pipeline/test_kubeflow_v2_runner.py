@@ -1,0 +1,293 @@
+"""The compiled job: the protos and the client library take it, and all of the config is in it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+from tfx.extensions.google_cloud_ai_platform.training_clients import VertexJobClient
+from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils as entrypoint
+from tfx.types.artifact import Artifact
+from tfx.utils import import_utils
+
+from components.artifacts import NAMES
+from pebr_tf.config import Config
+from pipeline import pipeline as pipeline_module
+from pipeline.kubeflow_v2_runner import beam_args, compile_job, to_bytes
+
+CLOUD = Config().replace_all(
+    {
+        "cloud.project": "shop-search",
+        "cloud.region": "europe-west4",
+        "cloud.image": "europe-docker.pkg.dev/shop/pebr:7",
+        "cloud.service_account": "pebr@shop-search.iam.gserviceaccount.com",
+        "pipeline.root": "gs://shop/run",
+        "pipeline.releases": "gs://shop/releases",
+        "data.click_log": "gs://shop/logs/{SPAN}/*.parquet",
+        "data.catalogue": "gs://shop/items/{SPAN}/*.parquet",
+    }
+)
+COMPONENTS = {
+    *("ClickLogExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator", "Transform"),
+    *("Trainer", "IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator", "Pusher"),
+}
+RESOLVERS = {
+    "LastAcceptedRun",
+    "LastBlessedModel-model-blessing-resolver",
+    "LastBlessedModel-model-resolver",
+}
+BEAM = {"ClickLogExampleGen", "StatisticsGen", "Transform", "IndexBuilder"}
+
+
+@pytest.fixture(autouse=True)
+def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Digests cost a second each, and others test them."""
+    monkeypatch.setattr(pipeline_module, "source_digest", lambda name: name)
+
+
+def tasks(job: dict[str, Any]) -> dict[str, Any]:
+    return job["pipelineSpec"]["root"]["dag"]["tasks"]
+
+
+def container(job: dict[str, Any], component: str) -> dict[str, Any]:
+    executors = job["pipelineSpec"]["deploymentSpec"]["executors"]
+    return executors[f"{component}_executor"]["container"]
+
+
+def containers(job: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: container(job, name) for name in COMPONENTS & set(tasks(job))}
+
+
+@pytest.mark.parametrize("index_only", [False, True])
+def test_it_parses_into_the_protos(index_only: bool) -> None:
+    job = compile_job(CLOUD, index_only=index_only)
+    parsed = json_format.Parse(to_bytes(job), pipeline_spec_pb2.PipelineJob())
+    spec = json_format.ParseDict(job["pipelineSpec"], pipeline_spec_pb2.PipelineSpec())
+    assert parsed.runtime_config.gcs_output_directory == "gs://shop/run"
+    assert spec.schema_version == "2.1.0"
+    trained = set() if index_only else {"Transform", "Trainer"}
+    assert set(spec.root.dag.tasks) == (COMPONENTS - {"Transform", "Trainer"}) | trained | RESOLVERS
+    # And what it holds as a plain struct parses into what it is.
+    deployment = json_format.ParseDict(
+        job["pipelineSpec"]["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig()
+    )
+    assert len(deployment.executors) == len(spec.root.dag.tasks)
+
+
+@pytest.mark.parametrize("index_only", [False, True])
+def test_the_client_library_takes_it_offline(tmp_path: Path, index_only: bool) -> None:
+    from google.cloud import aiplatform
+
+    path = tmp_path / "pipeline.json"
+    path.write_bytes(to_bytes(compile_job(CLOUD, index_only=index_only)))
+    job = aiplatform.PipelineJob(
+        display_name="pebr",
+        template_path=str(path),
+        project="shop-search",
+        location="europe-west4",
+        credentials=AnonymousCredentials(),
+    )
+    assert job._gca_resource.runtime_config.gcs_output_directory == "gs://shop/run"
+    assert len(job.pipeline_spec["root"]["dag"]["tasks"]) == 11 if index_only else 13
+
+
+@pytest.mark.slow
+def test_the_same_input_gives_the_same_bytes_in_any_process() -> None:
+    code = (
+        "import sys\n"
+        "from pebr_tf.config import Config\n"
+        "from pipeline.kubeflow_v2_runner import compile_job, to_bytes\n"
+        "sys.stdout.buffer.write(to_bytes(compile_job(Config.from_yaml(sys.stdin.read()))))\n"
+    )
+    made = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code],
+            input=CLOUD.to_yaml().encode(),
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert made[0] == made[1]
+    assert json.loads(made[0])["displayName"] == "pebr"
+
+
+def test_another_input_gives_other_bytes() -> None:
+    assert to_bytes(compile_job(CLOUD)) != to_bytes(compile_job(CLOUD.replace("loss.gamma", 0.1)))
+    assert to_bytes(compile_job(CLOUD)) != to_bytes(compile_job(CLOUD, span=4))
+
+
+def test_every_component_has_its_machine_image_and_retries() -> None:
+    config = CLOUD.replace_all(
+        {
+            "cloud.resources.trainer": "16 cpu, 60 GB, 2 NVIDIA_L4",
+            "cloud.resources.schema_gen": "1 cpu, 3 GB",
+            "cloud.retries": 5,
+        }
+    )
+    job = compile_job(config)
+    for name, each in containers(job).items():
+        assert each["image"] == "europe-docker.pkg.dev/shop/pebr:7"
+        expected: dict[str, Any] = {"cpuLimit": 4.0, "memoryLimit": 16.0}
+        if name == "Trainer":
+            expected = {
+                "cpuLimit": 16.0,
+                "memoryLimit": 60.0,
+                "accelerator": {"type": "NVIDIA_L4", "count": "2"},
+            }
+        if name == "SchemaGen":
+            expected = {"cpuLimit": 1.0, "memoryLimit": 3.0}
+        assert each["resources"] == expected
+        assert tasks(job)[name]["retryPolicy"]["maxRetryCount"] == 5
+    assert all("retryPolicy" not in tasks(job)[name] for name in RESOLVERS)
+    without = compile_job(CLOUD.replace("cloud.retries", 0))
+    assert not any("retryPolicy" in task for task in tasks(without).values())
+
+
+def test_caching_is_the_configs() -> None:
+    on, off = (compile_job(CLOUD.replace("cloud.cache", cache)) for cache in (True, False))
+    assert all(tasks(on)[name]["cachingOptions"]["enableCache"] for name in COMPONENTS)
+    assert not any("cachingOptions" in tasks(off)[name] for name in COMPONENTS)
+
+
+def test_a_reviewed_schema_is_neither_read_here_nor_cached() -> None:
+    job = compile_job(CLOUD.replace("data.schema", "gs://shop/schema.pbtxt"))
+    assert "SchemaGen" not in tasks(job)
+    assert "cachingOptions" not in tasks(job)["ImportSchemaGen"]
+    assert container(job, "ImportSchemaGen")["resources"]["cpuLimit"] == 4.0
+
+
+def test_without_dataflow_beam_has_the_configs_arguments() -> None:
+    config = CLOUD.replace("pipeline.beam_args", ["--direct_num_workers=4"])
+    job = compile_job(config)
+    for name, each in containers(job).items():
+        assert ("--direct_num_workers=4" in each["args"]) == (name in BEAM)
+
+
+def test_dataflow_gets_all_that_it_needs() -> None:
+    config = CLOUD.replace_all(
+        {
+            "cloud.dataflow.enabled": True,
+            "cloud.dataflow.subnetwork": "regions/europe-west4/subnetworks/batch",
+            "cloud.dataflow.public_ips": False,
+            "cloud.dataflow.max_workers": 30,
+        }
+    )
+    options = importlib.import_module("apache_beam.options.pipeline_options")
+    parsed = options.PipelineOptions(beam_args(config))
+    google = parsed.view_as(options.GoogleCloudOptions)
+    worker = parsed.view_as(options.WorkerOptions)
+    assert parsed.view_as(options.StandardOptions).runner == "DataflowRunner"
+    assert (google.project, google.region) == ("shop-search", "europe-west4")
+    assert google.temp_location == "gs://shop/run/dataflow/temp"
+    assert google.service_account_email == CLOUD.cloud.service_account
+    assert worker.sdk_container_image == CLOUD.cloud.image
+    assert (worker.max_num_workers, worker.machine_type) == (30, "e2-standard-4")
+    assert worker.use_public_ips is False
+    assert worker.subnetwork.endswith("/batch")
+    # What Beam does not know it drops without a word.
+    known = {name.replace("-", "_") for name in parsed.get_all_options()}
+    for argument in beam_args(config):
+        name = argument.removeprefix("--").partition("=")[0].removeprefix("no_")
+        assert name in known, argument
+    job = compile_job(config)
+    for name, each in containers(job).items():
+        assert ("--runner=DataflowRunner" in each["args"]) == (name in BEAM)
+
+
+def test_the_driver_looks_for_new_spans_before_the_cache_is_asked() -> None:
+    job = compile_job(CLOUD)
+    hook = container(job, "ClickLogExampleGen")["lifecycle"]["preCacheCheck"]
+    assert hook["command"][:2] == ["python", "-m"]
+    importlib.import_module(hook["command"][2])
+    assert hook["args"][:2] == ["--json_serialized_invocation_args", "{{$}}"]
+    assert "--executor_class_path" not in hook["args"]
+    others = COMPONENTS - {"ClickLogExampleGen"}
+    assert not any("lifecycle" in container(job, name) for name in others)
+
+
+def test_what_containers_name_can_be_imported() -> None:
+    for each in containers(compile_job(CLOUD)).values():
+        place = each["args"].index("--executor_class_path")
+        assert isinstance(import_utils.import_class_by_path(each["args"][place + 1]), type)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_artifact_types_of_ours_resolve_in_the_container(name: str) -> None:
+    outputs = [
+        definition["artifactType"]
+        for component in compile_job(CLOUD)["pipelineSpec"]["components"].values()
+        for definition in component.get("outputDefinitions", {}).get("artifacts", {}).values()
+    ]
+    (kind,) = [each for each in outputs if f"components.{name}" in each["instanceSchema"]]
+    given = {
+        "name": "store/1",
+        "uri": "gs://x",
+        "type": kind,
+        "metadata": {"version": 3, "word": "a"},
+    }
+    parsed = json_format.ParseDict(given, pipeline_spec_pb2.RuntimeArtifact())
+    raw = {"a": pipeline_spec_pb2.ArtifactList(artifacts=[parsed])}
+    (artifact,) = entrypoint.parse_raw_artifact_dict(raw)["a"]
+    assert isinstance(artifact, Artifact)
+    assert type(artifact).__name__ == name
+    assert artifact.get_int_custom_property("version") == 3
+    assert artifact.get_string_custom_property("word") == "a"
+
+
+def test_a_span_is_asked_for() -> None:
+    task = tasks(compile_job(CLOUD, span=19_000))["ClickLogExampleGen"]
+    parameters = task["inputs"]["parameters"]
+    assert parameters["wanted_span"]["runtimeValue"]["constant"] == 19_000
+    assert (
+        "wanted_span" not in tasks(compile_job(CLOUD))["ClickLogExampleGen"]["inputs"]["parameters"]
+    )
+
+
+def test_several_workers_are_a_custom_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = CLOUD.replace_all(
+        {
+            "training.strategy": "multi_worker",
+            "cloud.training_job.workers": 4,
+            "cloud.training_job.machine_type": "g2-standard-12",
+            "cloud.resources.trainer": "2 cpu, 8 GB, 1 NVIDIA_L4",
+            "cloud.network": "projects/12/global/networks/shop",
+        }
+    )
+    job = compile_job(config)
+    # The container waits for the workers, who have the accelerators.
+    assert container(job, "Trainer")["resources"] == {"cpuLimit": 2.0, "memoryLimit": 8.0}
+    parameters = tasks(job)["Trainer"]["inputs"]["parameters"]
+    custom = json.loads(parameters["custom_config"]["runtimeValue"]["constant"])
+    arguments = custom["ai_platform_training_args"]
+    assert arguments.pop("project") == "shop-search"
+    assert custom["ai_platform_vertex_region"] == "europe-west4"
+    # What TFX sends, as a message of the client library.
+    monkeypatch.setattr(VertexJobClient, "create_client", lambda self: None)
+    sent = VertexJobClient("europe-west4").create_training_job(
+        {}, {}, {"custom_config": "{}"}, "tfx.components.trainer.executor.GenericExecutor",
+        arguments, None, {},
+    )  # fmt: skip
+    from google.cloud.aiplatform_v1.types import CustomJob
+
+    spec = CustomJob(sent).job_spec
+    chief, others = spec.worker_pool_specs
+    assert (chief.replica_count, others.replica_count) == (1, 3)
+    for pool in (chief, others):
+        assert pool.machine_spec.machine_type == "g2-standard-12"
+        assert pool.machine_spec.accelerator_type.name == "NVIDIA_L4"
+        assert pool.container_spec.image_uri == CLOUD.cloud.image
+        assert list(pool.container_spec.command[:3]) == ["python", "-m", "tfx.scripts.run_executor"]
+    assert spec.scheduling.restart_job_on_worker_restart
+    assert spec.service_account == CLOUD.cloud.service_account
+    assert spec.network == "projects/12/global/networks/shop"
