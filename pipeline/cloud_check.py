@@ -99,24 +99,16 @@ def _network(config: Config) -> Iterator[ConfigError]:
 
 
 def _tables(config: Config) -> Iterator[ConfigError]:
-    """What BigQuery is asked for must be a table, or a query that somebody pays."""
-    arguments = _beam_arguments(config)
+    """What BigQuery is asked for must be a table or a query."""
     for key in ("data.click_log", "data.catalogue"):
         source = config.value_at(key)
         if source is None or not source.startswith(TABLES):
             continue
         words = source.removeprefix(TABLES).split()
-        is_query = len(words) > 1
         parts = "".join(words).split(".")
-        if not is_query and not (len(parts) == 3 and all(parts)):
+        if len(words) <= 1 and not (len(parts) == 3 and all(parts)):
             yield ConfigError(
                 key, f"be {TABLES}project.dataset.table or {TABLES} and a query", shown(source)
-            )
-        if is_query and not config.cloud.dataflow.enabled and arguments.project is None:
-            yield ConfigError(
-                "pipeline.beam_args",
-                f"hold --project, which pays for the query of {key}",
-                shown(config.pipeline.beam_args),
             )
 
 
@@ -124,19 +116,14 @@ def _beam(config: Config) -> Iterator[ConfigError]:
     """With Dataflow on, what Beam runs on and where it keeps its files is not for arguments."""
     if not config.cloud.dataflow.enabled:
         return
-    given = vars(_beam_arguments(config))
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("runner", "temp_location", "staging_location"):
-        if given[name] is not None:
+        parser.add_argument(f"--{name}", nargs="?", const="")
+    given, _ = parser.parse_known_args(config.pipeline.beam_args)
+    for name, value in vars(given).items():
+        if value is not None:
             yield ConfigError(
                 "pipeline.beam_args",
                 f"leave --{name} to cloud.dataflow, which is enabled",
-                shown(given[name]),
+                shown(value),
             )
-
-
-def _beam_arguments(config: Config) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for name in ("project", "runner", "temp_location", "staging_location"):
-        parser.add_argument(f"--{name}", nargs="?", const="")
-    known, _ = parser.parse_known_args(config.pipeline.beam_args)
-    return known

@@ -38,7 +38,7 @@ from pebr_tf.files import replacing_file
 def compile_pipeline(
     config_file: Path, target: str, out: Path, index_only: bool, span: int | None
 ) -> None:
-    """Compile the pipeline into a PipelineJob for Vertex AI.
+    """Compile the pipeline into a job for Vertex AI.
 
     The same configuration and code give the same bytes.
     """

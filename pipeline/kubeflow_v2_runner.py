@@ -89,13 +89,13 @@ def to_bytes(job: dict[str, Any]) -> bytes:
 def beam_args(config: Config) -> list[str]:
     """What Beam is told: the config's own arguments, and those that make it run on Dataflow."""
     cloud, flow = config.cloud, config.cloud.dataflow
-    arguments = list(config.pipeline.beam_args)
+    # The project also pays for queries of BigQuery; what the config says last wins.
+    arguments = [f"--project={cloud.project}", *config.pipeline.beam_args]
     if not flow.enabled:
         return arguments
     folder = f"{config.pipeline.root}/dataflow"
     arguments += [
         "--runner=DataflowRunner",
-        f"--project={cloud.project}",
         f"--region={cloud.region}",
         f"--temp_location={folder}/temp",
         f"--staging_location={folder}/staging",

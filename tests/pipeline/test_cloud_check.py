@@ -113,11 +113,6 @@ def test_the_defaults_have_them_all_at_once() -> None:
             "Received: 'bigquery://logs.items'.",
         ),
         (
-            {"data__click_log": QUERY},
-            "pipeline.beam_args must hold --project, which pays for the query of data.click_log. "
-            "Received: [].",
-        ),
-        (
             {
                 "cloud__dataflow__enabled": True,
                 "pipeline__beam_args": ["--streaming", "--runner", "DirectRunner"],
@@ -145,7 +140,7 @@ def test_each_problem_is_one_sentence(changes: dict[str, Any], expected: str) ->
     [
         {"data__catalogue": None, "data__schema": "gs://shop-logs/schema.pbtxt"},
         {"data__click_log": "bigquery://shop-1.logs.clicks", "data__catalogue": None},
-        {"data__click_log": QUERY, "pipeline__beam_args": ["--project=shop-1"]},
+        {"data__click_log": QUERY},
         {"data__click_log": QUERY, "cloud__dataflow__enabled": True},
         {"pipeline__beam_args": ["--runner=DirectRunner", "--temp_location=/tmp/a"]},
         {"training__strategy": "multi_worker"},

@@ -172,6 +172,8 @@ def test_without_dataflow_beam_has_the_configs_arguments() -> None:
     job = compile_job(config)
     for name, each in containers(job).items():
         assert ("--direct_num_workers=4" in each["args"]) == (name in BEAM)
+        # Who pays for a query of BigQuery.
+        assert ("--project=shop-search" in each["args"]) == (name in BEAM)
 
 
 def test_dataflow_gets_all_that_it_needs() -> None:

@@ -21,7 +21,7 @@ from pipeline import trainer
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "pebr_tf" / "training"))
 
-from worker_processes import workers
+from worker_processes import workers  # noqa: E402
 
 BRANDS = ("apple", "huawei", "tea & co", "line\u2028break")
 CONFIG = Config().replace_all(
@@ -212,20 +212,29 @@ def test_other_settings_train_and_export(folder, tmp_path, changes):
 
 @pytest.mark.slow
 def test_two_workers_export_once_what_one_would(folder, model, tmp_path):
-    given = tmp_path / "arguments.json"
+    for split in ("train", "calibrate"):
+        (tmp_path / "examples" / f"Split-{split}").mkdir(parents=True)
+    split = tmp_path / "examples" / "Split-train"
+    (split / "examples-0.gz").write_bytes((folder / "examples-0.gz").read_bytes())
+    places = {name: str(tmp_path / name) for name in ("examples", "model", "logs")}
     config = CONFIG.replace("training.strategy", "multi_worker")
-    given.write_text(json.dumps(vars(arguments(folder, tmp_path, config))), "utf-8")
+    custom_config = arguments(folder, tmp_path, config).custom_config
+    given = tmp_path / "given.json"
+    given.write_text(
+        json.dumps(
+            {**places, "transform": str(folder / "transform"), "custom_config": custom_config}
+        )
+    )
     with workers(HERE / "trainer_process.py", tmp_path, given) as started:
-        # TFX asks each worker for the model as soon as that is done.
         assert [worker.answer() for worker in started] == [{"exported": True}] * 2
-        told = ["training" in worker.ended()[1] for worker in started]
+        told = ["of 3 steps, loss" in worker.ended()[1] for worker in started]
     assert told == [True, False]
     assert [list(worker.temporary.iterdir()) for worker in started] == [[], []]
     assert not list((tmp_path / "checkpoints").iterdir())
     assert len(list((tmp_path / "logs").iterdir())) == 1
     ours, expected = (
         tf.saved_model.load(str(path)).signatures["query"](query=tf.constant(["query 3", "new"]))
-        for path in (tmp_path / "Format-Serving", model)
+        for path in (tmp_path / "model" / "Format-Serving", model)
     )
     for name in ("embedding", "tau"):
         np.testing.assert_allclose(ours[name], expected[name], rtol=1e-4, atol=1e-5)

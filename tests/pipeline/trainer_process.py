@@ -1,21 +1,41 @@
-"""`run_fn` as one of several workers: a file of its arguments, and the worker's index."""
+"""TFX's Trainer as one of several workers: a file of what it is given, and the worker's index."""
 
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pebr_tf  # noqa: F401  (prepares the process before TensorFlow is imported)
 
 
-def main(arguments):
-    from pipeline import trainer
+def main(given):
+    from tfx.components.trainer.executor import GenericExecutor
+    from tfx.proto import trainer_pb2
+    from tfx.types import standard_artifacts
+    from tfx.utils import proto_utils
 
-    arguments = SimpleNamespace(**json.loads(arguments.read_text("utf-8")))
-    trainer.run_fn(arguments)
-    # As TFX's executor does, on every worker.
-    print(json.dumps({"exported": Path(arguments.serving_model_dir).exists()}))
+    from pipeline.trainer import DESCRIPTION
+
+    def artifact(kind, name):
+        made = getattr(standard_artifacts, kind)()
+        made.uri = given[name]
+        return made
+
+    examples = artifact("Examples", "examples")
+    examples.split_names = '["train", "calibrate"]'
+    GenericExecutor().Do(
+        {"examples": [examples], "transform_graph": [artifact("TransformGraph", "transform")]},
+        {"model": [artifact("Model", "model")], "model_run": [artifact("ModelRun", "logs")]},
+        {
+            "run_fn": "pipeline.trainer.run_fn",
+            "train_args": proto_utils.proto_to_json(trainer_pb2.TrainArgs(splits=["train"])),
+            "eval_args": proto_utils.proto_to_json(trainer_pb2.EvalArgs(splits=["calibrate"])),
+            "custom_config": json.dumps(given["custom_config"]),
+        },
+    )
+    # The last file of an export.
+    description = Path(given["model"]) / "Format-Serving" / DESCRIPTION
+    print(json.dumps({"exported": description.exists()}))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(json.loads(Path(sys.argv[1]).read_text("utf-8")))

@@ -230,8 +230,8 @@ def test_pushes_at_once_get_versions_of_their_own(parts, here, monkeypatch):
             all_have_looked.wait(60)
         return found
 
-    monkeypatch.setattr(serving.remote, "_versions", look)
-    with ThreadPoolExecutor(4) as pool:
+    with monkeypatch.context() as patch, ThreadPoolExecutor(4) as pool:
+        patch.setattr(serving.remote, "_versions", look)
         pushes = [pool.submit(push_remote, REMOTE, parts, at(2026, 1, 2)) for _ in range(4)]
         found = sorted(push.result().version for push in pushes)
     assert len(set(found)) == 4

@@ -1,0 +1,84 @@
+"""`pebr compile`: a file, whole or none, and a sentence for every mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_kubeflow_v2_runner import CLOUD
+
+from pebr_tf.cli.main import main
+from pipeline import pipeline as pipeline_module
+from pipeline.kubeflow_v2_runner import compile_job, to_bytes
+
+
+@pytest.fixture(autouse=True)
+def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Digests cost a second each, and others test them."""
+    monkeypatch.setattr(pipeline_module, "source_digest", lambda name: name)
+
+
+def run(folder: Path, text: str, *options: str) -> int:
+    """Exit code of `pebr compile` on a config."""
+    config, out = folder / "pebr.yaml", folder / "out" / "pipeline.json"
+    config.write_text(text, encoding="utf-8")
+    arguments = ["compile", "--target", "vertex", "--config", str(config), "--out", str(out)]
+    with pytest.raises(SystemExit) as caught:
+        main([*arguments, *options])
+    return int(caught.value.code or 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "same"),
+    [((), {}), (("--index-only",), {"index_only": True}), (("--span", "7"), {"span": 7})],
+)
+def test_it_writes_what_compile_job_gives(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str], same: dict[str, Any]
+) -> None:
+    assert run(tmp_path, CLOUD.to_yaml(), *options) == 0
+    out = tmp_path / "out" / "pipeline.json"
+    assert out.read_bytes() == to_bytes(compile_job(CLOUD, **same))
+    tasks = 11 if "--index-only" in options else 13
+    told = f"Wrote {out}: {tasks} tasks, image europe-docker.pkg.dev/shop/pebr:7.\n"
+    assert capsys.readouterr().out == told
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"project: shop-search\n": "project: null\n"},
+            "cloud.project must name a project to run on Vertex AI. Received: null.",
+        ),
+        (
+            {'"gs://shop/run"': "run"},
+            "pipeline.root must be on gs:// to run on Vertex AI. Received: 'run', a path of this "
+            "machine.",
+        ),
+        (
+            {"shop/pebr:7": "shop/pebr"},
+            "cloud.image must be null or an image with a tag or a digest, such as pebr:1. "
+            "Received: 'europe-docker.pkg.dev/shop/pebr'.",
+        ),
+        (
+            {'trainer: "4 cpu, 16 GB"': 'trainer: "4 cpu, 16 GB, 1 NVIDIA_T4"'},
+            "NVIDIA_RTX_PRO_6000. Received: '4 cpu, 16 GB, 1 NVIDIA_T4'.",
+        ),
+    ],
+    ids=["project", "path", "image", "accelerator"],
+)
+def test_mistakes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, str], sentence: str
+) -> None:
+    text = CLOUD.to_yaml(comments=False)
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    assert run(tmp_path, text) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    (line,) = told.err.splitlines()
+    assert line.startswith("pebr: ")
+    assert line.endswith(sentence)
+    assert not (tmp_path / "out").exists()
