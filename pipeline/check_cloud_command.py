@@ -9,19 +9,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from pebr_tf.config import Config
+from pipeline.cloud_command import config_option
 
 UNKNOWN = "Permissions, quotas, and whether image and buckets exist, only Google Cloud can tell."
 
 
 @click.command(name="check-cloud")
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="What `pebr config init` writes, with its section cloud filled in.",
-)
+@config_option
 def check_cloud(config_file: Path) -> None:
     """List what keeps a configuration from running on Vertex AI.
 

@@ -8,17 +8,11 @@ import click
 
 from pebr_tf.config import Config
 from pebr_tf.files import replacing_file
+from pipeline.cloud_command import config_option, index_only_option
 
 
 @click.command(name="compile")
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="What `pebr config init` writes, with its section cloud filled in.",
-)
+@config_option
 @click.option(
     "--target",
     type=click.Choice(["vertex"]),
@@ -33,7 +27,7 @@ from pebr_tf.files import replacing_file
     show_default=True,
     help="The file to write.",
 )
-@click.option("--index-only", is_flag=True, help="A new index for the last blessed model.")
+@index_only_option
 @click.option("--span", type=int, help="The span to read; by default the latest at each run.")
 def compile_pipeline(
     config_file: Path, target: str, out: Path, index_only: bool, span: int | None

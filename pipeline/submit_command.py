@@ -5,29 +5,22 @@ from __future__ import annotations
 import re
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import click
-from rich.console import Console
-from rich.markup import escape
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
+from pipeline.cloud_command import ask, config_option, dry_run_option, index_only_option
 
 
 @click.command()
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="What `pebr config init` writes, with its section cloud filled in.",
-)
-@click.option("--index-only", is_flag=True, help="A new index for the last blessed model.")
+@config_option
+@index_only_option
 @click.option("--span", type=int, help="The span to read; by default the latest.")
 @click.option("--no-cache", is_flag=True, help="Run everything anew.")
 @click.option("--job-id", metavar="ID", help="Name of the run; by default the time is in it.")
-@click.option("--dry-run", is_flag=True, help="Print the request as JSON, and send nothing.")
+@dry_run_option
 def submit(
     config_file: Path,
     index_only: bool,
@@ -47,26 +40,13 @@ def submit(
         )
     config = Config.load(config_file)
     from pipeline import vertex
-    from pipeline.cloud_check import require_cloud
-    from pipeline.quiet import set_logging
 
-    require_cloud(config)
-    credentials = None if dry_run else vertex.default_credentials()
-    console = Console(highlight=False, quiet=dry_run)
-    console.print("[dim]compiling[/dim]")
-    set_logging()
-    from pipeline.kubeflow_v2_runner import compile_job
+    name = job_id or _timed(config.pipeline.name)
 
-    job = compile_job(config, index_only=index_only, span=span)
-    request = vertex.job_request(
-        job, config, job_id or _timed(config.pipeline.name), cache=not no_cache
-    )
-    if dry_run:
-        click.echo(vertex.to_json(request))
-        return
-    accepted = vertex.submit(request, config, credentials)
-    for name, value in vars(accepted).items():
-        console.print(f"[dim]{name:<10}[/dim]{escape(value)}", soft_wrap=True)
+    def request_of(job: dict[str, Any]) -> Any:
+        return vertex.job_request(job, config, name, cache=not no_cache)
+
+    ask(config, dry_run, request_of, vertex.submit, index_only=index_only, span=span)
 
 
 def _timed(name: str) -> str:

@@ -145,13 +145,8 @@ def submit(
     """
     from google.cloud.aiplatform import gapic
 
-    def send() -> Any:
-        client = gapic.PipelineServiceClient(
-            credentials=credentials, client_options=_options(config)
-        )
-        return client.create_pipeline_job(request=request, retry=None, timeout=PATIENCE)
-
-    return _accepted(send, config, "job", "runs")
+    client = gapic.PipelineServiceClient(credentials=credentials, client_options=_options(config))
+    return _accepted(client.create_pipeline_job, request, config, "job", "runs")
 
 
 def schedule(
@@ -164,13 +159,8 @@ def schedule(
     """
     from google.cloud.aiplatform import gapic
 
-    def send() -> Any:
-        client = gapic.ScheduleServiceClient(
-            credentials=credentials, client_options=_options(config)
-        )
-        return client.create_schedule(request=request, retry=None, timeout=PATIENCE)
-
-    return _accepted(send, config, "schedule", "schedules")
+    client = gapic.ScheduleServiceClient(credentials=credentials, client_options=_options(config))
+    return _accepted(client.create_schedule, request, config, "schedule", "schedules")
 
 
 def _pipeline_job(job: dict[str, Any], config: Config, cache: bool) -> gapic.PipelineJob:
@@ -212,13 +202,15 @@ def _options(config: Config) -> dict[str, str]:
     return {"api_endpoint": f"{config.cloud.region}-aiplatform.googleapis.com"}
 
 
-def _accepted(send: Callable[[], Any], config: Config, noun: str, pages: str) -> Accepted:
+def _accepted(
+    send: Callable[..., Any], request: Any, config: Config, noun: str, pages: str
+) -> Accepted:
     from google.api_core.exceptions import GoogleAPIError
     from google.auth.exceptions import GoogleAuthError
 
     project, region = config.cloud.project, config.cloud.region
     try:
-        answer = send()
+        answer = send(request=request, retry=None, timeout=PATIENCE)
     except (GoogleAPIError, GoogleAuthError) as error:
         raise UserError(
             f"Vertex AI must accept the {noun} in {project}, {region}. Received: {_reason(error)}."

@@ -33,15 +33,26 @@ class Query(NamedTuple):
 
 
 class RowTables(TokenTables):
-    """Token tables whose gradient is that of a batch's rows, also under a distribution strategy.
+    """Token tables of which a step touches a batch's rows alone, also under a distribution strategy.
 
-    There TensorFlow's fast lookup has a gradient of the whole table: all of it would travel between
-    the workers in every step, and Adam would move rows that the batch does not have.
+    There TensorFlow reads and copies the whole table to look up some rows, and its fast lookup has a
+    gradient of the whole table: all of it would travel between the workers in every step, and Adam
+    would move rows that the batch does not have.
     """
 
     def call(self, ids: tf.RaggedTensor, vocabulary: str) -> tf.Tensor:
         """[B, d] of ids [B, (T)], as in the base class."""
-        return tf.nn.embedding_lookup_sparse(self.tables[vocabulary], ids, None, combiner="sqrtn")
+        table = _own_copy(self.tables[vocabulary])
+        return tf.nn.embedding_lookup_sparse(table, ids, None, combiner="sqrtn")
+
+
+def _own_copy(variable: tf.Variable) -> tf.Variable:
+    """The copy of a variable on the device of this replica; elsewhere the variable itself."""
+    context = tf.distribute.get_replica_context()
+    if context is None:
+        return variable
+    copies = context.strategy.experimental_local_results(variable)
+    return copies[tf.get_static_value(context.replica_id_in_sync_group) % len(copies)]
 
 
 class TwoTower(tfrs.Model):

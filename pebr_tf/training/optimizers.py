@@ -26,12 +26,17 @@ class SparseAdam(tf.keras.optimizers.Adam):
         place = self._index_dict[self._var_key(variable)]
         first, second = self._momentums[place], self._velocities[place]
         rows, values = gradient.indices, gradient.values
-        mean = self.beta_1 * tf.gather(first, rows) + (1 - self.beta_1) * values
-        square = self.beta_2 * tf.gather(second, rows) + (1 - self.beta_2) * tf.square(values)
+        mean = self.beta_1 * _rows(first, rows) + (1 - self.beta_1) * values
+        square = self.beta_2 * _rows(second, rows) + (1 - self.beta_2) * tf.square(values)
         first.scatter_update(tf.IndexedSlices(mean, rows))
         second.scatter_update(tf.IndexedSlices(square, rows))
         change = -rate * mean / (tf.sqrt(square) + self.epsilon)
         variable.scatter_add(tf.IndexedSlices(change, rows))
+
+
+def _rows(variable: tf.Variable, places: tf.Tensor) -> tf.Tensor:
+    # Of a variable that a distribution strategy made, `tf.gather` would copy all rows first.
+    return tf.raw_ops.ResourceGather(resource=variable.handle, indices=places, dtype=variable.dtype)
 
 
 def optimizer_of(training: Training) -> tf.keras.optimizers.Optimizer:

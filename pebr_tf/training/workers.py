@@ -17,16 +17,16 @@ from pebr_tf.errors import UserError
 # The jobs of a cluster that train.
 _JOBS = ("chief", "worker")
 _FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}'
-# How TensorFlow says why an operation that takes all workers has failed.
-_ABORTED = re.compile(r"Collective ops is aborted by: (.*?)\.?$", re.MULTILINE)
+# How TensorFlow says why an operation of all workers has failed; of that the first sentence.
+_ABORTED = re.compile(r"Collective ops is aborted by: (.*?)(?:\. .*)?\.?$", re.MULTILINE)
 
 
 def strategy_of(training: Training) -> tf.distribute.Strategy:
     """The devices that the config names; several workers find each other through TF_CONFIG.
 
     Raises:
-      UserError: TF_CONFIG is none, TensorFlow has computed before several workers could be set up,
-        or the devices cannot have equal parts of a batch.
+      UserError: TF_CONFIG does not name a worker, TensorFlow has computed before several workers
+        could be set up, or the devices cannot have equal parts of a batch.
     """
     strategy = _strategy(training)
     replicas = strategy.num_replicas_in_sync

@@ -77,11 +77,11 @@ def write_world(folder: Path) -> None:
 
 
 def add_items(folder: Path) -> None:
-    """Adds a product that nobody has clicked on to the catalogue."""
+    """Adds the next generation of a phone to the catalogue, which nobody has clicked on yet."""
     path = folder / "data/items.jsonl.gz"
     with gzip.open(path, "at", encoding="utf-8") as file:
         for colour in COLOURS:
-            row = {"item_id": f"new-{colour}", "title": f"huawei toaster {colour}"}
+            row = {"item_id": f"new-{colour}", "title": f"huawei phone {colour}"}
             file.write(json.dumps(row) + "\n")
 
 
