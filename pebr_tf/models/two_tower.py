@@ -33,17 +33,20 @@ class Query(NamedTuple):
 
 
 class RowTables(TokenTables):
-    """Token tables of which a step touches a batch's rows alone, also under a distribution strategy.
+    """Token tables of which a step touches a batch's rows alone, whatever the strategy.
 
-    There TensorFlow reads and copies the whole table to look up some rows, and its fast lookup has a
-    gradient of the whole table: all of it would travel between the workers in every step, and Adam
-    would move rows that the batch does not have.
+    Under a strategy TensorFlow's lookup of some rows copies the whole table, or has a gradient of
+    the whole table: that would travel between the workers in every step, and Adam would move rows
+    that the batch does not have.
     """
 
     def call(self, ids: tf.RaggedTensor, vocabulary: str) -> tf.Tensor:
         """[B, d] of ids [B, (T)], as in the base class."""
-        table = _own_copy(self.tables[vocabulary])
-        return tf.nn.embedding_lookup_sparse(table, ids, None, combiner="sqrtn")
+        different, places = tf.unique(ids.flat_values)
+        rows = tf.gather(_own_copy(self.tables[vocabulary]), different)
+        return tf.nn.embedding_lookup_sparse(
+            rows, ids.with_flat_values(places), None, combiner="sqrtn", allow_fast_lookup=True
+        )
 
 
 def _own_copy(variable: tf.Variable) -> tf.Variable:

@@ -83,7 +83,7 @@ def test_index_only_serves_the_new_items_with_the_same_towers(cloud_runs: CloudR
     assert towers[0]["steps"] == towers[1]["steps"]
     assert towers[0]["moments"] != towers[1]["moments"]
     ids = [
-        Retriever.load(path).retrieve(["huawei phone black"], "top_k", 5).items.row(0)[0]
+        Retriever.load(path).retrieve(["huawei phone black"], "top_k", 10).items.row(0)[0]
         for path in (before, after)
     ]
     assert "new-black" not in ids[0]

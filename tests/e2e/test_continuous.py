@@ -61,7 +61,7 @@ def test_index_only(world: World) -> None:
     assert not {"Transform", "Trainer"} & set(done.states())
     assert done.ran()[-4:] == ["IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator", "Pusher"]
     assert len(world.releases) == 2
-    found = Retriever.load(world.releases[-1]).retrieve(["huawei phone red"], "top_k", 5)
+    found = Retriever.load(world.releases[-1]).retrieve(["huawei phone red"], "top_k", 10)
     assert "new-red" in found.items.row(0)[0]
     # Once more: nothing is new.
     again = pebr(world.folder, *RUN, "--index-only")

@@ -196,19 +196,24 @@ def test_towers_share_tokens_or_have_their_own():
     assert sizes[1] - sizes[0] == 22 * 4
 
 
-def test_a_table_has_the_gradient_of_a_batch_s_rows_under_a_strategy():
+def test_a_step_reads_and_moves_a_batch_s_rows_alone_under_a_strategy():
     strategy = tf.distribute.MirroredStrategy(["CPU:0"])
     with strategy.scope():
         model = TwoTower(SMALL, SIZES)
         model.encode_query(batch())
         model.encode_item(batch())
+    table = model.tables.tables["tokens"]
     found = []
 
     def step(pairs):
         with tf.GradientTape() as tape:
             loss = model.compute_loss(pairs, training=True)
-        found.append(tape.gradient(loss, model.tables.tables["tokens"]))
+        found.append(tape.gradient(loss, table))
         return loss
 
-    tf.function(lambda pairs: strategy.run(step, (pairs,)), autograph=False)(batch())
+    traced = tf.function(lambda pairs: strategy.run(step, (pairs,)), autograph=False)
+    operations = traced.get_concrete_function(batch()).graph.get_operations()
     assert isinstance(found[0], tf.IndexedSlices)
+    read = [o.outputs[0].shape for o in operations if o.type == "ReadVariableOp"]
+    assert read
+    assert table.shape not in read

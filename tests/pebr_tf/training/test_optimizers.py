@@ -72,3 +72,24 @@ def test_the_config_names_the_optimizer_and_its_rate():
     assert float(adam.learning_rate) == pytest.approx(0.003)
     assert float(adagrad.learning_rate) == pytest.approx(0.05)
     assert float(optimizer_of(Training(learning_rate=0.5)).learning_rate) == 0.5
+
+
+def test_under_a_strategy_the_rows_of_a_batch_alone_are_read():
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    with strategy.scope():
+        table = tf.Variable(tf.ones([6, 3]))
+        optimizer = SparseAdam(0.1)
+        optimizer.build([table])
+
+    def step(values):
+        slices = tf.IndexedSlices(values, tf.constant([0, 2]), tf.constant([6, 3]))
+        optimizer.apply_gradients([(slices, table)])
+
+    traced = tf.function(lambda values: strategy.run(step, (values,)), autograph=False)
+    values = np.array([[1.0, 2.0, -3.0], [0.5, 0.0, 1.0]], np.float32)
+    operations = traced.get_concrete_function(tf.constant(values)).graph.get_operations()
+    assert [o.type for o in operations].count("ResourceGather") == 2
+    assert table.shape not in [o.outputs[0].shape for o in operations if o.type == "ReadVariableOp"]
+    traced(tf.constant(values))
+    expected = numpy_adam(np.ones((6, 3)), [{0: values[0], 2: values[1]}])
+    np.testing.assert_allclose(table.numpy(), expected, rtol=1e-5)
