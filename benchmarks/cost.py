@@ -78,6 +78,8 @@ def _peak_gigabytes() -> float:
 
 def measure(folder: str) -> None:
     """Runs the pipeline of a generated folder; prints what was used as JSON."""
+    # This folder has a serving.py, which is not the package.
+    sys.path[0] = str(Path(__file__).parents[1])
     from pebr_tf.config import Config
     from pipeline.local_runner import run
     from pipeline.quiet import set_logging
@@ -110,10 +112,12 @@ def measured(clicks: int, items: int) -> tuple[int, dict[str, Used]]:
 
 
 def _python(*arguments: str) -> str:
-    command = [sys.executable, "-W", "ignore", *arguments]
-    return subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ).stdout
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", *arguments], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        sys.exit(done.stderr)
+    return done.stdout
 
 
 @dataclass(frozen=True)
