@@ -16,7 +16,7 @@ from absl import logging
 from tfx.components.trainer.fn_args_utils import FnArgs
 from tfx.dsl.io import fileio
 
-from pebr_tf.config import Config
+from pebr_tf.config import TOWER_SECTIONS, Config
 from pebr_tf.errors import UserError
 from pebr_tf.models.fields import item_fields, query_fields
 from pebr_tf.models.two_tower import TwoTower, family_of
@@ -30,9 +30,7 @@ from pipeline.display import training_progress
 DESCRIPTION = "assets.extra/towers.json"
 # The attribute of the exported module that holds the model, and so the name in its checkpoint.
 MODEL = "towers"
-SECTIONS = ("features", "towers", "loss", "training", "split", "strata")
-# Of these the ones that the towers are described by.
-DESCRIBED = ("features", "towers", "loss", "split", "strata")
+SECTIONS = (*TOWER_SECTIONS, "training")
 
 
 def run_fn(fn_args: FnArgs) -> None:
@@ -164,7 +162,7 @@ def export(
         "item_inputs": list(columns),
         "steps": trained.steps,
         "pipeline": pipeline,
-        "config": {name: getattr(config, name).to_mapping() for name in DESCRIBED},
+        "config": {name: getattr(config, name).to_mapping() for name in TOWER_SECTIONS},
     }
     path = f"{directory}/{DESCRIPTION}"
     fileio.makedirs(os.path.dirname(path))

@@ -8,12 +8,10 @@ from typing import Any
 
 from tfx.dsl.io import fileio
 
-from pebr_tf.config import Config
+from pebr_tf.config import TOWER_SECTIONS, Config
 from pebr_tf.errors import UserError
 from serving.signatures import TOWERS_FACTS
 
-# What the towers were made by. With another split, what is held out now may have been trained on.
-SECTIONS = ("features", "towers", "loss", "split", "strata")
 # Settings that an error names.
 SHOWN = 3
 
@@ -23,7 +21,7 @@ def wanted_of(config: Config) -> dict[str, Any]:
     sections = config.to_mapping()
     return {
         "pipeline": config.pipeline.name,
-        "config": {name: sections[name] for name in SECTIONS},
+        "config": {name: sections[name] for name in TOWER_SECTIONS},
     }
 
 

@@ -6,10 +6,11 @@ from pebr_tf.config.error import ConfigError
 from pebr_tf.config.model import Loss, Towers, Training
 from pebr_tf.config.pipeline import Pipeline
 from pebr_tf.config.retrieval import Cutoff, Evaluation, Gates, Index
-from pebr_tf.config.root import Config
+from pebr_tf.config.root import TOWER_SECTIONS, Config
 from pebr_tf.config.serving import Batching, Limits, Serving, TfServing, Tls
 
 __all__ = [
+    "TOWER_SECTIONS",
     "Batching",
     "Cloud",
     "Config",

@@ -17,7 +17,7 @@ class Pipeline(Section):
         form="lower-case letters, digits and hyphens, a letter first",
     )
     root: str = setting("run", "Folder of artifacts, metadata and checkpoints")
-    releases: str = setting("releases", "Folder of pushed releases, one a version; gs:// in the cloud")
+    releases: str = setting("releases", "Folder of pushed releases, one a version, or gs://")
     beam_args: tuple[str, ...] = setting(
         (), "Passed to Beam: runner, project, workers; []: in this process"
     )

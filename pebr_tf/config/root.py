@@ -18,6 +18,9 @@ from pebr_tf.config.yaml_reader import parse
 from pebr_tf.config.yaml_writer import render
 from pebr_tf.files import replacing_file
 
+# What the towers are made by. With another split, what is held out now may have been trained on.
+TOWER_SECTIONS = ("features", "towers", "loss", "split", "strata")
+
 
 @dataclass(frozen=True)
 class Config(Section):

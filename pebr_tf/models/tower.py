@@ -39,9 +39,23 @@ class TokenTables(tf.keras.layers.Layer):
         The root keeps short and long texts on one scale, for the vectors of a text point in many
         directions.
         """
+        # The different rows first, by hand: under a strategy TensorFlow's own lookup copies the
+        # whole table, or has a gradient of all of it, which would travel between the workers in
+        # every step and have Adam move rows that the batch does not have.
+        different, places = tf.unique(ids.flat_values)
+        rows = tf.gather(_own_copy(self.tables[vocabulary]), different)
         return tf.nn.embedding_lookup_sparse(
-            self.tables[vocabulary], ids, None, combiner="sqrtn", allow_fast_lookup=True
+            rows, ids.with_flat_values(places), None, combiner="sqrtn", allow_fast_lookup=True
         )
+
+
+def _own_copy(variable: tf.Variable) -> tf.Variable:
+    """The copy of a variable on the device of this replica; elsewhere the variable itself."""
+    context = tf.distribute.get_replica_context()
+    if context is None:
+        return variable
+    copies = context.strategy.experimental_local_results(variable)
+    return copies[tf.get_static_value(context.replica_id_in_sync_group) % len(copies)]
 
 
 class Tower(tf.keras.layers.Layer):

@@ -32,32 +32,6 @@ class Query(NamedTuple):
     tau: tf.Tensor
 
 
-class RowTables(TokenTables):
-    """Token tables of which a step touches a batch's rows alone, whatever the strategy.
-
-    Under a strategy TensorFlow's lookup of some rows copies the whole table, or has a gradient of
-    the whole table: that would travel between the workers in every step, and Adam would move rows
-    that the batch does not have.
-    """
-
-    def call(self, ids: tf.RaggedTensor, vocabulary: str) -> tf.Tensor:
-        """[B, d] of ids [B, (T)], as in the base class."""
-        different, places = tf.unique(ids.flat_values)
-        rows = tf.gather(_own_copy(self.tables[vocabulary]), different)
-        return tf.nn.embedding_lookup_sparse(
-            rows, ids.with_flat_values(places), None, combiner="sqrtn", allow_fast_lookup=True
-        )
-
-
-def _own_copy(variable: tf.Variable) -> tf.Variable:
-    """The copy of a variable on the device of this replica; elsewhere the variable itself."""
-    context = tf.distribute.get_replica_context()
-    if context is None:
-        return variable
-    copies = context.strategy.experimental_local_results(variable)
-    return copies[tf.get_static_value(context.replica_id_in_sync_group) % len(copies)]
-
-
 class TwoTower(tfrs.Model):
     """Queries and items as unit vectors, and how far around a query its items lie."""
 
@@ -74,11 +48,11 @@ class TwoTower(tfrs.Model):
         self._config = config
         query, item = query_fields(features), item_fields(features)
         both = table_sizes((*query, *item), vocabulary_sizes, features.oov_buckets)
-        self.tables = RowTables(both, towers.token_dimension, name="tables")
+        self.tables = TokenTables(both, towers.token_dimension, name="tables")
         item_tables = self.tables
         if not towers.shared_tokens:
             own = table_sizes(item, vocabulary_sizes, features.oov_buckets)
-            item_tables = RowTables(own, towers.token_dimension, name="item_tables")
+            item_tables = TokenTables(own, towers.token_dimension, name="item_tables")
         longest = features.max_tokens
         self.query_tower = Tower(query, self.tables, towers, longest, name="query_tower")
         self.item_tower = Tower(item, item_tables, towers, longest, name="item_tower")

@@ -1,1 +1,1 @@
-"""Training of the towers: batches, optimizers, the loop with its checkpoints, warm starts."""
+"""Training of the towers: batches, optimizers, the loop, checkpoints, workers, warm starts."""

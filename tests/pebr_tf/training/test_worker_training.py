@@ -11,9 +11,9 @@ from worker_process import INTERVAL, STEPS, train
 from worker_processes import workers
 
 SCRIPT = Path(__file__).with_name("worker_process.py")
-# The same sums of float32 in another order: after thirty steps of Adam the losses agree to about
-# 1e-6. With half of the negatives they would differ by tenths.
-TOLERANCE = 1e-4
+# The same sums of float32 in another order: over thirty steps of Adam losses agree to some 1e-7.
+# With half of the negatives they differ by a fifth; if Adam moves absent rows, by a hundredth.
+TOLERANCE = 1e-5
 
 pytestmark = pytest.mark.slow
 
@@ -49,28 +49,38 @@ def test_two_workers_have_the_loss_curve_of_one(folder):
     assert answers[0]["losses"] == answers[1]["losses"]
     assert_same_curve(answers[0], alone(folder / "alone", STEPS))
     # The chief's checkpoints and log, once, and nothing left of the other's.
-    found = sorted(path.name for path in (folder / "checkpoints").rglob("*.index"))
-    assert found == [f"ckpt-{STEPS - INTERVAL}.index"] + [f"ckpt-{STEPS}.index"] * 2
+    found = sorted(path.name for path in (folder / "checkpoints" / "latest").glob("*.index"))
+    assert found == [f"ckpt-{STEPS - INTERVAL}.index", f"ckpt-{STEPS}.index"]
     assert len(list((folder / "logs").iterdir())) == 1
     assert [list(worker.temporary.iterdir()) for worker in started] == [[], []]
 
 
-@pytest.mark.parametrize("killed", [0, 1])
-def test_after_a_kill_all_workers_go_on_from_the_checkpoint(folder, killed):
-    with workers(SCRIPT, folder, folder, killed, INTERVAL + 5) as started:
-        assert started[killed].ended()[0] == -signal.SIGKILL
-        code, errors = started[1 - killed].ended()
+def assert_says_that_one_was_lost(worker, steps):
+    code, errors = worker.ended()
     assert code == 1
     assert re.search(
         r"^pebr_tf\.errors\.UserError: every worker must stay until training ends: start all of "
         r"them again, and it goes on at its last checkpoint\. Received: a worker lost after step "
-        rf"(?:{INTERVAL + 4}|{INTERVAL + 5}) \(.+\)\.$",
+        rf"({'|'.join(map(str, steps))}) \(.+\)\.$",
         errors,
         re.MULTILINE,
     ), errors
+
+
+def test_after_a_kill_both_workers_go_on_from_the_checkpoint(folder):
+    with workers(SCRIPT, folder, folder, 1, INTERVAL + 5) as started:
+        assert started[1].ended()[0] == -signal.SIGKILL
+        # The last step of the killed one may have ended for both, or for it alone.
+        assert_says_that_one_was_lost(started[0], (INTERVAL + 4, INTERVAL + 5))
     with workers(SCRIPT, folder, folder, -1, -1) as started:
         answers = [worker.answer() for worker in started]
     assert answers[0]["weights"] == answers[1]["weights"]
     assert [answer["resumed_from"] for answer in answers] == [INTERVAL, INTERVAL]
     assert [answer["iterations"] for answer in answers] == [STEPS, STEPS]
     assert_same_curve(answers[0], alone(folder / "alone", INTERVAL, STEPS))
+
+
+def test_the_loss_of_the_chief_is_told_too(folder):
+    with workers(SCRIPT, folder, folder, 0, 2) as started:
+        assert started[0].ended()[0] == -signal.SIGKILL
+        assert_says_that_one_was_lost(started[1], (1, 2))

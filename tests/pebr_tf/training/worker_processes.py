@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 # Only to end a hang: seconds after which a worker is given up.
-PATIENCE = 240
+PATIENCE = 600
 # Below what systems give to clients, so that none of them gets it before the worker does.
 PORTS = range(20_000, 32_000)
 
