@@ -7,7 +7,9 @@ Runs the pipeline three times: on some clicks and items, on four times the click
 the items, each in a process of its own. What counts is processor time, user and system, with that
 of child processes, which a busy machine hardly changes; and the peak of resident memory. From the
 three come a fixed cost and a rate for each component, and from these, by a sum that is printed,
-what a large log takes. Memory is not extrapolated: docs/running-on-vertex.md derives it.
+what a large log takes. Components that compare items with held-out queries are reckoned for the
+20,000 queries that they look at, at most. Memory is not extrapolated: docs/running-on-vertex.md
+derives it.
 """
 
 from __future__ import annotations
@@ -27,9 +29,11 @@ from rich.table import Table
 TIMES = 4
 # Clicks, items, and pairs that are trained on: three passes, one pass, and a tenth of one.
 SIZES = ((1e6, 1e5, 3e6), (1e8, 1e6, 1e8), (1e10, 1e7, 1e9))
-# Items are compared with a bounded number of held-out queries, so that theirs is the rate.
 BY_CLICKS = ("ClickLogExampleGen", "StatisticsGen", "Transform")
 BY_ITEMS = ("IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator", "Pusher")
+# Of these the ones that compare items with held-out queries, of which there are so many at most.
+COMPARING = ("CutoffCalibrator", "RetrievalEvaluator")
+MOST_QUERIES = 20_000
 TRAINER = "Trainer"
 MILLION = 1e6
 
@@ -95,20 +99,39 @@ def measure(folder: str) -> None:
         }
     )
     meter = Meter()
-    run(config, meter)
-    pairs = config.training.steps * config.training.batch_size
-    used = {name: [each.seconds, each.gigabytes] for name, each in meter.used.items()}
-    print(json.dumps({"pairs": pairs, "used": used}))
+    outcome = run(config, meter)
+    told = {
+        "pairs": config.training.steps * config.training.batch_size,
+        "queries": outcome.evaluation["data"]["calibrate_queries"],
+        "used": {name: [each.seconds, each.gigabytes] for name, each in meter.used.items()},
+    }
+    print(json.dumps(told))
 
 
-def measured(clicks: int, items: int) -> tuple[int, dict[str, Used]]:
-    """Pairs that were trained on, and what each component used, in a process of its own."""
+@dataclass(frozen=True)
+class Run:
+    """A run that was measured.
+
+    Attributes:
+      pairs: That were trained on.
+      queries: Held out for calibration.
+      used: What each component used.
+    """
+
+    pairs: int
+    queries: int
+    used: dict[str, Used]
+
+
+def measured(clicks: int, items: int) -> Run:
+    """A run in a process of its own."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = f"{scratch}/data"
         arguments = ["generate", "--out", folder, "--clicks", str(clicks), "--items", str(items)]
         _python("-m", "pebr_tf.cli.main", *arguments)
         told = json.loads(_python(__file__, "--measure", folder).splitlines()[-1])
-    return told["pairs"], {name: Used(*each) for name, each in told["used"].items()}
+    used = {name: Used(*each) for name, each in told["used"].items()}
+    return Run(told["pairs"], told["queries"], used)
 
 
 def _python(*arguments: str) -> str:
@@ -149,21 +172,24 @@ def rates(clicks: int, items: int) -> dict[str, Rate]:
     for place, size in enumerate(sizes):
         console.print(f"[dim]run {place + 1} of 3: {size[0]:,} clicks, {size[1]:,} items[/dim]")
         runs.append(measured(*size))
-    pairs, small = runs[0]
+    small, of_clicks, of_items = runs
+    console.print(f"[dim]{of_items.queries:,} queries were held out for calibration[/dim]")
     found = {}
-    for name, used in small.items():
-        peak = max(run[1][name].gigabytes for run in runs)
+    for name, used in small.used.items():
+        peak = max(run.used[name].gigabytes for run in runs)
         if name == TRAINER:
             # Tracing and export are a few seconds of a minute: all of it counts as the pairs'.
-            found[name] = Rate(0.0, "pairs", used.seconds / pairs * MILLION, peak)
+            found[name] = Rate(0.0, "pairs", used.seconds / small.pairs * MILLION, peak)
             continue
         of, large, count = "", used, 1
         if name in BY_CLICKS:
-            of, large, count = "clicks", runs[1][1][name], clicks
+            of, large, count = "clicks", of_clicks.used[name], clicks
         elif name in BY_ITEMS:
-            of, large, count = "items", runs[2][1][name], items
+            of, large, count = "items", of_items.used[name], items
         slope = max((large.seconds - used.seconds) / ((TIMES - 1) * count), 0.0)
         fixed = max(used.seconds - slope * count, 0.0) if of else used.seconds
+        if name in COMPARING:
+            slope *= MOST_QUERIES / of_items.queries
         found[name] = Rate(fixed, of, slope * MILLION, peak)
     return found
 
