@@ -19,6 +19,12 @@ def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline_module, "source_digest", lambda name: name)
 
 
+@pytest.fixture(autouse=True)
+def _logs_stay_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests after these read logs."""
+    monkeypatch.setattr("pipeline.quiet.set_logging", lambda: None)
+
+
 def run(folder: Path, text: str, *options: str) -> int:
     """Exit code of `pebr compile` on a config."""
     config, out = folder / "pebr.yaml", folder / "out" / "pipeline.json"

@@ -36,6 +36,12 @@ CRON = ("--cron", "0 3 * * mon-fri", "--time-zone", "Europe/Berlin")
 COMMANDS = [("submit",), ("schedule", *CRON)]
 
 
+@pytest.fixture(autouse=True)
+def _logs_stay_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests after these read logs."""
+    monkeypatch.setattr("pipeline.quiet.set_logging", lambda: None)
+
+
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[VertexServer]:
     with vertex_server(monkeypatch) as running:
