@@ -21,8 +21,8 @@ serve: setup  ## Serve the demo's releases: page, HTTP and gRPC.
 	@$(BIN)/pebr serve --releases demo/releases
 
 test: lint  ## Lint, types, unit tests, then the slower ones.
-	@$(BIN)/pytest -n auto --dist worksteal -m 'not slow'
-	@$(BIN)/pytest -n auto --dist worksteal -m slow
+	@$(BIN)/pytest -n auto -m 'not slow'
+	@$(BIN)/pytest -n auto -m slow
 
 test-fast: setup  ## The inner loop: unit tests only.
 	@$(BIN)/pytest -n auto -m 'not slow' -x
