@@ -38,7 +38,6 @@ format: setup  ## Rewrite the code in the project's format.
 
 proto: setup  ## Write the gRPC stubs anew.
 	@$(BIN)/python -W ignore -m grpc_tools.protoc -I. --python_out=. --grpc_python_out=. serving/proto/retrieval.proto
-	@$(BIN)/python -W ignore -m grpc_tools.protoc -I. --python_out=. pebr_tf/retrieval/shard.proto
 
 lock: setup  ## Resolve the version set anew and write the hash-locked files.
 	@requirements/lock.sh

@@ -4,7 +4,7 @@ A process of its own, which writes one JSON object: queries answered, seconds, a
 each request. HTTP is spoken by hand over kept connections, for a client library would take more of
 the machine than the service does.
 
-  python benchmarks/closed_loop.py http://127.0.0.1:8601/v1/retrieve --queries FILE --clients 8
+  python -m benchmarks closed-loop http://127.0.0.1:8601/v1/retrieve --queries FILE --clients 8
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What each component needs, from measured rates: processor time and memory for logs of any size.
 
-  python benchmarks/cost.py
-  python benchmarks/cost.py --clicks 500000 --items 50000
+  python -m benchmarks cost
+  python -m benchmarks cost --clicks 500000 --items 50000
 
 Runs the pipeline three times: on some clicks and items, on four times the clicks, and on four times
 the items, each in a process of its own. What counts is processor time, user and system, with that
@@ -83,7 +83,6 @@ def _peak_gigabytes() -> float:
 def measure(folder: str) -> None:
     """Runs the pipeline of a generated folder; prints what was used as JSON."""
     # This folder has a serving.py, which is not the package.
-    sys.path[0] = str(Path(__file__).parents[1])
     from pebr_tf.config import Config
     from pipeline.local_runner import run
     from pipeline.quiet import set_logging
@@ -230,7 +229,3 @@ def main(clicks: int, items: int, folder: str | None) -> None:
         measure(folder)
         return
     report(rates(clicks, items))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Thresholds a second: our laws against the procedure of the paper's appendix, in one run.
 
-    python benchmarks/distributions.py
+    python -m benchmarks distributions
 
 One thread. The appendix integrates the density up to 1,001 knots with SciPy's adaptive quadrature
 and interpolates; it is written anew here, without its cache, for every query has a law of its own.
@@ -165,7 +165,3 @@ def main() -> None:
                 row += [f"{theirs * 1e3:.0f}", f"{theirs / each:,.0f}", f"{max(errors):.0e}"]
             table.add_row(*row)
     Console().print(table)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """How fast `pebr generate` writes clicks, and how much memory it takes at most.
 
-  python benchmarks/generate.py
-  python benchmarks/generate.py --clicks 87000000
+  python -m benchmarks generate
+  python -m benchmarks generate --clicks 87000000
 
 Every size runs in a process of its own, so that the peak memory is that size's.
 """
@@ -84,7 +84,3 @@ def _measure_apart(items: int, queries: int, clicks: int, format: str) -> dict[s
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     result: dict[str, float] = json.loads(output)
     return result
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Vectors and thresholds of a model trained on real tags of books, for `pebr bench retrieval`.
 
-    python benchmarks/goodbooks_vectors.py DATA_DIRECTORY OUT_DIRECTORY
+    python -m benchmarks goodbooks-vectors DATA_DIRECTORY OUT_DIRECTORY
 
 DATA_DIRECTORY holds books.csv, tags.csv and book_tags.csv (or book_tags.csv.zip) of goodbooks-10k.
 A tag is a query, a book an item, and a pair counts ceil(log2(1 + count)) clicks. Two small towers

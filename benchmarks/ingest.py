@@ -1,7 +1,7 @@
 """How fast ClickLogExampleGen reads a click log, against TFX's CsvExampleGen on the same file.
 
-  python benchmarks/ingest.py
-  python benchmarks/ingest.py --rows 200000
+  python -m benchmarks ingest
+  python -m benchmarks ingest --rows 200000
 
 Both executors run on Beam's DirectRunner, each in a process of its own, so that the peak memory is
 that side's; ours before and after the other, and the slower run counts. Timed is `Do`, without the
@@ -145,7 +145,3 @@ def _measure_apart(folder: Path, side: str) -> dict[str, float]:
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     result: dict[str, float] = json.loads(output.splitlines()[-1])
     return result
-
-
-if __name__ == "__main__":
-    main()

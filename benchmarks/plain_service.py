@@ -4,7 +4,7 @@ FastAPI, the query model by tf.saved_model, ScaNN with a fixed number of items, 
 dict; each request is encoded and searched by itself. It gets what costs its author nothing: uvloop,
 httptools, orjson, and the choice between a handler in a thread pool and one on the loop.
 
-  python benchmarks/plain_service.py --release DIR --top-k 50
+  python -m benchmarks plain-service --release DIR --top-k 50
 """
 
 import socket

@@ -1,6 +1,6 @@
 """The retrieval service under load, against the service that one writes in an afternoon.
 
-  python benchmarks/serving.py --release demo/releases --queries demo/data/queries.parquet
+  python -m benchmarks serving --release demo/releases --queries demo/data/queries.parquet
 
 Both serve the same release over HTTP with JSON, from a process of their own; the clients, a process
 as well, ask again as soon as they are answered (closed loop). The rival, plain_service.py, returns
@@ -28,10 +28,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
 
-# This folder is first on the path, where this file would stand for the package of its name.
-sys.path[0] = str(Path(__file__).parents[1])
+from serving.versions import served
 
-from serving.versions import served  # noqa: E402
+# This folder is first on the path, where this file would stand for the package of its name.
 
 HERE = Path(__file__).parent
 # Clients and queries a request.
@@ -218,7 +217,3 @@ def main(release: Path, queries: Path, rounds: int, seconds: float) -> None:
                         into.idle.append(1 - spent / (result["seconds"] + 1))
     print_rates(console, measured)
     print_stages(console, measured)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """A new release every few seconds under 64 clients: are requests lost, and does memory grow?
 
-python benchmarks/swaps.py --release demo/releases --queries demo/data/queries.parquet
+python -m benchmarks swaps --release demo/releases --queries demo/data/queries.parquet
 """
 
 import json
@@ -20,12 +20,11 @@ import pyarrow.parquet as pq
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
-HERE = Path(__file__).parent
-# This folder is first on the path, where serving.py would stand for the package of its name.
-sys.path[0] = str(HERE.parent)
+from serving import manifest as manifests
+from serving.release import find_release
 
-from serving import manifest as manifests  # noqa: E402
-from serving.release import find_release  # noqa: E402
+HERE = Path(__file__).parent
+
 
 CLIENTS = 64
 
@@ -114,7 +113,3 @@ def main(release: Path, queries: Path, seconds: float, every: float) -> None:
         console.print(f"  {count} x {name}")
     console.print(f"p50 {p50:.1f} ms, p99 {p99:.1f} ms; exit code {code}")
     console.print(f"memory, MiB, at each push: {', '.join(map(str, used))}")
-
-
-if __name__ == "__main__":
-    main()

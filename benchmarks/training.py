@@ -1,7 +1,7 @@
 """How fast the towers train, against tensorflow_recommenders' stock Retrieval task.
 
-  python benchmarks/training.py
-  python benchmarks/training.py --batch 512 --steps 40
+  python -m benchmarks training
+  python -m benchmarks training --batch 512 --steps 40
 
 All sides have the same towers and take the same batches, held in memory, in turn, a step each. The
 stock task has one softmax over the items; ours is the default loss, with a softmax each way, masks
@@ -193,7 +193,3 @@ def main(sizes: tuple[int, ...], steps: int, clicks: int) -> None:
                 )
             table.add_section()
     console.print(table)
-
-
-if __name__ == "__main__":
-    main()

@@ -87,11 +87,6 @@ class Index(Section):
     check_recall: float = setting(
         0.97, "Share found below which a load is refused", minimum=0, below=1
     )
-    shards: int = setting(1, "Parts that the index is cut into", minimum=1, maximum=1_024)
-    dead_shard: Literal["error", "partial"] = setting(
-        "error", "Without a shard: fail, or answer and mark it partial"
-    )
-    threads: int = setting(1, "Threads that search a batch", minimum=1, maximum=1_024)
 
     def check(self) -> None:
         self.require(

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from background import running
 from explorer_pages import HOSTILE
 from tiny_release import CONFIG, write_parts
 
 from pebr_tf.config import Config
 from serving.push import push
-from serving.service.background import running
 from serving.service.engine import Engine
 from serving.service.live import ReleaseSource
 from serving.service.metrics import Metrics

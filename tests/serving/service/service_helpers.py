@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import grpc
 import httpx
+from background import running
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -16,7 +17,6 @@ from cryptography.x509.oid import NameOID
 
 from pebr_tf.config import Config, Serving
 from serving.proto import retrieval_pb2_grpc
-from serving.service.background import running
 from serving.service.engine import Engine
 from serving.service.live import Live, ReleaseSource
 from serving.service.metrics import Metrics

@@ -6,13 +6,13 @@ import threading
 
 import grpc
 import pytest
+from background import running
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from service_helpers import PATIENCE, GatedEngine, loaded, poll, refusal, served, service_settings
 
 from pebr_tf.errors import UserError
 from serving.proto.retrieval_pb2 import GetReleaseRequest, RetrieveRequest
 from serving.service import server as servers
-from serving.service.background import running
 from serving.service.engine import Engine
 from serving.service.live import ReleaseSource
 from serving.service.metrics import Metrics

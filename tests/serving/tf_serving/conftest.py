@@ -2,11 +2,11 @@
 
 import grpc
 import pytest
+from stand_in.model_server import serve_models
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
 from pebr_tf.config import TfServing
 from serving.encoder import EmbeddedEncoder
-from serving.tf_serving.model_server import serve_models
 from serving.tf_serving.remote_encoder import RemoteEncoder
 
 # Enough for a machine with much else to do: no test waits for it but those that say so.

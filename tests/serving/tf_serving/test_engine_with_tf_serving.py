@@ -6,6 +6,8 @@ import time
 
 import numpy as np
 import pytest
+from stand_in.model_server import serve_models
+from stand_in.model_versions import find_base_path
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
@@ -15,8 +17,6 @@ from serving.service.engine import Engine
 from serving.service.errors import Unavailable
 from serving.service.live import ReleaseSource
 from serving.service.metrics import Metrics
-from serving.tf_serving.model_server import serve_models
-from serving.tf_serving.model_versions import find_base_path
 
 QUERIES = ("red phone", "laptop bag 3")
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from google.protobuf import text_format
+from stand_in.model_server import serve_models
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     get_model_status_pb2,
@@ -14,7 +15,6 @@ from tensorflow_serving.apis import (
 
 from pebr_tf.errors import UserError
 from serving.encoder import NAMES
-from serving.tf_serving.model_server import serve_models
 from serving.tf_serving.requests import encode_request, query_at_request
 
 OUTPUTS = {*NAMES, "frequency"}

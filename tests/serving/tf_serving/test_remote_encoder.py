@@ -5,12 +5,12 @@ import time
 
 import numpy as np
 import pytest
+from stand_in.model_server import serve_models
 
 from pebr_tf.config import TfServing
 from serving.encoder import NAMES
 from serving.retriever import Retriever
 from serving.service.errors import DeadlineExceeded, Unavailable
-from serving.tf_serving.model_server import serve_models
 from serving.tf_serving.remote_encoder import RemoteEncoder
 
 QUERIES = ["red phone", "phone", "größe 42 ☕", "x" * 500, "laptop bag 3"]

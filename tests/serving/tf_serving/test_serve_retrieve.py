@@ -16,7 +16,7 @@ ASK = """
 import sys
 from pathlib import Path
 from tensorflow_serving.apis import predict_pb2
-from serving.tf_serving.servable import Servable
+from stand_in.servable import Servable
 
 assert "scann" not in sys.modules
 request = predict_pb2.PredictRequest.FromString(sys.stdin.buffer.read())

@@ -11,11 +11,11 @@ from google.protobuf import (
     text_format,
     wrappers_pb2,
 )
+from stand_in.model_versions import VERSIONS_KEPT
 from tensorflow_serving.config import model_server_config_pb2
 
 import serving.tf_serving
 from pebr_tf.config import Serving, TfServing
-from serving.tf_serving.model_versions import VERSIONS_KEPT
 from serving.tf_serving.warm_up import BATCH_SIZES
 
 FOLDER = Path(serving.tf_serving.__file__).parent

@@ -6,12 +6,12 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
+from stand_in.servable import Refusal, Servable
 from tensorflow_serving.apis import prediction_log_pb2
 
 from pebr_tf.errors import UserError
 from serving.encoder import NAMES
 from serving.tf_serving.requests import encode_request
-from serving.tf_serving.servable import Refusal, Servable
 from serving.tf_serving.warm_up import BATCH_SIZES, WARM_UP, write_warm_up
 
 QUERIES = ["red phone", "größe 42"]
@@ -72,7 +72,7 @@ def test_it_is_replayed_on_loading_and_a_bad_record_keeps_the_model_out(model):
 
 def test_as_many_records_as_tf_serving_replays(model, monkeypatch):
     request = encode_request(QUERIES, "pebr_query", None)
-    monkeypatch.setattr("serving.tf_serving.servable.MOST_RECORDS", 3)
+    monkeypatch.setattr("stand_in.servable.MOST_RECORDS", 3)
     _write(model, request, request, request)
     Servable(model)
     _write(model, request, request, request, request)

@@ -1,0 +1,29 @@
+"""Benchmarks: one command each, ratios measured in one run. Not part of the wheel.
+
+Usage: `python -m benchmarks NAME [OPTIONS]`; `python -m benchmarks --help` lists the names.
+"""
+
+# Name on the command line -> (module:command, one line of help), in the order of the help.
+BENCHMARKS = {
+    "cost": ("benchmarks.cost:main", "Processor time and memory of every component."),
+    "distributions": (
+        "benchmarks.distributions:main",
+        "Thresholds per second, against the paper's quadrature.",
+    ),
+    "generate": ("benchmarks.generate:main", "Click rows per second and peak memory."),
+    "goodbooks-vectors": (
+        "benchmarks.goodbooks_vectors:main",
+        "Train a model on goodbooks-10k and write its vectors for `retrieval`.",
+    ),
+    "ingest": ("benchmarks.ingest:main", "ClickLogExampleGen against TFX's CsvExampleGen."),
+    "retrieval": (
+        "benchmarks.retrieval.command:retrieval",
+        "Range search against ScaNN top-k, FAISS, HNSW libraries and brute force.",
+    ),
+    "serving": ("benchmarks.serving:main", "The service under load, against a plain service."),
+    "swaps": ("benchmarks.swaps:main", "A new release every five seconds under load."),
+    "training": (
+        "benchmarks.training:main",
+        "Pairs per second, against tensorflow-recommenders' Retrieval task.",
+    ),
+}

@@ -1,0 +1,139 @@
+"""Variants of the level that need no other towers: the temper, and where the level comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from experiments.measured import SOURCES as MEASURED_SOURCES
+from experiments.measured import figures_at, measured_with, temper_step
+from experiments.settings import Settings
+from experiments.step import Step
+from experiments.study import Study, study
+from experiments.towers import tower_step
+from pebr_tf.cutoff import Candidates, Policies, fit_level_head, head_levels
+from pebr_tf.cutoff.candidates import logits_of
+from pebr_tf.distributions.level import probe_level
+from pebr_tf.retrieval.exact import sample_of
+from pebr_tf.retrieval.level import ROUNDING
+
+SOURCES = (
+    *MEASURED_SOURCES,
+    "pebr_tf.models.level_head",
+    "pebr_tf.models.query_head",
+    "pebr_tf.retrieval.exact",
+    "pebr_tf.retrieval.level",
+    "experiments.ablation_cutoffs",
+)
+TEMPERS = (0.0, 0.3, 0.6, 1.0, 1.5, 2.0)
+PROBES = (10, 100, 1_000)
+SAMPLES = (200, 2_000)
+# What a release has by default.
+SERVED = (100, 2_000)
+TUNED, HEAD = "tuned", "head"
+
+
+def temper_name(temper: float) -> str:
+    """The variant with a fixed temper."""
+    return f"temper {temper:g}"
+
+
+def probe_name(probe: int, sample: int) -> str:
+    """The variant with the level from a probe and a sample of so many items."""
+    return f"probe {probe}, sample {sample}"
+
+
+def cutoffs_step(settings: Settings, dataset: str, seed: int) -> Step:
+    """The variants on the default towers; see `measure_cutoffs`."""
+    config = settings.config(dataset)
+
+    def compute(result: Mapping[str, Any], tempering: Mapping[str, Any]) -> dict[str, Any]:
+        return measure_cutoffs(study(settings, dataset, result), tempering["temper"])
+
+    return Step(
+        title=f"{dataset}, seed {seed}: tempers and levels",
+        key={"experiment": "ablation", "config": measured_with(config)},
+        sources=SOURCES,
+        compute=compute,
+        needs=(
+            tower_step(settings, dataset, {}, seed),
+            temper_step(settings, dataset, {}, seed),
+        ),
+        cost=40 if settings.scale == "full" else 8,
+    )
+
+
+def measure_cutoffs(towers: Study, temper: float) -> dict[str, Any]:
+    """The level with other tempers, and with levels as serving gets them, on the test queries.
+
+    Returns:
+      `at`: variant to average to group to figures; `error`, of those with another source, the mean
+      distance to the exact level, in logits; `explained`, the share of the variance of
+      tau * level that they explain; `temper`, the tuned one.
+    """
+    averages = towers.config.evaluation.average_k
+    test = towers.candidates("test", tuple(sorted({temper, *TEMPERS})))
+    tempers = {TUNED: temper, **{temper_name(each): each for each in TEMPERS}}
+    at = {
+        name: figures_at(Policies(each).lists("level", test), averages, test)
+        for name, each in tempers.items()
+    }
+    levels = {
+        probe_name(probe, sample): probed_levels(towers.items, test, temper, probe, sample)
+        for probe in PROBES
+        for sample in SAMPLES
+    }
+    levels[HEAD] = _head_levels(towers, test, temper)
+    for name, each in levels.items():
+        guessed = replace(test, head_levels=each)
+        at[name] = figures_at(Policies(temper).lists("level_head", guessed), averages, test)
+    exact = test.levels[temper]
+    return {
+        "at": at,
+        "error": {name: np.abs(each - exact).mean() for name, each in levels.items()},
+        "explained": {
+            name: _explained(test.tau * each, test.tau * exact) for name, each in levels.items()
+        },
+        "temper": temper,
+    }
+
+
+def probed_levels(
+    items: np.ndarray, candidates: Candidates, temper: float, probe: int, sample: int
+) -> np.ndarray:
+    """[Q] levels from the best items and a sample of the others, as `search_by_level` has them.
+
+    Args:
+      items: [N, n] float32 unit vectors of the corpus.
+      candidates: The best items of the queries.
+      temper: T of the level.
+      probe: Items of the small search; all candidates, if they are fewer.
+      sample: Random items that stand for all the others.
+    """
+    queries = candidates.queries
+    cosines = np.clip(queries.vectors @ sample_of(items, sample).T, -1, 1)
+    # The last of the probe, scored another way, must not stand for others as well.
+    last = candidates.cosines[:, :probe].min(axis=1, keepdims=True)
+    cosines = np.where(cosines >= last - ROUNDING, np.float32(1), cosines)
+    logits = logits_of(cosines, queries.tau, candidates.family)
+    best = tf.constant(candidates.logits[:, :probe])
+    levels: np.ndarray = probe_level(best, tf.constant(logits), len(items), temper).numpy()
+    return levels
+
+
+def _head_levels(towers: Study, test: Candidates, temper: float) -> np.ndarray:
+    """[Q] levels by a head that was fitted to the training queries, as a release fits it."""
+    queries = towers.queries.part(towers.rows("train"))
+    hidden: Sequence[int] = towers.config.cutoff.level_hidden_layers
+    fitted = fit_level_head(towers.items, queries, towers.family, temper, hidden)
+    return head_levels(fitted.head, test.queries)
+
+
+def _explained(received: np.ndarray, wanted: np.ndarray) -> float:
+    """1 less the squared error of `received` over the variance of `wanted`."""
+    variance = float(np.sum((wanted - wanted.mean()) ** 2))
+    return 1 - float(np.sum((received - wanted) ** 2)) / max(variance, 1e-12)

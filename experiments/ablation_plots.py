@@ -1,0 +1,123 @@
+"""Plots of the ablation: differences to the default, and the temper as a dial."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from experiments.ablation_cutoffs import HEAD, TEMPERS, TUNED, temper_name
+from experiments.measured import TITLES
+from experiments.plots import MUTED, legend_below, look
+from experiments.results import Plot
+from experiments.seeds import Found, mean
+from experiments.seeds_plots import draw_points
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def changes_plot(
+    dataset: str,
+    policies: Sequence[str],
+    titles: Mapping[str, str],
+    changes: Mapping[str, Any],
+    ends: Sequence[int],
+) -> Plot:
+    """What every change of the towers does to some policies.
+
+    Args:
+      dataset: Its name.
+      policies: To draw; they share their scale.
+      titles: Of the variants, without the default.
+      changes: Variant to policy to average to measure to `spread`.
+      ends: The averages.
+    """
+    named = " and ".join(TITLES[policy] for policy in policies)
+    return Plot(
+        f"changes-{policies[0].replace('_', '-')}-{dataset}",
+        f"{dataset}: changes of {named}",
+        f"Difference to the default towers in recall and precision of {named} on {dataset}, a row "
+        "for each change. Bars are standard deviations, if there are several seeds.",
+        lambda figure: _draw_changes(figure, policies, titles, changes, ends),
+        (9.0, 2.4 + 0.5 * len(titles)),
+    )
+
+
+def tempers_plot(dataset: str, cutoffs: Found, default: Found, averages: Sequence[int]) -> Plot:
+    """Precision over recall along the tempers.
+
+    Args:
+      dataset: Its name.
+      cutoffs: Figures of the tempers and of the head.
+      default: Figures of the policies on the same towers.
+      averages: A panel for each.
+    """
+    return Plot(
+        f"tempers-{dataset}",
+        f"{dataset}: the temper as a dial",
+        f"Precision over recall of the level on {dataset} along its temper T, with the tuned T, "
+        "the level from the head, and top k, all with the same average number of items.",
+        lambda figure: _draw_tempers(figure, cutoffs, default, averages),
+        (9.0, 3.6),
+    )
+
+
+def _draw_changes(
+    figure: Figure,
+    policies: Sequence[str],
+    titles: Mapping[str, str],
+    changes: Mapping[str, Any],
+    ends: Sequence[int],
+) -> None:
+    # A variant without the policy has no row.
+    names = [name for name in titles if any(policy in changes[name] for policy in policies)]
+    panels = figure.subplots(len(ends), 2, sharey=True, sharex="col", squeeze=False)
+    for line, k in zip(panels, ends, strict=True):
+        for axes, measure in zip(line, ("recall", "precision"), strict=True):
+            rows = [
+                {
+                    policy: changes[name][policy][str(k)][measure]
+                    for policy in policies
+                    if policy in changes[name]
+                }
+                for name in names
+            ]
+            axes.axvline(0, color=MUTED, linewidth=1.2)
+            draw_points(axes, rows, {policy: TITLES[policy] for policy in policies})
+            axes.set_title(f"{measure}, k = {k:,}")
+            axes.locator_params(axis="x", nbins=6)
+        line[0].set_yticks(range(len(names)), [titles[name] for name in names])
+    for axes in panels[-1]:
+        axes.set_xlabel("difference to the default")
+    legend_below(figure, panels[0, 0])
+
+
+def _draw_tempers(figure: Figure, cutoffs: Found, default: Found, averages: Sequence[int]) -> None:
+    panels = figure.subplots(1, len(averages), squeeze=False)[0]
+    for axes, k in zip(panels, averages, strict=True):
+        names = [temper_name(temper) for temper in TEMPERS]
+        points = [(mean(cutoffs, n, k, "recall"), mean(cutoffs, n, k, "precision")) for n in names]
+        line = {**look("level").line(), "linewidth": 1.4, "markersize": 4}
+        axes.plot(*zip(*points, strict=True), label="level by temper", **line)
+        for temper, point in zip(TEMPERS, points, strict=True):
+            axes.annotate(
+                f"{temper:g}", point, (5, 5), textcoords="offset points", color=MUTED, fontsize=8.5
+            )
+        _point(axes, "level", cutoffs, TUNED, k, "level, tuned T", 11)
+        _point(axes, "level_head", cutoffs, HEAD, k, "level from the head", 8)
+        _point(axes, "top_k", default, "top_k", k, TITLES["top_k"], 7)
+        axes.set_title(f"k = {k:,}")
+        axes.set_xlabel("recall")
+        axes.margins(0.12)
+        axes.locator_params(nbins=5)
+    panels[0].set_ylabel("precision")
+    legend_below(figure, panels[0])
+
+
+def _point(
+    axes: Axes, as_policy: str, found: Found, name: str, k: int, label: str, size: float
+) -> None:
+    style = {**look(as_policy).line(), "linestyle": "none", "markersize": size}
+    place = (mean(found, name, k, "recall"), mean(found, name, k, "precision"))
+    axes.plot(*place, label=label, markerfacecolor="none", markeredgewidth=1.8, **style)

@@ -1,0 +1,135 @@
+"""What the recall knob keeps on test queries, before and after calibration, and its guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from experiments.coverage import coverage
+from experiments.released import SOURCES as RELEASED_SOURCES
+from experiments.released import Released, released
+from experiments.study import Study
+from pebr_tf.cutoff.candidates import levels_of
+from pebr_tf.cutoff.evaluation import ASKED
+from pebr_tf.metrics import RankedLists, Ranks, groups_of
+from pebr_tf.models.threshold import ThresholdLayer
+
+__all__ = ["ASKED", "CALIBRATED", "SOURCES", "WAYS", "measure"]
+
+SOURCES = (
+    *RELEASED_SOURCES,
+    "pebr_tf.models.threshold",
+    "experiments.coverage",
+    "experiments.calibration_measured",
+)
+# What turns a share into the end of a list: two raw laws, then calibrated ones.
+WAYS = {
+    "cdf": "literal pEBR, raw",
+    "nucleus": "softmax mass, raw",
+    "level_one_map": "level, one map",
+    "level": "level, as served",
+}
+CALIBRATED = ("level_one_map", "level")
+# Groups with fewer queries have no guarantee worth a look.
+_LEAST_QUERIES = 20
+
+
+def measure(towers: Study, draws: int) -> dict[str, Any]:
+    """Reliability of each way on test queries, and coverage over random halves.
+
+    Args:
+      towers: Trained.
+      draws: Random halves; see `coverage`.
+
+    Returns:
+      `kept` and `promised` by way and group, [K] with a share for each of ASKED; `average` by way
+      [K], items a query; `coverage` by group, the attributes of a `Coverage` but for `asked`;
+      `queries` by group, of the test; `temper` and `depth`.
+    """
+    release = released(towers)
+    strata = release.test.queries.strata
+    groups = groups_of(strata)
+    counts = {way: _counts(towers, release, way) for way in WAYS}
+    kept = {
+        way: {
+            name: [release.lists.figures(row, mask).recall for row in rows]
+            for name, mask in groups.items()
+        }
+        for way, rows in counts.items()
+    }
+    return {
+        "kept": kept,
+        "promised": {way: _promised(release, way, groups) for way in WAYS},
+        "average": {way: rows.mean(axis=1) for way, rows in counts.items()},
+        "coverage": _coverages(towers, release, draws),
+        "queries": {name: int(mask.sum()) for name, mask in groups.items()},
+        "temper": release.policies.temper,
+        "depth": release.test.depth,
+    }
+
+
+def _counts(towers: Study, release: Released, way: str) -> np.ndarray:
+    """[K, Q] items of the test queries."""
+    test = release.test
+    if way == "cdf":
+        layer = ThresholdLayer("beta_nce", towers.config.loss.convention)
+        cosines = release.policies.lists("score", test)
+        rows = [cosines.counts_at(layer({"tau": test.tau}, keep).numpy()) for keep in ASKED]
+    elif way == "nucleus":
+        level = levels_of(towers.items, test.queries, test.family, 1.0)
+        massed = replace(test, levels={**test.levels, 1.0: level})
+        masses = release.policies.lists("nucleus", massed)
+        # The score is the log of the mass from an item on, so 1 less what is before it.
+        rows = [masses.counts_at(np.log1p(-keep)) for keep in ASKED]
+    else:
+        rows = [release.counts(keep, by_stratum=way == "level") for keep in ASKED]
+    return np.stack(rows)
+
+
+def _promised(release: Released, way: str, groups: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """[K] by group, what a way says it keeps: a raw law what is asked, a map what it reaches."""
+    calibration = release.calibration
+    if way == "level":
+        strata = release.test.queries.strata
+        each = np.stack([calibration.promised("recall", keep, strata) for keep in ASKED])
+        return {name: each[:, mask].mean(axis=1) for name, mask in groups.items()}
+    said = np.array(ASKED)
+    if way in CALIBRATED:
+        said = np.clip(said, calibration.recall.lowest, calibration.recall.highest)
+    return dict.fromkeys(groups, said)
+
+
+def _coverages(towers: Study, release: Released, draws: int) -> dict[str, Any]:
+    """Coverage overall and by stratum, each with maps of its own.
+
+    All held-out queries take part, with the temper that was tuned on those of the calibrate split.
+    """
+    temper = release.policies.temper
+    other = towers.candidates("calibrate", (temper,), release.test.depth)
+    lists = pooled(release.policies.lists("level", other), release.lists)
+    strata = np.concatenate([other.queries.strata, release.test.queries.strata])
+    floor, cap = release.calibration.floor, release.calibration.cap
+    found = {}
+    for name, mask in groups_of(strata).items():
+        if mask.sum() < _LEAST_QUERIES:
+            continue
+        each = coverage(lists.part(mask), ASKED, draws, floor, cap)
+        found[name] = {"kept": each.kept, "reached": each.reached, "queries": each.queries}
+    return found
+
+
+def pooled(first: RankedLists, second: RankedLists) -> RankedLists:
+    """The queries of both, with as many candidates each."""
+    rows = np.concatenate([first.relevant.rows, second.relevant.rows + len(first)])
+    offsets = [
+        np.zeros(len(each), np.float32) if each.offsets is None else each.offsets
+        for each in (first, second)
+    ]
+    return RankedLists(
+        np.concatenate([first.scores, second.scores]),
+        Ranks(rows, np.concatenate([first.relevant.ranks, second.relevant.ranks])),
+        np.concatenate([first.totals, second.totals]),
+        np.concatenate(offsets),
+    )

@@ -1,0 +1,150 @@
+"""Every policy on the towers of one kind: figures, columns for the bootstrap, and the T dial."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.study import SOURCES as STUDY_SOURCES
+from experiments.study import Study
+from pebr_tf.cutoff import (
+    Candidates,
+    CorpusLaw,
+    Policies,
+    fit_adapter,
+    fit_depth_law,
+    fit_law,
+    fit_rank_quantile,
+    tempers_for,
+    tune_temper,
+)
+from pebr_tf.metrics import Figures, RankedLists, at_averages
+from pebr_tf.metrics.significance import columns_at
+
+SOURCES = (*STUDY_SOURCES, "experiments.comparison_measured")
+# Truths to measure against, and what a reader sees of them.
+PROTOCOLS = {
+    "clicks": "held-out clicks",
+    "unseen": "held-out clicks, training pairs removed",
+    "real": "held-out clicks on relevant items",
+    "truth": "all relevant items",
+}
+# Those that a list of the level is compared with at their own recall.
+OURS = ("level", "depth_law")
+
+
+def measure(towers: Study, *, every_protocol: bool) -> dict[str, Any]:
+    """All policies, fitted on the calibrate split, on the test queries.
+
+    Args:
+      towers: What is measured.
+      every_protocol: Not only against held-out clicks, but against all of PROTOCOLS that the
+        corpus has. Without training pairs everything is fitted anew.
+
+    Returns:
+      `temper`; `at`: protocol to policy to average to group to figures; `columns`: policy to
+      average to precision and recall [Q] (`metrics.significance`); `own_recall`: policy to average
+      to each of OURS, with the precision and items where it has that policy's recall; `dial`: what
+      each temper gives.
+    """
+    averages = towers.config.evaluation.average_k
+    tempers = tempers_for(None)
+    calibrate = towers.candidates("calibrate", tempers, known=every_protocol)
+    test = towers.candidates("test", tempers, known=every_protocol)
+    policies = fitted(calibrate, towers)
+    lists = {name: policies.lists(name, test) for name in policies.names(test)}
+    at = {"clicks": _figures(lists, averages, test)}
+    if every_protocol:
+        unseen = fitted(calibrate.unseen(), towers)
+        at["unseen"] = _measured(unseen, averages, test.unseen())
+        if towers.corpus.truth is not None:
+            at["real"] = _measured(policies, averages, towers.real_clicks("test", tempers))
+            at["truth"] = _measured(policies, averages, towers.truth("test", tempers))
+    return {
+        "temper": policies.temper,
+        "at": at,
+        "columns": {name: _columns(each, averages) for name, each in lists.items()},
+        "own_recall": _own_recalls(lists, averages),
+        "dial": _dial(test, averages),
+    }
+
+
+def fitted(calibrate: Candidates, towers: Study) -> Policies:
+    """All policies, with the temper and what else is learnt from the calibrate split."""
+    tempering = tune_temper(calibrate, towers.config.evaluation.average_k)
+    return Policies(
+        tempering.temper,
+        adapter=fit_adapter(calibrate),
+        corpus_law=CorpusLaw.of(towers.items),
+        fitted_law=fit_law(calibrate),
+        rank_quantile=fit_rank_quantile(calibrate),
+        depth_law=fit_depth_law(calibrate),
+        both_conventions=True,
+    )
+
+
+def at_recall(lists: RankedLists, recall: float) -> Figures | None:
+    """What the highest cut-off gives whose macro recall is at least `recall`; None: none has it."""
+    rows, ranks = lists.relevant.rows, lists.relevant.ranks
+    inside = ranks < lists.lengths[rows]
+    rows = rows[inside]
+    scores = lists.at(rows, ranks[inside])
+    order = np.argsort(-scores, kind="stable")
+    # Recall rises only where a cut-off passes the score of a relevant item.
+    kept = np.cumsum(1 / lists.totals[rows[order]]) / len(lists)
+    place = int(np.searchsorted(kept, recall - 1e-12))
+    if place == len(kept):
+        return None
+    return lists.figures(lists.counts_at(float(scores[order][place])))
+
+
+def _measured(
+    policies: Policies, averages: Sequence[int], candidates: Candidates
+) -> dict[str, Any]:
+    lists = {name: policies.lists(name, candidates) for name in policies.names(candidates)}
+    return _figures(lists, averages, candidates)
+
+
+def _figures(
+    lists: Mapping[str, RankedLists], averages: Sequence[int], candidates: Candidates
+) -> dict[str, Any]:
+    strata, capped = candidates.queries.strata, candidates.capped
+    return {name: at_averages(each, averages, strata, capped) for name, each in lists.items()}
+
+
+def _columns(lists: RankedLists, averages: Sequence[int]) -> dict[str, Any]:
+    columns = {str(k): vars(columns_at(lists, k)) for k in averages}
+    return {
+        k: {name: values.astype(np.float32) for name, values in each.items()}
+        for k, each in columns.items()
+    }
+
+
+def _own_recalls(lists: Mapping[str, RankedLists], averages: Sequence[int]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, each in lists.items():
+        found[name] = {}
+        for k in averages:
+            wanted = each.figures(each.counts_at(each.cutoff_at(k))).recall
+            found[name][str(k)] = {
+                ours: None
+                if (figures := at_recall(lists[ours], wanted)) is None
+                else {"precision": figures.precision, "average": figures.average}
+                for ours in OURS
+            }
+    return found
+
+
+def _dial(candidates: Candidates, averages: Sequence[int]) -> dict[str, Any]:
+    """`tempers` [T], and `precision` and `recall`, [T, K] each."""
+    rows = []
+    for temper in candidates.levels:
+        lists = Policies(temper).lists("level", candidates)
+        rows.append([lists.figures(lists.counts_at(lists.cutoff_at(k))) for k in averages])
+    return {
+        "tempers": list(candidates.levels),
+        "precision": [[figures.precision for figures in row] for row in rows],
+        "recall": [[figures.recall for figures in row] for row in rows],
+    }

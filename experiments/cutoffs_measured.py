@@ -1,0 +1,67 @@
+"""Items of the test queries by the share to keep: the level as served, and literal pEBR."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from experiments.released import SOURCES as RELEASED_SOURCES
+from experiments.released import released
+from experiments.study import Study
+from pebr_tf.models.threshold import ThresholdLayer
+
+SOURCES = (*RELEASED_SOURCES, "pebr_tf.models.threshold", "experiments.cutoffs_measured")
+KEEPS = (0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
+# For the histograms. The paper's is at .985, where noise among the clicks makes every list long.
+SHOWN = 0.6
+POLICIES = {"level": "level", "level_one_map": "one map", "cdf": "literal"}
+
+
+def measure(towers: Study) -> dict[str, Any]:
+    """Items of every test query under every policy and share.
+
+    Returns:
+      `counts` by policy, [K, Q] int32 with a row for each of KEEPS; `kept` by policy, [K] macro
+      recall; `promised` [K], what the calibration vouches for; `strata` [Q]; `capped` by policy,
+      [K] share of the lists that end because there are no more candidates; `equal_counts` [Q]
+      int32, items by literal pEBR at the level's average where SHOWN is asked for, and
+      `equal_dropped`, the share that its law then says is lost; `temper` and `depth`.
+    """
+    release = released(towers)
+    test, strata = release.test, release.test.queries.strata
+    convention = towers.config.loss.convention
+    literal = ThresholdLayer("beta_nce", convention)
+    cosines = release.policies.lists("score", test)
+
+    def counts_of(policy: str, keep: float) -> np.ndarray:
+        if policy != "cdf":
+            return release.counts(keep, by_stratum=policy == "level")
+        return cosines.counts_at(literal({"tau": test.tau}, keep).numpy())
+
+    counts = {
+        policy: np.stack([counts_of(policy, keep) for keep in KEEPS]).astype(np.int32)
+        for policy in POLICIES
+    }
+    recall = {
+        policy: [cosines.figures(row).recall for row in rows] for policy, rows in counts.items()
+    }
+    # Literal pEBR where it gives as many items on average as the level, whatever its CDF says.
+    by_cdf = "cdf_pdf" if convention == "pdf" else "cdf"
+    literal_lists = replace(release.policies, both_conventions=True).lists(by_cdf, test)
+    equal = literal_lists.cutoff_at(float(counts["level"][KEEPS.index(SHOWN)].mean()))
+    promised = [release.calibration.promised("recall", keep, strata).mean() for keep in KEEPS]
+    return {
+        "counts": counts,
+        "kept": recall,
+        "promised": promised,
+        "strata": strata,
+        "capped": {
+            policy: [test.capped(row).mean() for row in rows] for policy, rows in counts.items()
+        },
+        "equal_counts": literal_lists.counts_at(equal).astype(np.int32),
+        "equal_dropped": float(np.exp(equal)),
+        "temper": release.policies.temper,
+        "depth": test.depth,
+    }

@@ -1,0 +1,66 @@
+"""The cut-off as a release of some towers has it: tuned temper and calibrated knobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.study import SOURCES as STUDY_SOURCES
+from experiments.study import Study
+from pebr_tf.cutoff import Calibration, Candidates, Policies, calibrate, tempers_for, tune_temper
+from pebr_tf.cutoff.calibration import bounded
+from pebr_tf.metrics.ranked import RankedLists
+
+SOURCES = (*STUDY_SOURCES, "experiments.released")
+
+
+@dataclass(frozen=True)
+class Released:
+    """What the calibrate split says of some towers.
+
+    Attributes:
+      policies: With the temper that was tuned.
+      calibration: Of the level, overall and by stratum.
+      test: The best items of the test queries.
+      lists: The same, scored by the level.
+    """
+
+    policies: Policies
+    calibration: Calibration
+    test: Candidates
+    lists: RankedLists
+
+    def counts(self, keep: float, *, by_stratum: bool = True) -> np.ndarray:
+        """[Q] items of the test queries when a share of the relevant is asked for.
+
+        Args:
+          keep: The share.
+          by_stratum: As served, by a map for each stratum; else by the one map of all queries.
+        """
+        strata = self.test.queries.strata
+        calibration = self.calibration
+        if by_stratum:
+            cutoffs = calibration.cutoff_for("recall", keep, strata)
+        else:
+            cutoffs = np.full(len(strata), calibration.recall.cutoff(keep), np.float32)
+        counts = self.lists.counts_at(cutoffs)
+        return bounded(self.lists, counts, calibration.floor, calibration.cap)
+
+
+def released(study: Study) -> Released:
+    """Tunes the temper and calibrates the knobs on the calibrate split, as the pipeline does."""
+    cutoff = study.config.cutoff
+    calibrate_part = study.candidates("calibrate", tempers_for(cutoff.temper))
+    tempering = tune_temper(calibrate_part, study.config.evaluation.average_k, cutoff.temper)
+    policies = Policies(tempering.temper)
+    calibration = calibrate(
+        policies.lists("level", calibrate_part),
+        calibrate_part.queries.strata,
+        "level",
+        study.family,
+        tempering.temper,
+        cutoff,
+    )
+    test = study.candidates("test", (tempering.temper,))
+    return Released(policies, calibration, test, policies.lists("level", test))

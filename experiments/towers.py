@@ -1,0 +1,139 @@
+"""Trains the towers of one configuration on a corpus in memory, and embeds every query and item."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from experiments.corpora import Corpus, corpus, corpus_key
+from experiments.settings import Settings
+from experiments.step import Step
+from pebr_tf.config import Config
+from pebr_tf.models.fields import item_fields, query_fields
+from pebr_tf.models.two_tower import VALIDATION_PART, TwoTower
+from pebr_tf.training.batches import VALIDATION_BATCHES, Batch
+from pebr_tf.training.loop import Trainer
+from pebr_tf.training.optimizers import optimizer_of
+
+SOURCES = (
+    "pebr_tf.data",
+    "pebr_tf.distributions",
+    "pebr_tf.losses",
+    "pebr_tf.models",
+    "pebr_tf.training",
+    "experiments.corpora",
+    "experiments.towers",
+)
+_SECTIONS = ("split", "strata", "features", "towers", "loss", "training")
+_EMBEDDED = 4_096
+
+
+def tower_step(
+    settings: Settings,
+    dataset: str,
+    changes: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    share: float = 1.0,
+) -> Step:
+    """The training of one pair of towers.
+
+    Its result: `items` [N, n], `vectors` [Q, n], `tau` [Q], all float32, `steps` and `loss`.
+
+    Args:
+      settings: Scale and data.
+      dataset: One of `settings.datasets`.
+      changes: Dotted keys of the config and their values.
+      seed: Of the weights and the order.
+      share: Of the training rows.
+    """
+    changes = dict(changes or {})
+    config = settings.config(dataset).replace_all({**changes, "training.seed": seed})
+    mapping = config.to_mapping()
+    key = {section: mapping[section] for section in _SECTIONS}
+    said = ", ".join(f"{name.split('.')[-1]} {value}" for name, value in changes.items())
+    part = "" if share == 1 else f", {share:.0%} of the log"
+    return Step(
+        title=f"{dataset}{', ' if said else ''}{said}{part}, seed {seed}: towers",
+        key={**corpus_key(settings, dataset), **key, "share": share},
+        sources=SOURCES,
+        compute=lambda: train(corpus(settings, dataset), config, share),
+        cost=config.training.steps * config.training.batch_size / 12_000,
+    )
+
+
+def train(data: Corpus, config: Config, share: float = 1.0) -> dict[str, Any]:
+    """Trains, and embeds all queries and items; see `tower_step`."""
+    training = config.training
+    tf.keras.utils.set_random_seed(training.seed)
+    rows = data.rows("train")
+    generator = np.random.default_rng(training.seed)
+    if share < 1:
+        rows = np.sort(generator.choice(rows, int(len(rows) * share), replace=False))
+    model = TwoTower(config, data.vocabulary_sizes)
+    first = _batch(data, tf.constant(rows[:2]))
+    model.encode_query(first)
+    model.encode_item(first)
+    validation = _validation(data, rows, training.batch_size)
+    batches = (
+        tf.data.Dataset.from_tensor_slices(rows)
+        .shuffle(len(rows), training.seed)
+        .repeat()
+        .batch(training.batch_size, drop_remainder=True)
+        .map(lambda places: _batch(data, places), 1)
+        .prefetch(2)
+    )
+    with tempfile.TemporaryDirectory() as checkpoints:
+        trainer = Trainer(model, optimizer_of(training), training, checkpoints)
+        trained = trainer.run(batches, validation)
+    vectors, tau = _embedded(data, model, config, "query")
+    (items,) = _embedded(data, model, config, "item")
+    return {
+        "items": items,
+        "vectors": vectors,
+        "tau": tau,
+        "steps": trained.steps,
+        "loss": trained.loss,
+    }
+
+
+def _batch(data: Corpus, rows: tf.Tensor) -> Batch:
+    """What the towers take of some rows of the log."""
+    query, item = (tf.gather(column, rows) for column in (data.query, data.item))
+    batch = {
+        name: tf.gather(values, query if name.startswith("query") else item)
+        for name, values in data.features.items()
+    }
+    return {**batch, "clicks": tf.gather(data.clicks, rows)}
+
+
+def _validation(data: Corpus, rows: np.ndarray, size: int) -> list[Batch]:
+    """The pairs that training leaves out, in batches; see `two_tower.is_validation`."""
+    ids, hashes = data.features["query_id"].numpy(), data.features["item_hash"].numpy()
+    mixed = ids[data.query[rows]] ^ hashes[data.item[rows]]
+    chosen = rows[mixed % VALIDATION_PART == 0]
+    size = min(size, len(chosen))
+    count = min(len(chosen) // size, VALIDATION_BATCHES) if size > 1 else 0
+    return [_batch(data, tf.constant(chosen[i * size : (i + 1) * size])) for i in range(count)]
+
+
+def _embedded(data: Corpus, model: TwoTower, config: Config, side: str) -> list[np.ndarray]:
+    """Vectors and temperatures of all queries, or the vectors of all items."""
+    fields = (query_fields if side == "query" else item_fields)(config.features)
+    names = [field.name for field in fields] + ["query_frequency"] * (side == "query")
+
+    @tf.function(autograph=False, reduce_retracing=True)
+    def encode(batch: Batch) -> tuple[tf.Tensor, ...]:
+        if side == "query":
+            return tuple(model.encode_query(batch))
+        return (model.encode_item(batch),)
+
+    count = len(data.queries if side == "query" else data.item_ids)
+    parts = [
+        encode({name: data.features[name][begin : begin + _EMBEDDED] for name in names})
+        for begin in range(0, count, _EMBEDDED)
+    ]
+    return [tf.concat(column, axis=0).numpy() for column in zip(*parts, strict=True)]

@@ -1,0 +1,100 @@
+"""Writes an experiment: figures, tables, plots and the page, all of them or none."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.markdown import markdown
+from experiments.page import page
+from experiments.plots import drawn
+from experiments.results import Results
+from pebr_tf.errors import UserError
+
+FIGURES, TABLES, PAGE = "figures.json", "tables.md", "index.html"
+
+
+def write_results(results: Results, directory: Path) -> Path:
+    """Writes an experiment's folder, in place of an older one.
+
+    Args:
+      results: What was found.
+      directory: The folder.
+
+    Returns:
+      The page.
+
+    Raises:
+      UserError: The folder holds something else.
+    """
+    require_ours(directory)
+    with _replacing_directory(directory) as scratch:
+        (scratch / FIGURES).write_text(
+            json.dumps(plain(results.figures), indent=1, ensure_ascii=False) + "\n", "utf-8"
+        )
+        (scratch / TABLES).write_text(markdown(results), "utf-8")
+        drawings = {}
+        for plot in results.plots:
+            files = drawn(plot)
+            for ending, content in files.items():
+                (scratch / f"{plot.name}.{ending}").write_bytes(content)
+            drawings[plot.name] = files["svg"].decode()
+        (scratch / PAGE).write_text(page(results, drawings), "utf-8")
+    return directory / PAGE
+
+
+def require_ours(directory: Path) -> None:
+    """Refuses a folder that holds something else than an experiment, for it would be replaced.
+
+    Raises:
+      UserError: It does.
+    """
+    if not directory.exists() or (directory / FIGURES).is_file():
+        return
+    if not directory.is_dir() or any(directory.iterdir()):
+        raise UserError(
+            f"{directory} must be new, empty or an earlier experiment's, as it is replaced. "
+            "Received: other content."
+        )
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON: arrays are lists; NaN and infinity, which JSON lacks, are null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@contextlib.contextmanager
+def _replacing_directory(path: Path) -> Iterator[Path]:
+    """Yields a temporary directory that on success takes the place of `path`, else is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    workshop = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    new, old = workshop / "new", workshop / "old"
+    new.mkdir()
+    try:
+        yield new
+        new.chmod(0o755)
+        try:
+            if path.exists():
+                path.replace(old)
+            new.replace(path)
+        # Also when the user stops it just here: what was there must not go with the workshop.
+        except BaseException:
+            if old.exists() and not path.exists():
+                old.replace(path)
+            raise
+    finally:
+        shutil.rmtree(workshop, ignore_errors=True)

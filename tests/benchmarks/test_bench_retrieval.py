@@ -1,0 +1,135 @@
+"""The retrieval benchmark: its vectors, its arithmetic, and one small run of the command."""
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.retrieval import corpus
+from benchmarks.retrieval.memory import bytes_an_item
+from benchmarks.retrieval.method import Work
+from benchmarks.retrieval.methods import BruteForce, FaissFlat, FaissHalf, FixedK, Hnswlib, Usearch
+from benchmarks.retrieval.retrieval import growth
+from pebr_tf.cli.main import cli
+from pebr_tf.config import Index
+from pebr_tf.errors import UserError
+from pebr_tf.retrieval import ExactSearcher, build_index
+from pebr_tf.retrieval.tune import Examples, recall
+
+
+class FixedKOfOne(FixedK):
+    """One dimension a block."""
+
+    def __init__(self):
+        super().__init__(1)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return corpus.clustered(4_000, 16, 600, seed=3)
+
+
+def test_the_corpus_is_of_unit_vectors_and_follows_its_seed(small):
+    np.testing.assert_allclose(np.linalg.norm(small.items, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(small.queries, axis=1), 1, atol=1e-6)
+    again, other = (corpus.clustered(4_000, 16, 600, seed=seed) for seed in (3, 4))
+    np.testing.assert_array_equal(again.items, small.items)
+    np.testing.assert_array_equal(again.thresholds, small.thresholds)
+    assert not np.array_equal(other.items, small.items)
+
+
+def test_counts_are_heavy_tailed(small):
+    counts = (small.queries @ small.items.T >= small.thresholds[:, None]).sum(axis=1)
+    p10, p50, p90 = np.percentile(counts, (10, 50, 90))
+    assert p10 < 25 < 80 < p50 < 250 < 1_000 < p90
+
+
+def test_a_threshold_lies_between_the_last_item_and_the_next():
+    generator = np.random.default_rng(0)
+    items = generator.normal(size=(500, 8)).astype(np.float32)
+    queries = generator.normal(size=(20, 8)).astype(np.float32)
+    wanted = generator.integers(1, 400, 20)
+    thresholds = corpus.thresholds_of_counts(items, queries, wanted)
+    np.testing.assert_array_equal((queries @ items.T >= thresholds[:, None]).sum(axis=1), wanted)
+
+
+def test_own_files_are_checked(tmp_path):
+    def write(name, array):
+        np.save(tmp_path / name, array)
+        return tmp_path / name
+
+    vectors, queries = write("v.npy", np.eye(4)), write("q.npy", np.eye(4)[:3])
+    read = corpus.from_files(vectors, queries, write("t.npy", np.full(3, 0.5)), 2, seed=0)
+    assert (read.items.shape, read.queries.shape, read.thresholds.tolist()) == (
+        (4, 4),
+        (2, 4),
+        [0.5, 0.5],
+    )
+    with pytest.raises(
+        UserError, match=r"must hold 3 numbers, one a query\. Received: shape \(2,\)"
+    ):
+        corpus.from_files(vectors, queries, write("t.npy", np.ones(2)), 2, seed=0)
+    with pytest.raises(UserError, match=r"queries must have dimension 4\. Received: 3\."):
+        corpus.from_files(vectors, write("q3.npy", np.eye(3)), write("t.npy", np.ones(3)), 2, 0)
+    (tmp_path / "text.npy").write_text("no")
+    with pytest.raises(UserError, match=r"text\.npy must be a \.npy file"):
+        corpus.from_files(tmp_path / "text.npy", queries, vectors, 2, seed=0)
+
+
+def test_exponents_of_a_known_law_are_found():
+    generator = np.random.default_rng(0)
+    rows = []
+    for size in (1_000, 10_000, 100_000):
+        counts = generator.integers(0, 5_000, 200)
+        rows.append((size, counts, 1e-6 * size**0.4 * (1 + counts) ** 0.3))
+    assert growth(rows) == pytest.approx((0.4, 0.3))
+
+
+@pytest.mark.parametrize(
+    "method", [BruteForce, FixedKOfOne, FaissFlat, FaissHalf, Hnswlib, Usearch]
+)
+def test_a_rival_finds_what_it_is_asked_for(small, method):
+    """Each is set up right: tuned on the very queries, it reaches what it was tuned to."""
+    exact = ExactSearcher(small.items)
+    queries, thresholds = small.queries[:100], small.thresholds[:100]
+    examples = Examples(queries, thresholds, exact.search(queries, thresholds))
+    rival = method()
+    rival.prepare(Work(small.items, examples, 0.95))
+    found = rival.search(queries, thresholds)
+    assert min(recall(found, examples.answers)) >= 0.96
+    assert (found.scores >= thresholds[found.rows()]).all()
+    assert min(recall(examples.answers, found)) == 1.0
+    # ScaNN rounds its tables otherwise for a query alone.
+    alone = rival.search(queries[:1], thresholds[:1])
+    assert alone.counts[0] == pytest.approx(found.counts[0], rel=0.02)
+
+
+@pytest.mark.slow
+def test_the_command_prints_the_table():
+    arguments = ["--items", "3000", "--dimension", "16", "--query-count", "560", "--rival", "brute"]
+    result = CliRunner().invoke(cli, ["bench", "retrieval", *arguments])
+    assert result.exit_code == 0, result.output
+    for text in ("3,000 items x 16", "BLAS brute", "ours is x", "tuned pEBR-TF", "level operation"):
+        assert text in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--query-count", "500"], "--query-count must be above 500. Received: 500."),
+        (
+            ["--vectors", "v.npy"],
+            "--vectors, --queries and --thresholds must be given together.",
+        ),
+    ],
+)
+def test_bad_requests_are_refused(arguments, message):
+    result = CliRunner().invoke(cli, ["bench", "retrieval", *arguments])
+    assert str(result.exception) == message
+    assert isinstance(result.exception, UserError)
+
+
+def test_memory_is_at_least_that_of_the_vectors_and_not_twice_as_much(tmp_path):
+    """ScaNN holds the vectors, with one coordinate more, and a nibble a coordinate."""
+    items = np.random.default_rng(0).normal(size=(20_000, 64)).astype(np.float32)
+    build_index(tmp_path / "index", items, config=Index(exact_below=0, leaves=50))
+    assert 65 * 4 < bytes_an_item(tmp_path / "index") < 2 * 65 * 4

@@ -1,0 +1,47 @@
+"""Hand-made outputs of experiments, and experiments run on the small synthetic logs."""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+
+import pytest
+
+from experiments import settings as settings_module
+from experiments.settings import SYNTHETIC, Settings
+from experiments.step import Store, run_steps
+
+SMALL = Settings("small", 1, None)
+# Enough to see that every part fits the next.
+_STEPS = 40
+
+
+def figures(precision, recall, average, empty=0.0):
+    """What `metrics.at_averages` has for one average, as far as experiments look."""
+    each = {"precision": precision, "recall": recall, "average": average, "empty": empty}
+    return {"overall": each, "head": {**each, "recall": recall / 2}}
+
+
+def output(at, temper=1.0, **more):
+    """A run's result from policy to average to (precision, recall)."""
+    shown = {
+        policy: {str(k): figures(*pair, average=k) for k, pair in by_average.items()}
+        for policy, by_average in at.items()
+    }
+    return {"at": shown, "temper": temper, **more}
+
+
+def run_small(module: ModuleType, tmp_path_factory: pytest.TempPathFactory):
+    """Outputs and results of an experiment at the small scale, with shorter trainings.
+
+    Experiments share their towers, also between the workers of pytest-xdist.
+    """
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+    with pytest.MonkeyPatch.context() as patch:
+        changes = settings_module._CHANGES[SYNTHETIC, "small"]
+        shorter = {**changes, "training.steps": _STEPS}
+        patch.setitem(settings_module._CHANGES, (SYNTHETIC, "small"), shorter)
+        outputs = run_steps(module.steps(SMALL), Store(root / "experiments"))
+        return outputs, module.results(SMALL, outputs)

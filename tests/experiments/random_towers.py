@@ -1,0 +1,34 @@
+"""Towers that were not trained, on the small log."""
+
+from __future__ import annotations
+
+import numpy as np
+from small_logs import small_corpus
+
+from experiments.study import Study
+from pebr_tf.cutoff import Queries
+
+
+def random_towers() -> Study:
+    """Unit vectors of eight numbers, and temperatures from .05 to .3."""
+    rng = np.random.default_rng(0)
+    data = small_corpus()
+
+    def unit(count):
+        vectors = rng.normal(size=(count, 8))
+        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+    tau = rng.uniform(0.05, 0.3, len(data.queries)).astype(np.float32)
+    queries = Queries(unit(len(data.queries)), tau, data.strata)
+    return Study(data, data.config, unit(len(data.item_ids)), queries)
+
+
+def clicked_in(towers: Study, split: str) -> dict[int, set[int]]:
+    """Items by query that were clicked in a split, row by row."""
+    place = ("train", "calibrate", "test").index(split)
+    found: dict[int, set[int]] = {}
+    data = towers.corpus
+    for query, item, of_split in zip(data.query, data.item, data.split, strict=True):
+        if of_split == place:
+            found.setdefault(int(query), set()).add(int(item))
+    return dict(sorted(found.items()))

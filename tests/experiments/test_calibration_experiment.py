@@ -1,0 +1,301 @@
+"""What the recall knob keeps, query by query; coverage against loops and known chances."""
+
+import json
+
+import numpy as np
+import pytest
+from experiment_runs import run_small
+from random_towers import clicked_in, random_towers
+
+from experiments import calibration
+from experiments.calibration_measured import ASKED, WAYS, measure, pooled
+from experiments.coverage import coverage, telling_part
+from experiments.released import released
+from experiments.writing import write_results
+from pebr_tf.cutoff import KnobMap
+from pebr_tf.cutoff.calibration import recall_map
+from pebr_tf.metrics import STRATA, RankedLists, Ranks
+
+
+def random_lists(seed, queries=31, candidates=40, ties=False):
+    """Falling scores less an offset; up to six relevant items a query, some no candidates."""
+    generator = np.random.default_rng(seed)
+    scores = generator.normal(size=(queries, candidates)).astype(np.float32)
+    scores = -np.sort(-(np.round(scores) if ties else scores), axis=1)
+    # Some rows have fewer candidates.
+    scores[::5, candidates // 2 :] = -np.inf
+    rows, ranks = [], []
+    for row in range(queries):
+        chosen = generator.choice(candidates + 2, generator.integers(1, 7), replace=False)
+        rows += [row] * len(chosen)
+        ranks += np.minimum(chosen, candidates).tolist()
+    offsets = generator.integers(0, 2, queries).astype(np.float32)
+    return RankedLists(scores, Ranks(np.array(rows), np.array(ranks)), np.bincount(rows), offsets)
+
+
+def single_hits(queries, seed=0):
+    """One relevant item a query, whose score is all that matters."""
+    scores = np.random.default_rng(seed).normal(size=(queries, 1)).astype(np.float32)
+    return RankedLists(
+        scores, Ranks(np.arange(queries), np.zeros(queries, int)), np.ones(queries, int)
+    )
+
+
+def recall_by_hand(lists, query, cutoff, floor, cap):
+    """Recall of one query, item by item."""
+    scores = lists.scores[query] - (0 if lists.offsets is None else lists.offsets[query])
+    there = int((lists.scores[query] > -np.inf).sum())
+    long = min(max(sum(score >= cutoff for score in scores[:there]), floor), cap, there)
+    ranks = lists.relevant.ranks[lists.relevant.rows == query]
+    return sum(rank < long for rank in ranks) / lists.totals[query]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize(("floor", "cap"), [(0, 100), (1, 100), (3, 20), (2, 2)])
+def test_the_telling_part_has_the_same_map_and_recall(ties, floor, cap):
+    lists = random_lists(floor + cap, ties=ties)
+    short = telling_part(lists, floor, cap)
+    assert short.scores.shape[1] < lists.scores.shape[1]
+    whole, part = recall_map(lists, floor, cap), recall_map(short, floor, cap)
+    np.testing.assert_array_equal(part.cutoffs, whole.cutoffs)
+    np.testing.assert_allclose(part.asked, whole.asked, atol=1e-12)
+    assert len(whole.asked) > 2 or floor == cap
+    for cutoff in (-1.5, 0.0, 1.0, 3.0):
+        for query in range(len(lists)):
+            expected = recall_by_hand(lists, query, cutoff, floor, cap)
+            assert recall_by_hand(short, query, cutoff, floor, cap) == expected
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize(("floor", "cap"), [(0, 100), (1, 25)])
+def test_coverage_is_that_of_loops(ties, floor, cap):
+    lists = random_lists(7, ties=ties)
+    asked = (0.2, 0.3, 0.5, 0.6)
+    found = coverage(lists, asked, 6, floor, cap, seed=3)
+    generator = np.random.default_rng(3)
+    for pair in range(3):
+        first = np.isin(np.arange(31), generator.permutation(31)[:15])
+        for place, half in enumerate((first, ~first)):
+            fitted = recall_map(lists.part(half), floor, cap)
+            for share, kept in zip(asked, found.kept[2 * pair + place], strict=True):
+                cutoff = fitted.cutoff(share)
+                others = np.flatnonzero(~half)
+                expected = [recall_by_hand(lists, row, cutoff, floor, cap) for row in others]
+                assert kept == pytest.approx(np.mean(expected), abs=1e-12)
+    assert found.queries == 31
+    np.testing.assert_allclose(found.mean, found.kept.mean(axis=0))
+    pairs = [(found.kept[2 * i] + found.kept[2 * i + 1]) / 2 for i in range(3)]
+    np.testing.assert_allclose(found.standard_error, np.std(pairs, axis=0, ddof=1) / 3**0.5)
+    assert found.chance == pytest.approx(np.mean(np.abs(found.kept - asked)[:, found.reached]))
+
+
+def test_items_at_the_cutoff_are_kept():
+    """Scores are whole numbers, and so are these cut-offs."""
+    lists = random_lists(7, queries=4, ties=True)
+
+    def whole(part, floor, cap):
+        return KnobMap(np.array([0.2, 0.6]), np.array([1, -1], np.float32), len(part))
+
+    found = coverage(lists, (0.2, 0.6), 4, 0, 100, fit=whole)
+    for place, cutoff in enumerate((1, -1)):
+        everyone = [recall_by_hand(lists, row, cutoff, 0, 100) for row in range(4)]
+        above = [recall_by_hand(lists, row, cutoff + 0.5, 0, 100) for row in range(4)]
+        assert np.mean(everyone) > np.mean(above)
+        # Halves of two have the mean of all four between them.
+        assert found.mean[place] == pytest.approx(np.mean(everyone))
+
+
+def test_coverage_is_the_known_chance():
+    """Halves of ten with one hit each: .8 takes 9 of 11 places, .5 takes 6; .95 takes 11 of 11."""
+    found = coverage(single_hits(20), (0.5, 0.8, 0.95), 1_000, 0, 10)
+    np.testing.assert_allclose(found.mean[:2], [6 / 11, 9 / 11], atol=0.012)
+    assert found.reached.tolist() == [True, True, False]
+    assert found.holds[:2].all()
+    assert (found.standard_error[:2] < 0.004).all()
+    assert not found.holds[2]
+
+
+def shifted(lists, floor, cap):
+    """Promises .1 more than it keeps."""
+    found = recall_map(lists, floor, cap)
+    return KnobMap(found.asked + 0.1, found.cutoffs, found.queries)
+
+
+def uncorrected(lists, floor, cap):
+    """The share of the calibrate queries themselves, without n / (n + 1)."""
+    found = recall_map(lists, floor, cap)
+    # The shares of ten queries are tenths.
+    order = np.sort(lists.at(*np.divmod(np.arange(len(lists)), 1)))[::-1]
+    return KnobMap(np.arange(1, len(lists) + 1) / len(lists), order, found.queries)
+
+
+@pytest.mark.parametrize(("fit", "expected"), [(shifted, 8 / 11), (uncorrected, 8 / 11)])
+def test_a_map_that_promises_too_much_is_found_out(fit, expected):
+    found = coverage(single_hits(20), (0.8,), 1_000, 0, 10, fit=fit)
+    assert found.mean[0] == pytest.approx(expected, abs=0.012)
+    assert not found.holds[0]
+
+
+def test_a_small_excess_is_found_out_with_many_queries():
+    honest, wrong = (
+        coverage(random_lists(2, queries=600), (0.4, 0.6), 60, 1, 100, fit=fit)
+        for fit in (recall_map, shifted)
+    )
+    assert honest.holds.all()
+    assert not wrong.holds.any()
+    assert (wrong.mean < [0.4, 0.6]).all()
+
+
+def test_too_few_draws_or_queries_are_refused():
+    lists = random_lists(0)
+    for draws in (2, 5):
+        with pytest.raises(ValueError, match=f"even number of draws.*Received: {draws} draws"):
+            coverage(lists, (0.5,), draws, 1, 100)
+    with pytest.raises(ValueError, match="and 1 queries"):
+        coverage(single_hits(1), (0.5,), 4, 1, 100)
+
+
+def test_pooled_lists_are_those_of_both():
+    first, second = random_lists(0, queries=4), random_lists(1, queries=3)
+    both = pooled(first, second)
+    for row in range(7):
+        lists, place = (first, row) if row < 4 else (second, row - 4)
+        for cutoff in (-1.0, 0.5):
+            expected = recall_by_hand(lists, place, cutoff, 1, 30)
+            assert recall_by_hand(both, row, cutoff, 1, 30) == expected
+
+
+@pytest.fixture(scope="module")
+def towers():
+    return random_towers()
+
+
+@pytest.fixture(scope="module")
+def measured(towers):
+    return measure(towers, 4)
+
+
+@pytest.fixture(scope="module")
+def release(towers):
+    return released(towers)
+
+
+def kept_by_hand(towers, release, way, keep):
+    """Share of its clicks that the list of each test query has, one by one."""
+    temper, calibrated = release.policies.temper, release.calibration
+    shares = []
+    for query, relevant in clicked_in(towers, "test").items():
+        cosines = (towers.items @ towers.queries.vectors[query]).astype(np.float64)
+        tau = float(towers.queries.tau[query])
+        logits = np.log((1 + cosines) / 2) / tau
+        order = np.argsort(-cosines)
+        if way == "cdf":
+            exponent = 1 / tau + (towers.config.loss.convention == "pdf")
+            long = int(((1 + cosines) / 2 >= (1 - keep) ** (1 / exponent)).sum())
+        elif way == "nucleus":
+            masses = np.exp(logits - logits.max())
+            reached = np.cumsum(masses[order]) / masses.sum()
+            long = int((reached < keep).sum()) + 1
+        else:
+            place = int(towers.corpus.strata[query])
+            by_stratum = calibrated.strata.get(STRATA[place], calibrated.recall)
+            used = by_stratum if way == "level" else calibrated.recall
+            top = logits.max()
+            mean = np.exp((logits - top) / temper).mean() if temper else 1.0
+            level = top + temper * np.log(mean)
+            cutoff = np.interp(keep, used.asked, used.cutoffs)
+            # Cut-offs are scores of items, so that rounding would decide.
+            long = max(int((logits - level >= cutoff - 1e-4).sum()), calibrated.floor)
+        shares.append(len(relevant & set(order[:long].tolist())) / len(relevant))
+    return np.array(shares)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_kept_is_counted_query_by_query(way, towers, release, measured):
+    strata = towers.corpus.strata[towers.rows("test")]
+    different = set()
+    for place, keep in enumerate(ASKED):
+        shares = kept_by_hand(towers, release, way, keep)
+        different.add(round(shares.mean(), 6))
+        assert measured["kept"][way]["overall"][place] == pytest.approx(shares.mean(), abs=1e-9)
+        for number, name in enumerate(STRATA):
+            if name in measured["queries"]:
+                kept = measured["kept"][way][name][place]
+                assert kept == pytest.approx(shares[strata == number].mean(), abs=1e-9)
+    assert len(different) > 3 or way == "cdf"
+
+
+def test_maps_promise_what_they_reach_and_raw_laws_what_is_asked(release, measured):
+    maps = release.calibration
+    assert min(each.highest for each in maps.strata.values()) < 0.9
+    for way in ("cdf", "nucleus"):
+        np.testing.assert_allclose(measured["promised"][way]["head"], ASKED)
+    expected = np.minimum(ASKED, maps.recall.highest)
+    np.testing.assert_allclose(measured["promised"]["level_one_map"]["overall"], expected)
+    for name in STRATA:
+        own = maps.strata.get(name, maps.recall)
+        expected = np.clip(ASKED, own.lowest, own.highest)
+        np.testing.assert_allclose(measured["promised"]["level"][name], expected)
+
+
+def test_all_held_out_queries_are_drawn_from(towers, measured):
+    queries = len(towers.rows("calibrate")) + len(towers.rows("test"))
+    assert measured["coverage"]["overall"]["queries"] == queries
+    assert measured["coverage"]["overall"]["kept"].shape == (4, len(ASKED))
+
+
+def hand_made(error):
+    """A run that keeps `error` more than it promises, but where raw; half as many draws."""
+    asked = np.array(ASKED)
+    groups = ("overall", "head")
+    kept = {way: dict.fromkeys(groups, asked + error) for way in WAYS}
+    kept["cdf"] = dict.fromkeys(groups, asked * 0)
+    draws = asked + np.array([[0.03], [-0.01], [0.02], [0.0]]) - error
+    covered = {"kept": draws, "reached": asked < 0.9, "queries": 80}
+    return {
+        "kept": kept,
+        "promised": {way: dict.fromkeys(groups, asked) for way in WAYS},
+        "average": dict.fromkeys(WAYS, asked * 100),
+        "coverage": dict.fromkeys(groups, covered),
+        "queries": {"overall": 50, "head": 9},
+        "temper": 0.5,
+        "depth": 40,
+    }
+
+
+def test_bars_are_kept_on_the_mean_of_the_seeds():
+    settings = calibration.Settings("small", 2, None)
+    outputs = {"synthetic/0": hand_made(0.01), "synthetic/1": hand_made(0.036)}
+    results = calibration.results(settings, outputs)
+    rows = {row[0]: row[1:] for row in results.tables[0].rows}
+    # (.010 + .036) / 2; the deviation of the two is .026 / sqrt(2).
+    assert rows["level, as served: all"][:4] == ("0.023", "0.018", "0.023", "0.018")
+    assert rows["level, as served: all"][-2:] == ("0.02", "**no**, 1 of 2")
+    assert rows["level, as served: head"][-2:] == ("0.04", "yes, 2 of 2")
+    assert rows["literal pEBR, raw: all"][0] == "0.725"
+    assert "Not all errors as served are within the bars" in results.summary[0]
+    found = results.figures["synthetic"]["coverage"]["head"]
+    np.testing.assert_allclose(found["mean"], 0.01 - 0.023, atol=1e-12)
+    assert not found["holds"].any()
+    assert (
+        "at 0 of 16 shares, overall and by stratum, and below by more than chance at 16"
+        in (results.summary[0])
+    )
+    assert results.tables[-1].rows[0][1:] == ("−0.0130",) * 8 + ("–",) * 2
+
+
+@pytest.mark.slow
+def test_a_small_run_writes_all_files(tmp_path_factory, tmp_path):
+    outputs, results = run_small(calibration, tmp_path_factory)
+    page = write_results(results, tmp_path / "calibration")
+    figures = json.loads((page.parent / "figures.json").read_text("utf-8"))
+    assert figures["draws"] == 40
+    assert outputs["synthetic/0"]["coverage"]["overall"]["kept"].shape == (40, len(ASKED))
+    for each in figures["synthetic"]["coverage"].values():
+        pairs = zip(each["holds"], each["reached"], strict=True)
+        assert all(holds for holds, reached in pairs if reached)
+    assert figures["synthetic"]["ways"]["level"]["overall"]["error"][0] < 0.1
+    for name in ("reliability-synthetic", "coverage-synthetic"):
+        for ending in ("svg", "png"):
+            assert (page.parent / f"{name}.{ending}").stat().st_size > 5_000
+    assert "coverage over random halves" in page.read_text("utf-8")

@@ -1,0 +1,201 @@
+"""The comparison: recalls met against brute force, bars and tables by hand, and a small run."""
+
+import numpy as np
+import pytest
+from experiment_runs import figures, run_small
+
+from experiments import comparison
+from experiments.comparison_bars import bars_of, beats, closed, strongest_point
+from experiments.comparison_measured import at_recall
+from experiments.comparison_tables import MAIN
+from experiments.settings import Settings
+from pebr_tf.metrics import RankedLists, Ranks
+
+AVERAGES = (5, 15, 50)
+POLICIES = {policy for _, _, policy in MAIN} | {"level"}
+
+
+def run(changes=None, queries=40, seed=0):
+    """What `measure` gives: every policy has a precision of .1 and a recall of .5, but for some.
+
+    Args:
+      changes: Policy to (precision, recall), at every average.
+      queries: Q.
+      seed: Shifts the recalls by a hundredth.
+    """
+    pairs = dict.fromkeys(POLICIES, (0.1, 0.5)) | {"oracle": (0.2, 0.9)} | (changes or {})
+    pairs = {name: (p, r + seed / 100) for name, (p, r) in pairs.items()}
+    at = {
+        name: {str(k): figures(*pair, average=float(k)) for k in AVERAGES}
+        for name, pair in pairs.items()
+    }
+    wiggle = np.linspace(-0.05, 0.05, queries)
+    columns = {
+        name: {
+            str(k): {
+                "precision": np.float32(p + wiggle),
+                "recall": np.float32(r + (wiggle if name == "top_k" else -wiggle)),
+            }
+            for k in AVERAGES
+        }
+        for name, (p, r) in pairs.items()
+    }
+    own = {"precision": 0.12, "average": 3.0}
+    return {
+        "temper": 0.5,
+        "at": {"clicks": at},
+        "columns": columns,
+        "own_recall": {
+            name: {str(k): {"level": own, "depth_law": None} for k in AVERAGES} for name in pairs
+        },
+        "dial": {
+            "tempers": [0.0, 1.0, 2.0],
+            "precision": [[0.3] * 3, [0.15] * 3, [0.12] * 3],
+            "recall": [[0.4] * 3, [0.5] * 3, [0.6] * 3],
+        },
+    }
+
+
+def found(changes=None, seeds=1):
+    runs = {
+        kind: [run(changes, seed=seed) for seed in range(seeds)] for kind in comparison.COMPARED
+    }
+    return comparison.figures_of(runs, AVERAGES)
+
+
+def test_the_cut_that_reaches_a_recall_is_the_shortest():
+    generator = np.random.default_rng(0)
+    scores = -np.sort(-generator.random((30, 20)).astype(np.float32), axis=1)
+    rows = np.repeat(np.arange(30), 3)
+    ranks = np.concatenate([generator.permutation(25)[:3] for _ in range(30)])
+    lists = RankedLists(scores, Ranks(rows, ranks), np.full(30, 3))
+    every = [lists.figures(lists.counts_at(float(cutoff))) for cutoff in np.unique(scores)[::-1]]
+    for wanted in (0.05, 0.3, 0.55, every[-1].recall):
+        shortest = next(each for each in every if each.recall >= wanted - 1e-12)
+        received = at_recall(lists, wanted)
+        assert received.average == shortest.average
+        assert received.precision == shortest.precision
+    # A quarter of the relevant items are no candidates.
+    assert at_recall(lists, every[-1].recall + 0.01) is None
+
+
+def test_the_way_to_the_oracle_by_hand():
+    kinds = found({"level": (0.1, 0.6), "depth_law": (0.1, 0.7)})["kinds"]["beta"]
+    assert closed(kinds, "level", 15) == pytest.approx(0.25)
+    assert closed(kinds, "depth_law", 15) == pytest.approx(0.5)
+    assert closed(kinds, "top_k", 15) == 0
+
+
+def test_the_strongest_point_keeps_the_recall():
+    """T = 0 is three times as precise and keeps less; T = 1 keeps as much."""
+    ratio, temper = strongest_point(found(), 1)
+    assert (ratio, temper) == (pytest.approx(1.5), 1.0)
+    assert strongest_point(found({"top_k": (0.1, 0.99)}), 1) == (0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("rival", "how"),
+    [
+        ((0.5, 0.4), "recall"),
+        # Equal recall: more precise, .12 to .11, with 3 items for 15.
+        ((0.11, 0.5), "precision"),
+        ((0.13, 0.5), None),
+        ((0.13, 0.6), None),
+    ],
+)
+def test_who_beats_whom(rival, how):
+    assert beats(found({"gap": rival}), "level", "gap", 15) == how
+
+
+def test_our_list_must_be_shorter_to_win_by_precision():
+    figures = found({"gap": (0.11, 0.5)})
+    figures["own_recall"]["gap"]["15"]["level"]["average"] = 15.5
+    assert beats(figures, "level", "gap", 15) is None
+    assert beats(figures, "depth_law", "gap", 15) is None
+
+
+def test_bars_say_what_was_required_and_received():
+    bars = {
+        bar["bar"]: bar
+        for bar in bars_of("goodbooks", found({"level": (0.09, 0.62), "gap": (0.2, 0.7)}))
+        if bar["k"] == 15
+    }
+    precision = bars["precision of the level"]
+    assert (precision["required"], precision["received"]) == (">= .100", ".090")
+    assert not precision["passed"]
+    assert bars["recall of the level"]["passed"]
+    dial = bars["precision on the T dial, recall not lower"]
+    assert (dial["received"], dial["passed"]) == ("1.50 at T = 1", True)
+    assert bars["level against gap"]["received"] == "loses"
+    assert bars["level against nucleus"]["received"] == "higher recall"
+    gap = bars["recall gap to the oracle closed, level"]
+    assert (gap["required"], gap["received"], gap["passed"]) == (">= 30%", "30.0%", True)
+    assert not bars["recall gap to the oracle closed, depth_law"]["passed"]
+
+
+def test_synthetic_asks_for_more():
+    (bar,) = [
+        bar
+        for bar in bars_of("synthetic", found({"level": (0.1, 0.62)}))
+        if bar["k"] == 15 and bar["bar"] == "recall gap to the oracle closed, level"
+    ]
+    assert (bar["required"], bar["passed"]) == (">= 40%", False)
+
+
+def test_gains_are_those_of_the_queries_over_seeds():
+    """The level has .1 more recall than top k in every seed; the mean of the seeds' recalls."""
+    figures = found({"level": (0.1, 0.6)}, seeds=3)
+    recall = figures["kinds"]["beta"]["level"]["15"]["overall"]["recall"]
+    assert recall["mean"] == pytest.approx(0.61)
+    assert recall["deviation"] == pytest.approx(0.01)
+    (entry,) = [
+        each
+        for each in figures["significance"]
+        if (each["ours"], each["against"], each["k"], each["measure"])
+        == ("level", "beta", 15, "recall")
+    ]
+    assert entry["difference"] == pytest.approx(0.1, abs=1e-6)
+    assert entry["by_seed"] == pytest.approx((0.1, 0.1, 0.1), abs=1e-6)
+    assert entry["p_value"] < 0.001
+    # Columns run against each other, so their difference has twice the spread of one.
+    spread = 2 * np.linspace(-0.05, 0.05, 40).std() / np.sqrt(40)
+    assert entry["high"] - entry["low"] == pytest.approx(2 * 1.96 * spread, rel=0.1)
+
+
+def test_tables_show_the_best_in_bold_and_what_was_missed():
+    outputs = {f"synthetic/{kind}/0": run({"level": (0.15, 0.6)}) for kind in comparison.COMPARED}
+    results = comparison.results(Settings("small", 1, None), outputs)
+    main, bars, *others = results.tables
+    rows = {row[0]: row[1:] for row in main.rows}
+    assert rows["**level** (served)"] == ("**.150/.600**",) * 3
+    assert rows["oracle"] == (".200/.900",) * 3
+    assert rows["top k"] == (".100/.500",) * 3
+    assert bars.title.startswith("Bars: ")
+    assert {row[-1] for row in bars.rows} == {"reached", "**missed**"}
+    titles = [table.title for table in others]
+    assert "synthetic, k = 15: head, torso and tail" in titles
+    assert "synthetic: the T dial of the level" in titles
+    (gains,) = [table for table in others if "paired bootstrap" in table.title]
+    assert gains.rows[0][0] == "level less top k, same towers, precision"
+    assert gains.rows[0][1].startswith("+.050 [+.050, +.050], p < .001")
+    assert "where top k has .100 and .500" in results.summary[0]
+
+
+@pytest.mark.slow
+def test_a_small_run(tmp_path_factory):
+    outputs, results = run_small(comparison, tmp_path_factory)
+    run = outputs["synthetic/beta/0"]
+    assert set(run["at"]) == {"clicks", "unseen", "real", "truth"}
+    assert set(run["at"]["clicks"]) == POLICIES
+    for policy, by_average in run["at"]["clicks"].items():
+        for k, groups in by_average.items():
+            assert groups["overall"]["average"] <= int(k) + 1e-9
+            for measure in ("precision", "recall"):
+                column = run["columns"][policy][k][measure]
+                assert column.mean() == pytest.approx(groups["overall"][measure], abs=1e-4)
+            # Nobody has more recall than the oracle at the same average.
+            best = run["at"]["clicks"]["oracle"][k]["overall"]
+            if best["average"] > 0.98 * int(k):
+                assert groups["overall"]["recall"] <= best["recall"] + 1e-6
+    assert results.figures["synthetic"]["temper"]["beta"] == [run["temper"]]
+    assert [plot.name for plot in results.plots] == ["frontier-synthetic"]

@@ -1,0 +1,222 @@
+"""Retrieved items by share kept: measured against lists counted one by one, and what is said."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import stats
+from small_logs import small_corpus
+
+from experiments import cutoffs
+from experiments.cutoffs_measured import KEEPS, POLICIES, SHOWN, measure
+from experiments.released import released
+from experiments.settings import Settings
+from experiments.study import Study
+from experiments.writing import plain, write_results
+from pebr_tf.cutoff import Queries
+
+
+@pytest.fixture(scope="module", params=["pdf", "paper"])
+def towers(request):
+    """Queries near their clicked items, up to noise."""
+    rng = np.random.default_rng(0)
+    data = small_corpus()
+    config = data.config.replace_all({"loss.convention": request.param})
+
+    def unit(vectors):
+        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+    items = unit(rng.normal(size=(40, 8)))
+    mean = np.zeros((len(data.queries), 8))
+    np.add.at(mean, data.query, items[data.item])
+    vectors = unit(mean + 3 * rng.normal(size=mean.shape))
+    tau = rng.uniform(0.05, 0.6, len(mean)).astype(np.float32)
+    return Study(data, config, items, Queries(vectors, tau, data.strata))
+
+
+@pytest.fixture(scope="module")
+def found(towers):
+    return measure(towers)
+
+
+@pytest.fixture(scope="module")
+def cosines(towers):
+    """[Q, 40] of the test queries, in the order of the corpus."""
+    return towers.queries.vectors[towers.rows("test")] @ towers.items.T
+
+
+def law(towers):
+    """The query's own law of (1 + cosine) / 2, by SciPy."""
+    tau = towers.queries.tau[towers.rows("test")].astype(float)
+    more = 1 if towers.config.loss.convention == "pdf" else 0
+    return stats.beta((1 / tau + more)[:, None], 1)
+
+
+def test_literal_counts_are_those_beyond_the_law_s_quantile(towers, found, cosines):
+    kept = law(towers).sf((1 + cosines.astype(float)) / 2)
+    for keep, counts in zip(KEEPS, found["counts"]["cdf"], strict=True):
+        # P(x >= cosine) <= keep, in float32.
+        low, high = ((kept <= keep + sign * 1e-5).sum(axis=1) for sign in (-1, 1))
+        assert ((low <= counts) & (counts <= high)).all()
+    assert found["counts"]["cdf"].dtype == np.int32
+
+
+def test_the_level_s_counts_are_items_above_the_calibrated_cut_off(towers, found, cosines):
+    calibration = released(towers).calibration
+    tau = towers.queries.tau[towers.rows("test")].astype(float)[:, None]
+    logits = np.log((1 + cosines.astype(float)) / 2) / tau
+    temper = found["temper"]
+    top = logits.max(axis=1, keepdims=True)
+    level = logits.max(axis=1)
+    if temper:
+        level = top[:, 0] + temper * np.log(np.exp((logits - top) / temper).mean(axis=1))
+    for place, keep in enumerate(KEEPS):
+        cutoffs = {
+            "level": calibration.cutoff_for("recall", keep, found["strata"]),
+            "level_one_map": np.full(len(level), calibration.recall.cutoff(keep)),
+        }
+        for policy, cutoff in cutoffs.items():
+            scores = logits - level[:, None] - cutoff[:, None]
+            low, high = (np.maximum((scores >= off).sum(axis=1), 1) for off in (1e-3, -1e-3))
+            counts = found["counts"][policy][place]
+            assert ((low <= counts) & (counts <= high)).all()
+            assert (high - low).sum() <= 4
+
+
+def test_the_more_is_to_be_kept_the_more_items_a_query_gets(found):
+    assert list(KEEPS) == sorted(KEEPS, reverse=True)
+    for policy in POLICIES:
+        counts = found["counts"][policy]
+        assert counts.shape == (len(KEEPS), len(found["strata"]))
+        assert (np.diff(counts, axis=0) <= 0).all()
+        assert counts[0].sum() > counts[-1].sum()
+
+
+def test_what_is_kept_is_the_mean_share_of_the_held_out_clicks(towers, found, cosines):
+    pairs = towers.corpus.pairs("test")
+    rows = np.searchsorted(towers.rows("test"), pairs.rows)
+    ranks = (-cosines).argsort(axis=1).argsort(axis=1)[rows, pairs.items]
+    for policy in POLICIES:
+        for place in range(len(KEEPS)):
+            counts = found["counts"][policy][place]
+            recall = [
+                np.mean(ranks[rows == query] < counts[query]) for query in range(len(cosines))
+            ]
+            assert found["kept"][policy][place] == pytest.approx(np.mean(recall))
+
+
+def test_literal_at_the_average_of_the_level_is_of_the_same_law(towers, found, cosines):
+    level = found["counts"]["level"][KEEPS.index(SHOWN)]
+    dropped = np.sort(law(towers).cdf((1 + cosines.astype(float)) / 2).ravel())
+    # As many items as the level has in all are those whose law says most.
+    total = found["equal_counts"].sum()
+    assert level.sum() - 1 <= total <= level.sum()
+    assert found["equal_dropped"] == pytest.approx(dropped[-total], rel=1e-3)
+
+
+def run_of(level, cdf, strata, capped=0.0):
+    """What `measure` gives of two queries a stratum; one map is the level itself."""
+    counts = {"level": level, "level_one_map": level, "cdf": cdf}
+    counts = {name: np.array(rows, np.int32) for name, rows in counts.items()}
+    return {
+        "counts": counts,
+        "kept": {name: [0.5] * 8 for name in POLICIES},
+        "promised": [0.4] * 8,
+        "strata": np.array(strata),
+        "capped": {name: [capped] * 8 for name in POLICIES},
+        "equal_counts": counts["cdf"][5],
+        "equal_dropped": 0.25,
+        "temper": 0.5,
+        "depth": 1_000,
+    }
+
+
+STRATA = (0, 0, 1, 1, 2, 2)
+FALLING = [[20 - row, 22 - row, 10 - row, 12 - row, 9 - row, 9 - row] for row in range(8)]
+RISING = [[row, row, 1 + row, row, 5, 7] for row in range(8)]
+
+
+@pytest.fixture(scope="module")
+def results():
+    runs = [run_of(FALLING, RISING, STRATA), run_of(2 * np.array(FALLING), RISING, STRATA)]
+    outputs = {f"synthetic/{seed}": run for seed, run in enumerate(runs)}
+    return cutoffs.results(Settings("small", 2), outputs)
+
+
+def test_the_figures_by_hand(results):
+    figures = results.figures["synthetic"]
+    level, literal = (figures["policies"][name] for name in ("level", "cdf"))
+    # Means 21, 11, 9 of the first seed and their doubles of the second.
+    assert [level["average"][name][0] for name in ("head", "torso", "tail")] == [31.5, 16.5, 13.5]
+    assert level["average"]["overall"][0] == pytest.approx(1.5 * 82 / 6)
+    # The sample's: sqrt(10.5^2 + 10.5^2).
+    assert level["deviation"]["head"][0] == pytest.approx(10.5 * np.sqrt(2))
+    assert level["percentiles"]["head"]["p50"][0] == 22
+    assert level["percentiles"]["head"]["p99"][0] == 40
+    assert level["monotone"] is True
+    assert level["ordered"] == [True] * 8
+    assert literal["monotone"] is False
+    assert literal["ordered"] == [False] * 8
+    assert literal["empty"]["head"].tolist() == [1.0] + [0.0] * 7
+    assert literal["empty"]["overall"][0] == pytest.approx(3 / 6)
+    assert figures["queries"] == {"overall": 6, "head": 2, "torso": 2, "tail": 2}
+    assert figures["literal_at_equal_average"]["average"]["head"] == 5.0
+    assert figures["temper"] == [0.5, 0.5]
+
+
+def test_where_most_lists_are_capped_no_order_is_claimed():
+    outputs = {"synthetic/0": run_of(FALLING, RISING, STRATA, capped=0.6)}
+    found = cutoffs.results(Settings("small", 1), outputs)
+    assert found.figures["synthetic"]["policies"]["level"]["ordered"] == [None] * 8
+    assert "Head above torso above tail: at 0 of 0 shares by the level" in found.summary[0]
+    assert "standard deviation" not in found.tables[0].note
+    assert found.figures["synthetic"]["policies"]["level"]["deviation"]["head"].tolist() == [0] * 8
+
+
+def test_what_is_said_and_shown(results):
+    assert results.summary == (
+        "synthetic: asked to keep 0.6, the calibrated level gives head 24.0, torso 9.0, tail 6.0 "
+        "items a query. The more is to be kept, the more items every query gets: not always. Head "
+        "above torso above tail: at 8 of 8 shares by the level, at 8 of 8 shares with one cut-off "
+        "for all, and at 0 of 8 shares by literal pEBR.",
+        "Only the synthetic logs were measured.",
+    )
+    averages, kept, spread, paper = results.tables
+    assert averages.head == (
+        "policy, queries",
+        *(".99", ".95", ".9", ".8", ".7", ".6", ".5", ".4"),
+    )
+    assert averages.rows[1] == (
+        "level, head",
+        *("31.5", "30.0", "28.5", "27.0", "25.5", "24.0", "22.5", "21.0"),
+    )
+    # sqrt(2) * 1 / 3 of twice as many.
+    assert "over 2 seeds is at most 47% of the level's" in averages.note
+    assert kept.rows[0] == ("promised by the calibration", *[".400"] * 8)
+    assert spread.rows[1] == ("level, head", "24.0", "15", "17", "30", "30")
+    assert paper.rows[2][1] == "1,805"
+    assert [plot.name for plot in results.plots] == ["histogram-synthetic", "averages-synthetic"]
+
+
+def test_the_folder_is_written_and_its_plots_are_drawn(results, tmp_path):
+    write_results(results, tmp_path / "cutoffs")
+    shown = (tmp_path / "cutoffs" / "histogram-synthetic.svg").read_text()
+    assert "head, 2 queries" in shown
+    # 15, 17, 30 and 34: the lower middle, and the mean.
+    assert "median 17" in shown
+    assert "mean 24" in shown
+    assert plain(results.figures)["synthetic"]["policies"]["cdf"]["monotone"] is False
+
+
+def test_steps_are_those_of_each_data_set_and_seed(tmp_path):
+    settings = Settings("small", 2)
+    steps = cutoffs.steps(settings)
+    assert list(steps) == ["synthetic/0", "synthetic/1"]
+    first, second = steps.values()
+    assert first.title == "synthetic, seed 0: retrieved items"
+    assert [need.title for need in second.needs] == ["synthetic, seed 1: towers"]
+    assert first.key == second.key
+    changed = dataclasses.replace(settings, scale="full")
+    assert next(iter(cutoffs.steps(changed).values())).key != first.key

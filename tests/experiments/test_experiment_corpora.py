@@ -1,0 +1,251 @@
+"""A corpus in memory against the same counted row by row, as the pipeline counts it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections import Counter, defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import tensorflow as tf
+from small_logs import small_config, small_corpus, small_tables
+
+from experiments import corpora
+from experiments.corpora import corpus, corpus_key, prepared
+from experiments.settings import GOODBOOKS, SYNTHETIC, Settings
+from pebr_tf.cutoff import Pairs
+from pebr_tf.data import splits, synthetic
+from pebr_tf.metrics import STRATA
+from pebr_tf.models.text import tokens_of
+
+
+@pytest.fixture(scope="module")
+def tables():
+    clicks, catalogue = small_tables()
+    return clicks.to_pylist(), {row["item_id"]: row for row in catalogue.to_pylist()}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return small_corpus()
+
+
+@pytest.fixture(scope="module")
+def split_of(tables):
+    """The split of each row, as if it were alone, as a worker of the pipeline may see it."""
+    split = small_config().split
+
+    @functools.cache
+    def alone(query, item):
+        (place,) = splits.assign(split, pa.array([query]), pa.array([item]), np.zeros(1))
+        return splits.NAMES[place]
+
+    return [alone(row["query"], row["item_id"]) for row in tables[0]]
+
+
+def test_rows_are_those_of_the_log(data, tables):
+    rows = tables[0]
+    assert data.queries[data.query].tolist() == [row["query"] for row in rows]
+    assert data.item_ids[data.item].tolist() == [row["item_id"] for row in rows]
+    assert data.clicks.tolist() == [row["clicks"] for row in rows]
+    assert data.titles.tolist() == [row["title"] for row in tables[1].values()]
+    assert len(set(data.queries)) == len(data.queries)
+
+
+def test_the_split_is_the_pipeline_s(data, split_of):
+    for name in splits.NAMES:
+        expected = [place for place, split in enumerate(split_of) if split == name]
+        assert data.rows(name).tolist() == expected
+        assert len(expected) > 50
+
+
+def test_pairs_are_the_different_ones_by_query(data, split_of):
+    for name in splits.NAMES:
+        expected = {
+            (query, item)
+            for query, item, split in zip(data.query, data.item, split_of, strict=True)
+            if split == name
+        }
+        found = data.pairs(name)
+        assert list(zip(found.rows, found.items, strict=True)) == sorted(expected)
+
+
+def train_clicks(tables, split_of, column):
+    totals = defaultdict(int)
+    for row, split in zip(tables[0], split_of, strict=True):
+        totals[row[column]] += row["clicks"] * (split == "train")
+    return totals
+
+
+def test_frequencies_are_clicks_of_the_training_split(data, tables, split_of):
+    queries = train_clicks(tables, split_of, "query")
+    assert data.frequency.tolist() == [queries[text] for text in data.queries]
+    assert data.features["query_frequency"].numpy().tolist() == data.frequency.tolist()
+    items = train_clicks(tables, split_of, "item_id")
+    assert data.features["item_frequency"].numpy().tolist() == [
+        items[name] for name in data.item_ids
+    ]
+    assert min(queries.values()) == 0
+
+
+def test_strata_share_the_clicks_of_the_training_split(data, tables, split_of):
+    """A query belongs where its clicks begin, most clicked first; equal ones are together."""
+    totals = train_clicks(tables, split_of, "query")
+    everything = sum(totals.values())
+    for text, place in zip(data.queries, data.strata, strict=True):
+        above = sum(total for total in totals.values() if total > totals[text]) / everything
+        expected = "tail" if not totals[text] or above >= 0.8 else "torso"
+        expected = "head" if totals[text] and above < 0.5 else expected
+        assert STRATA[place] == expected, text
+    assert set(data.strata.tolist()) == {0, 1, 2}
+
+
+def vocabulary(tables, split_of, columns, cut):
+    """As `pipeline.preprocessing`: tokens of the rows of the training split, counted a row."""
+    counts = Counter()
+    for row, split in zip(tables[0], split_of, strict=True):
+        if split == "train":
+            for column in columns:
+                text = row["query"] if column == "query" else tables[1][row["item_id"]][column]
+                counts.update(cut(text))
+    features = small_config().features
+    enough = [word for word in counts if counts[word] >= features.min_token_count and word]
+    # Most frequent first, equal ones in order of their bytes.
+    return sorted(enough, key=lambda word: (-counts[word], word))[: features.vocabulary_size]
+
+
+@functools.cache
+def tokens(text):
+    return tokens_of(tf.constant([text]), small_config().features).to_list()[0]
+
+
+@pytest.fixture(scope="module")
+def words(tables, split_of):
+    return vocabulary(tables, split_of, ("query", "title"), tokens)
+
+
+def test_the_vocabulary_has_the_frequent_tokens_of_queries_and_titles(data, words):
+    assert data.vocabulary_sizes["tokens"] == len(words) == 60
+    # The normal form: width, case and accents are gone.
+    assert {b"green", b"blue", b"cafe", "手 机".encode()} <= set(words)
+
+
+def test_ids_are_places_in_the_vocabulary_and_buckets_behind_it(data, words):
+    both = {"query_tokens": data.queries, "item_title_tokens": data.titles}
+    rare = 0
+    for name, texts in both.items():
+        for text, ids in zip(texts, data.features[name].to_list(), strict=True):
+            cut = tokens(text)
+            assert len(ids) == len(cut)
+            for word, number in zip(cut, ids, strict=True):
+                if word in words:
+                    assert number == words.index(word)
+                else:
+                    bucket = tf.strings.to_hash_bucket_fast(word, 7).numpy()
+                    assert number == len(words) + bucket
+                    rare += 1
+    assert rare > 50
+
+
+def test_categories_are_looked_up_whole_and_an_empty_one_is_no_word(data, tables, split_of):
+    brands = vocabulary(tables, split_of, ("brand",), lambda text: [text])
+    assert set(brands) == {"acme", "uni"}
+    assert data.vocabulary_sizes["values_brand"] == 2
+    for row, ids in zip(
+        tables[1].values(), data.features["item_brand_value"].to_list(), strict=True
+    ):
+        if row["brand"]:
+            assert ids == [brands.index(row["brand"])]
+        else:
+            assert 2 <= ids[0] < 2 + 7
+
+
+def test_identities_are_the_pipeline_s_hashes(data):
+    for text, number in zip(data.queries, data.features["query_id"].numpy(), strict=True):
+        for written, plain in (("Blue", "blue"), ("café", "cafe"), ("ｇｒｅｅｎ", "green")):
+            text = text.replace(written, plain)
+        assert number == tf.strings.to_hash_bucket_fast(text, 2**63 - 1).numpy()
+    hashes = tf.strings.to_hash_bucket_fast(data.item_ids.tolist(), 2**63 - 1).numpy()
+    np.testing.assert_array_equal(data.features["item_hash"].numpy(), hashes)
+
+
+def test_all_queries_count_where_the_truth_does():
+    clicks, catalogue = small_tables()
+    texts = pa.array(["never asked", *clicks["query"].unique().to_pylist()[::-1]])
+    truth = Pairs(np.arange(len(texts)), np.zeros(len(texts), np.int64))
+    data = prepared("small", small_config(), clicks, catalogue, texts, truth)
+    assert data.queries.tolist() == texts.to_pylist()
+    assert data.queries[data.query].tolist() == clicks["query"].to_pylist()
+    assert data.frequency[0] == 0
+    assert STRATA[data.strata[0]] == "tail"
+    assert data.truth is truth
+
+
+def test_numbers_are_refused():
+    clicks, catalogue = small_tables()
+    catalogue = catalogue.append_column("price", pa.array(np.arange(40.0)))
+    with pytest.raises(ValueError, match=r"^experiments have no numbers among the features\.$"):
+        prepared("small", small_config(**{"features.item_numbers": ("price",)}), clicks, catalogue)
+
+
+@pytest.fixture(scope="module")
+def made():
+    """The synthetic logs, a tenth of the small ones."""
+    spec = synthetic.SyntheticSpec(items=200, queries=90, clicks=4_000, noise=0.05)
+
+    class Tiny(Settings):
+        @property
+        def spec(self):
+            return spec
+
+    return Tiny("small", 1), spec
+
+
+def test_the_synthetic_log_and_its_truth_are_those_that_are_written(made):
+    settings, spec = made
+    data = corpus(settings, SYNTHETIC)
+    world = synthetic.make_world(spec)
+    rows = pa.concat_tables(synthetic.click_chunks(world, spec)).to_pylist()
+    assert len(data.query) == len(rows) == 4_000
+    for place in (0, 1_234, 3_999):
+        assert data.queries[data.query[place]] == rows[place]["query"]
+        assert data.item_ids[data.item[place]] == rows[place]["item_id"]
+    assert len(data.queries) == 90
+    relevant = set(zip(data.truth.rows.tolist(), data.truth.items.tolist(), strict=True))
+    assert len(relevant) == len(data.truth.rows) == world.queries.relevant_counts.sum()
+    # All but the noise, of which some hits by chance.
+    inside = np.mean([pair in relevant for pair in zip(data.query, data.item, strict=True)])
+    assert 0.93 < inside < 0.97
+
+
+def test_a_corpus_is_made_once_a_process(made):
+    settings, _ = made
+    assert corpus(settings, SYNTHETIC) is corpus(settings, SYNTHETIC)
+
+
+def test_the_key_of_a_synthetic_log_is_all_that_decides_it(made):
+    settings, spec = made
+    key = corpus_key(settings, SYNTHETIC)
+    assert json.loads(json.dumps(key)) == {"dataset": "synthetic", **dataclasses.asdict(spec)}
+    assert corpus_key(Settings("full"), SYNTHETIC) != corpus_key(Settings("small"), SYNTHETIC)
+    # Seeds are those of towers: they share a log.
+    assert corpus_key(Settings("full", 5), SYNTHETIC) == corpus_key(Settings("full"), SYNTHETIC)
+
+
+def test_the_key_of_goodbooks_is_the_content_of_its_files(tmp_path):
+    for name in ("books.csv", "tags.csv", "book_tags.csv"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "README.md").write_text("any")
+
+    def key():
+        corpora._digest.cache_clear()
+        return corpus_key(Settings(goodbooks=tmp_path), GOODBOOKS)
+
+    first = key()
+    (tmp_path / "README.md").write_text("other")
+    assert key() == first
+    (tmp_path / "tags.csv").write_text("changed")
+    assert key() != first

@@ -1,0 +1,108 @@
+"""Markdown that a parser reads back as the text that was written."""
+
+from __future__ import annotations
+
+import pytest
+from markdown_it import MarkdownIt
+
+from experiments.markdown import markdown, pieces
+from experiments.results import Plot, Results, Table
+
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+NASTY = [
+    "<script>alert('x')</script>",
+    "a|b \\| c\\",
+    "snake_case stays, _not_ emphasis, __init__ neither, a__b__c nor a_ or _",
+    "*stars* and * alone",
+    "`code` and ``more``",
+    "[link](http://x) and ![image](y) and [ref]",
+    "&amp; &lt; &#65; & Co; R&D",
+    "~~gone~~ and ~home",
+    "$x$ costs $5",
+    "100% ≥ 5 < 7 > 3",
+    "手机 ｉＰｈｏｎｅ é",
+    # What begins a block.
+    "# no heading",
+    "> no quotation",
+    "- no list",
+    "+ no list",
+    "-",
+    "--- no rule",
+    "---",
+    "1. no list",
+    "1) no list",
+    "12",
+    "-0.5 and 3.5 items",
+    "    no code",
+    "two\n\nparagraphs\nin one",
+]
+
+
+def results_of(text: str) -> Results:
+    table = Table(text, ("words", text), ((text, "1"), (text, text)), text)
+    plot = Plot("plot-1", text, text, lambda figure: None)
+    return Results(text, (text, "second"), {}, (table,), (plot,))
+
+
+def texts(tokens, opening: str) -> list[str]:
+    """What a reader sees in each element of a kind."""
+    return [
+        "".join(child.content for child in tokens[place + 1].children)
+        for place, token in enumerate(tokens)
+        if token.type == opening
+    ]
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_every_text_is_shown_as_it_is(text):
+    tokens = PARSER.parse(markdown(results_of(text)))
+    shown = " ".join(text.split())
+    assert texts(tokens, "heading_open") == [shown] * 3
+    (image,) = (
+        child for token in tokens for child in token.children or () if child.type == "image"
+    )
+    assert image.attrs["src"] == "plot-1.png"
+    assert "".join(child.content for child in image.children) == shown
+    paragraphs = texts(tokens, "paragraph_open")
+    assert paragraphs == [shown, "second", shown, image.content, shown]
+    assert texts(tokens, "th_open") == ["words", shown]
+    assert texts(tokens, "td_open") == [shown, "1", shown, shown]
+    assert {child.type for token in tokens for child in token.children or ()} == {"text", "image"}
+
+
+def test_bold_is_the_one_markup():
+    table = Table("t", ("policy", "recall"), (("ours", "**0.9_1**"), ("theirs", "0.8")))
+    tokens = PARSER.parse(markdown(Results("T", ("**Found**: *much*.",), {}, (table,), ())))
+    bold = [
+        token.children[place + 1].content
+        for token in tokens
+        for place, child in enumerate(token.children or ())
+        if child.type == "strong_open"
+    ]
+    assert bold == ["Found", "0.9_1"]
+    assert texts(tokens, "paragraph_open") == ["Found: *much*."]
+
+
+def test_the_document():
+    table = Table("Items", ("", ".9", ".8"), (("all", "12", "**3**"),), "A note.")
+    plot = Plot("histogram", "Histogram", "Items.", lambda figure: None)
+    assert markdown(Results("Title", ("Found.",), {}, (table,), (plot,))) == (
+        "# Title\n\nFound.\n\n"
+        "## Items\n\n|  | .9 | .8 |\n| --- | ---: | ---: |\n| all | 12 | **3** |\n\nA note.\n\n"
+        "## Histogram\n\n![Items.](histogram.png)\n\nItems.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", []),
+        ("plain", [("plain", False)]),
+        ("**a** b **c d**", [("a", True), (" b ", False), ("c d", True)]),
+        ("2 ** 3", [("2 ** 3", False)]),
+        ("a**b", [("a**b", False)]),
+        ("**a\nb**", [("a\nb", True)]),
+    ],
+)
+def test_pieces(text, parts):
+    assert list(pieces(text)) == parts

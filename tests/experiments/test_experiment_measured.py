@@ -1,0 +1,161 @@
+"""Measured figures against a direct count over all items of a small log."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from small_logs import small_corpus
+
+from experiments import ablation_cutoffs, measured
+from experiments.study import Study
+from pebr_tf.cutoff import Queries
+from pebr_tf.cutoff.temper import GRID, TIE
+from pebr_tf.retrieval import ExactSearcher
+from pebr_tf.retrieval.level import LevelCut, search_by_level
+
+AVERAGES = (3, 5)
+
+
+@pytest.fixture(scope="module")
+def towers():
+    return towers_of()
+
+
+def towers_of(**changes):
+    """Towers that nobody trained, near enough to the words that recall says something."""
+    data = small_corpus(**changes)
+    generator = np.random.default_rng(1)
+    words = sorted({word for text in [*data.queries, *data.titles] for word in text.split()})
+    places = {word: generator.normal(size=8) for word in words}
+
+    def embedded(texts):
+        sums = np.array([sum(places[word] for word in text.split()) for text in texts])
+        sums += 0.3 * generator.normal(size=sums.shape)
+        return (sums / np.linalg.norm(sums, axis=1, keepdims=True)).astype(np.float32)
+
+    tau = (0.1 * np.exp(0.5 * generator.normal(size=len(data.queries)))).astype(np.float32)
+    queries = Queries(embedded(data.queries), tau, data.strata)
+    return Study(data, data.config, embedded(data.titles), queries)
+
+
+def clicked(towers, split):
+    """Rows of a split's queries, and whether each item is relevant, [q, N]."""
+    pairs = towers.corpus.pairs(split)
+    rows = np.unique(pairs.rows)
+    relevant = np.zeros((len(towers.queries), len(towers.items)), bool)
+    relevant[pairs.rows, pairs.items] = True
+    return rows, relevant[rows]
+
+
+def scores_of(towers, rows, policy, temper):
+    """[q, N] by the definitions."""
+    cosines = towers.queries.vectors[rows].astype(np.float64) @ towers.items.T.astype(np.float64)
+    tau = towers.queries.tau[rows, None].astype(np.float64)
+    logits = np.log((1 + cosines) / 2) / tau
+    if policy == "level":
+        if temper == 0:
+            return logits - logits.max(axis=1, keepdims=True)
+        mean = np.exp(logits / temper).mean(axis=1, keepdims=True)
+        return logits - temper * np.log(mean)
+    if policy == "top_k":
+        return -np.argsort(np.argsort(-cosines, axis=1), axis=1).astype(float)
+    return {"score": cosines, "cdf": logits}[policy]
+
+
+def counted(scores, relevant, average):
+    """Macro precision and recall of the best `average` items a query, over all queries."""
+    allowed = int(average * len(scores))
+    cutoff = np.sort(scores, axis=None)[-allowed]
+    retrieved = scores >= cutoff
+    hits = (retrieved & relevant).sum(axis=1)
+    precision = np.mean(hits / np.maximum(retrieved.sum(axis=1), 1))
+    return precision, np.mean(hits / relevant.sum(axis=1))
+
+
+@pytest.mark.parametrize("policy", ["level", "top_k", "score", "cdf"])
+@pytest.mark.parametrize("temper", [0.0, 0.6, 1.0])
+def test_policies_against_a_direct_count(towers, policy, temper):
+    found = measured.measure(towers, temper, AVERAGES)
+    rows, relevant = clicked(towers, "test")
+    assert found["temper"] == temper
+    for k in AVERAGES:
+        figures = found["at"][policy][str(k)]["overall"]
+        wanted = counted(scores_of(towers, rows, policy, temper), relevant, k)
+        assert (figures["precision"], figures["recall"]) == pytest.approx(wanted, abs=1e-6)
+        assert figures["average"] == pytest.approx(k, abs=0.05)
+        assert found["at"]["oracle"][str(k)]["overall"]["recall"] >= figures["recall"]
+
+
+def test_the_temper_is_the_best_on_the_calibrate_split(towers):
+    rows, relevant = clicked(towers, "calibrate")
+    pairs = np.array(
+        [
+            [counted(scores_of(towers, rows, "level", t), relevant, k) for k in AVERAGES]
+            for t in GRID
+        ]
+    )
+    base = [counted(scores_of(towers, rows, "top_k", 1.0), relevant, k)[0] for k in AVERAGES]
+    kept = (pairs[..., 0] >= base).all(axis=1)
+    kept = kept if kept.any() else np.ones(len(GRID), bool)
+    recall = np.where(kept, pairs[..., 1].mean(axis=1), -1)
+    near = np.flatnonzero(recall >= recall.max() - TIE)
+    wanted = GRID[near[np.argmax(pairs[near, :, 0].mean(axis=1))]]
+    assert measured.tuned(towers) == wanted
+
+
+def test_a_fixed_temper_is_taken_as_it_is():
+    assert measured.tuned(towers_of(**{"cutoff.temper": 0.7})) == 0.7
+
+
+@pytest.mark.parametrize("family", ["info_nce", "pointwise"])
+def test_one_temperature_for_all_has_no_literal_pebr(towers, family):
+    config = towers.config.replace_all({"loss.family": family, "loss.symmetric_weight": 0.0})
+    found = measured.measure(dataclasses.replace(towers, config=config), 1.0, AVERAGES)
+    assert tuple(found["at"]) == ("level", "top_k", "score", "oracle")
+
+
+def test_what_decides_figures_is_in_the_key(towers):
+    config = towers.config
+    for key in ("cutoff.cap", "evaluation.average_k", "loss.family"):
+        value = {"cutoff.cap": 7, "evaluation.average_k": (9,), "loss.family": "exp_nce"}[key]
+        other = measured.measured_with(config.replace_all({key: value}))
+        assert other != measured.measured_with(config)
+
+
+@pytest.mark.parametrize("temper", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize(("probe", "sample"), [(3, 15), (10, 15), (3, 40)])
+def test_probed_levels_are_those_of_the_retriever(towers, temper, probe, sample, monkeypatch):
+    test = towers.candidates("test", (temper,))
+    levels = ablation_cutoffs.probed_levels(towers.items, test, temper, probe, sample)
+    background = ablation_cutoffs.sample_of(towers.items, sample)
+    monkeypatch.setattr(ExactSearcher, "background", background)
+    # So high that no list goes on beyond the probe.
+    cut = LevelCut(100.0, temper, "beta", probe)
+    searcher = ExactSearcher(towers.items)
+    served = search_by_level(searcher, test.queries.vectors, test.tau, cut)
+    np.testing.assert_allclose(levels, served.levels, atol=2e-4)
+    if sample == len(towers.items):
+        np.testing.assert_allclose(levels, test.levels[temper], atol=2e-4)
+
+
+def test_cutoffs_of_the_same_towers(towers, monkeypatch):
+    monkeypatch.setattr(ablation_cutoffs, "PROBES", (5, 1_000))
+    monkeypatch.setattr(ablation_cutoffs, "SAMPLES", (10, 40))
+    found = ablation_cutoffs.measure_cutoffs(towers, 0.6)
+    level = measured.measure(towers, 0.6, AVERAGES)["at"]["level"]
+    assert found["at"]["tuned"] == found["at"]["temper 0.6"] == level
+    rows, relevant = clicked(towers, "test")
+    for temper in (0.0, 1.5):
+        figures = found["at"][f"temper {temper:g}"]["5"]["overall"]
+        wanted = counted(scores_of(towers, rows, "level", temper), relevant, 5)
+        assert (figures["precision"], figures["recall"]) == pytest.approx(wanted, abs=1e-6)
+    # All items are in the sample, or in the probe: nothing is guessed.
+    for exact in ("probe 5, sample 40", "probe 1000, sample 10", "probe 1000, sample 40"):
+        assert found["error"][exact] == pytest.approx(0, abs=1e-4)
+        assert found["explained"][exact] == pytest.approx(1, abs=1e-6)
+        assert found["at"][exact]["5"]["overall"]["recall"] == pytest.approx(
+            level["5"]["overall"]["recall"], abs=0.02
+        )
+    assert found["error"]["probe 5, sample 10"] > 1e-3
+    assert found["explained"]["head"] < 1
+    assert set(found["error"]) == set(found["explained"]) < set(found["at"])

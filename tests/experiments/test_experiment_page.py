@@ -1,0 +1,129 @@
+"""The page: one file, nothing loaded, nothing that runs, every text as it is."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+
+import pytest
+
+from experiments.page import inlined, page
+from experiments.plots import drawn, literal, look
+from experiments.results import Plot, Results, Table
+
+QUERY = '<script>alert("x")</script> & \'id="a\' url(#b) **'
+
+
+class Reader(HTMLParser):
+    """Elements, attributes and text of a page."""
+
+    def __init__(self, content):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.attributes, self.texts = Counter(), [], []
+        self.feed(content)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def of(self, name):
+        return [value for key, value in self.attributes if key == name]
+
+
+def draw(figure):
+    axes = figure.subplots()
+    axes.plot([1, 2], [3, 4], label=literal(QUERY), **look("level").line())
+    axes.scatter([1, 2], [3, 4], rasterized=True)
+    axes.legend()
+
+
+@pytest.fixture(scope="module")
+def content():
+    plots = tuple(Plot(name, f"Plot {name}", QUERY, draw, (4, 3)) for name in ("one", "two"))
+    tables = (
+        Table(f"Table {QUERY}", ("query", "items"), ((QUERY, "**12**"), ("b", QUERY)), "A note."),
+        Table("Second", ("a", "b"), ()),
+    )
+    results = Results(f"Title {QUERY}", ("**Found** & more.", "Second."), {}, tables, plots)
+    return page(results, {plot.name: drawn(plot)["svg"].decode() for plot in plots})
+
+
+@pytest.fixture(scope="module")
+def reader(content):
+    return Reader(content)
+
+
+def test_nothing_is_loaded_and_nothing_runs(content, reader):
+    assert not set(reader.tags) & {"script", "link", "iframe", "object", "base", "form", "img"}
+    links = [value for name, value in reader.attributes if name in ("href", "src", "xlink:href")]
+    assert links
+    for link in links:
+        assert link.startswith(("#", "data:image/png;base64,")), link
+    assert not re.search(r"url\((?!#)", content.replace("url(#b)", ""))
+    assert "http" not in content.replace("http-equiv", "")
+    assert "@import" not in content
+    assert not [name for name, _ in reader.attributes if name.startswith("on")]
+    (policy,) = (value for value in reader.of("content") if "default-src" in value)
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def test_ids_are_unique_and_references_lead_somewhere(content, reader):
+    ids = reader.of("id")
+    assert len(ids) == len(set(ids))
+    references = [link[1:] for link in reader.of("href") if link.startswith("#")]
+    references += reader.of("aria-labelledby")
+    for value in reader.of("clip-path"):
+        references += re.findall(r"url\(#([^)]*)\)", value)
+    assert {"plot-one", "plot-two", "table-1", "table-2"} <= set(references)
+    assert any(name.startswith("one-") for name in references)
+    assert set(references) <= set(ids)
+
+
+def test_texts_are_shown_as_they_are(reader):
+    shown = "".join(reader.texts)
+    # Title, table's title, two cells, two captions; two in the links to the tables; and one in each
+    # legend.
+    assert reader.texts.count(QUERY) == 2 + 2 + 2
+    assert shown.count(QUERY) == reader.texts.count(QUERY) + 1 + 1 + 2
+    assert reader.of("aria-label").count(QUERY) == 2
+
+
+def test_bold_and_empty_tables(content):
+    assert "<b>Found</b> &amp; more." in content
+    assert '<td class="number"><b>12</b></td>' in content
+    assert content.count("Nothing was measured.") == 1
+
+
+def test_the_sections_are_plots_then_tables(reader, content):
+    names = re.findall(r'<h2 id="([^"]*)"', content)
+    assert names == ["plot-one", "plot-two", "table-1", "table-2"]
+    assert content.startswith('<!DOCTYPE html>\n<html lang="en">')
+
+
+SVG = (
+    '<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "x" "http://y">\n'
+    '<svg width="9pt" viewBox="0 0 90.5 20" xmlns="http://z">\n<metadata>m</metadata>'
+    '<defs><style type="text/css">*{}</style></defs>'
+    '<g id="a"><use xlink:href="#b" clip-path="url(#c)"/><text>id="d" url(#e)</text></g>\n</svg>\n'
+)
+
+
+def test_a_drawing_gets_ids_of_its_own_and_keeps_its_texts():
+    assert inlined(SVG, "p", 'A "label"') == (
+        '<svg viewBox="0 0 90.5 20" role="img" aria-label="A &quot;label&quot;" '
+        'style="max-width: 90.5pt">\n<defs></defs>'
+        '<g id="p-a"><use href="#p-b" clip-path="url(#p-c)"/><text>id="d" url(#e)</text></g>\n'
+        "</svg>"
+    )
+
+
+@pytest.mark.parametrize("svg", ["<p>no</p>", "", '<svg width="3"></svg>'])
+def test_what_is_no_drawing_is_refused(svg):
+    message = rf"^a drawing must be an SVG with a viewBox\. Received: {re.escape(repr(svg))}\.$"
+    with pytest.raises(ValueError, match=message):
+        inlined(svg, "p", "label")

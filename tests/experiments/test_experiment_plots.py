@@ -1,0 +1,115 @@
+"""Plots: the same bytes whenever they show the same, one look each, nobody's settings changed."""
+
+from __future__ import annotations
+
+import io
+import xml.etree.ElementTree as ElementTree
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+
+from experiments.plots import (
+    DOTS_AN_INCH,
+    drawn,
+    legend_below,
+    literal,
+    look,
+    looks,
+    thousands,
+)
+from experiments.results import Plot
+from pebr_tf.cutoff.policies import BASELINES, POLICIES
+from pebr_tf.metrics import STRATA
+
+
+def draw(figure):
+    axes = figure.subplots()
+    for name in ("level", "top_k", "something else"):
+        axes.plot([1, 10, 100_000], [1, 2, 3], label=name, **look(name).line())
+    axes.set_xscale("log")
+    thousands(axes.xaxis)
+    axes.fill_between([1, 10], [1, 2], clip_on=True)
+    legend_below(figure, axes)
+
+
+def plot_of(drawing=draw, size=(5.0, 3.0)):
+    return Plot("plot", "Title", "Caption.", drawing, size)
+
+
+def test_files_have_the_same_bytes_whenever_they_show_the_same():
+    first = drawn(plot_of())
+    # Matplotlib's own ids count on, and its settings are the user's.
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red"}):
+        matplotlib.figure.Figure().subplots().plot([1])
+        again = drawn(plot_of())
+    assert first == again
+    other = drawn(plot_of(lambda figure: figure.subplots().plot([2, 1])))
+    assert other["svg"] != first["svg"]
+    assert other["png"] != first["png"]
+
+
+def test_the_files():
+    files = drawn(plot_of())
+    assert list(files) == ["svg", "png"]
+    root = ElementTree.fromstring(files["svg"])
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert root.attrib["viewBox"] == "0 0 360 216"
+    shown = "".join(root.itertext())
+    # Text stays text, and the numbers of the axis have commas.
+    assert "something else" in shown
+    assert "100,000" in shown
+    assert b"dc:date" not in files["svg"]
+    pixels = imread(io.BytesIO(files["png"]), format="png")
+    assert pixels.shape[:2] == (3 * DOTS_AN_INCH, 5 * DOTS_AN_INCH)
+    np.testing.assert_array_equal(pixels[0, 0, :3], 1.0)
+
+
+def test_settings_are_as_before_even_after_a_failure():
+    before = dict(matplotlib.rcParams)
+
+    def fail(figure):
+        assert matplotlib.rcParams["svg.hashsalt"] == "pebr"
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        drawn(plot_of(fail))
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_policies_and_strata_differ_in_more_than_colour():
+    names = [*POLICIES, *BASELINES, "overall", *STRATA]
+    chosen = [look(name) for name in names if name not in ("overall", *STRATA)]
+    assert len({(each.colour, each.marker, str(each.dash)) for each in chosen}) == len(chosen)
+    assert len({(each.marker, str(each.dash)) for each in chosen}) == len(chosen)
+    assert len({look(name).colour for name in STRATA}) == len({look(n).marker for n in STRATA}) == 3
+
+
+def test_a_name_without_a_look_gets_one_that_stays():
+    assert look("pointwise") == look("pointwise")
+    assert look("pointwise").colour in {each.colour for each in looks(tuple("abcdefgh")).values()}
+
+
+def test_the_lines_of_one_plot_all_differ():
+    found = looks(("level", "a", "score", "b", "c", "d"))
+    assert list(found) == ["level", "score", "a", "b", "c", "d"]
+    assert found["level"] == look("level")
+    assert len({each.colour for each in found.values()}) == 6
+    # More than there are: some look alike, none is missing.
+    names = tuple(map(str, range(20)))
+    assert set(looks(names)) == set(names)
+
+
+@pytest.mark.parametrize(
+    "text", ["5$ and 6$", "$", r"a\b", r"\$x$ \\$", "no_formula^2", "100%", "é 手机"]
+)
+def test_a_text_of_the_data_is_shown_as_it_is(text):
+    label = Figure().text(0, 0, literal(text))
+    shown, is_formula = label._preprocess_math(label.get_text())
+    assert (shown, is_formula) == (text, False)
+
+
+def test_what_cannot_be_printed_is_left_out():
+    assert literal("a\n\tb\x00\u200bc") == "abc"

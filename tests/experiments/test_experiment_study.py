@@ -1,0 +1,158 @@
+"""What experiments ask of towers, against queries and items compared one by one."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from small_logs import small_corpus
+
+from experiments import study as module
+from experiments.released import released
+from experiments.settings import SYNTHETIC, Settings
+from experiments.study import Study, study
+from pebr_tf.cutoff import Pairs, Queries
+
+
+@pytest.fixture(scope="module")
+def towers():
+    """Random ones, and a truth that is no one's clicks."""
+    rng = np.random.default_rng(0)
+    data = small_corpus()
+
+    def unit(count):
+        vectors = rng.normal(size=(count, 8))
+        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+    queries = len(data.queries)
+    tau = rng.uniform(0.05, 0.3, queries).astype(np.float32)
+    keys = np.sort(rng.choice(queries * 40, 9 * queries, replace=False))
+    keys = np.union1d(keys, np.arange(queries) * 40)
+    data = dataclasses.replace(data, truth=Pairs(*np.divmod(keys, 40)))
+    return Study(data, data.config, unit(40), Queries(unit(queries), tau, data.strata))
+
+
+def asked(towers, split):
+    """Places of the queries of a split, and their items by place."""
+    clicked: dict[int, set[int]] = {}
+    names = ("train", "calibrate", "test")
+    data = towers.corpus
+    for query, item, place in zip(data.query, data.item, data.split, strict=True):
+        if names[place] == split:
+            clicked.setdefault(int(query), set()).add(int(item))
+    return sorted(clicked), clicked
+
+
+def by_hand(towers, rows, relevant, depth):
+    """[Q, M] best cosines, ranks of the relevant items and their numbers, a query at a time."""
+    cosines, ranks, totals = [], set(), []
+    for row, query in enumerate(rows):
+        scores = towers.items @ towers.queries.vectors[query]
+        order = np.argsort(-scores)
+        cosines.append(scores[order[:depth]])
+        place = {int(item): rank for rank, item in enumerate(order)}
+        ranks |= {(row, min(place[item], depth)) for item in relevant[query]}
+        totals.append(len(relevant[query]))
+    return np.array(cosines), ranks, totals
+
+
+@pytest.mark.parametrize("depth", [7, 40, 1_000])
+@pytest.mark.parametrize("split", ["calibrate", "test"])
+def test_candidates_and_their_truth_by_hand(towers, split, depth):
+    rows, clicked = asked(towers, split)
+    assert towers.rows(split).tolist() == rows
+    found = towers.candidates(split, (1.0,), depth)
+    cosines, ranks, totals = by_hand(towers, rows, clicked, min(depth, 40))
+    np.testing.assert_allclose(found.cosines, cosines, atol=1e-6)
+    ours = zip(found.relevant.rows.tolist(), found.relevant.ranks.tolist(), strict=True)
+    assert set(ours) == ranks
+    assert found.totals.tolist() == totals
+    np.testing.assert_array_equal(found.tau, towers.queries.tau[rows])
+    np.testing.assert_array_equal(found.queries.strata, towers.corpus.strata[rows])
+    assert found.corpus_size == 40
+    assert len(found.known.rows) == 0
+
+
+def test_known_pairs_are_those_of_the_training_split(towers):
+    rows, clicked = asked(towers, "test")
+    _, trained = asked(towers, "train")
+    found = towers.candidates("test", (1.0,), known=True)
+    known = {query: trained.get(query, set()) for query in rows}
+    _, ranks, _ = by_hand(towers, rows, known, found.depth)
+    ours = zip(found.known.rows.tolist(), found.known.ranks.tolist(), strict=True)
+    assert set(ours) == ranks
+    # Pairs are split as pairs, so none that is held out is known.
+    assert not found.seen.any()
+    assert not any(clicked[query] & known[query] for query in rows)
+
+
+def test_the_truth_is_of_the_same_queries_and_all_their_relevant_items(towers):
+    rows, _ = asked(towers, "test")
+    relevant: dict[int, set[int]] = {}
+    for query, item in zip(*dataclasses.astuple(towers.corpus.truth), strict=True):
+        relevant.setdefault(int(query), set()).add(int(item))
+    found = towers.truth("test", (1.0,), 11)
+    _, ranks, totals = by_hand(towers, rows, relevant, 11)
+    inside = {pair for pair in ranks if pair[1] < 11}
+    ours = set(zip(found.relevant.rows.tolist(), found.relevant.ranks.tolist(), strict=True))
+    assert {pair for pair in ours if pair[1] < 11} == inside
+    assert found.totals.tolist() == totals
+    clicks = towers.candidates("test", (1.0,), 11)
+    np.testing.assert_array_equal(found.cosines, clicks.cosines)
+
+
+def test_a_truth_must_be_known(towers):
+    unknown = dataclasses.replace(towers, corpus=dataclasses.replace(towers.corpus, truth=None))
+    with pytest.raises(ValueError, match=r"^small must have a known truth\.$"):
+        unknown.truth("test", (1.0,))
+
+
+def test_levels_by_hand(towers):
+    """T log mean exp(logit / T) over the corpus, in float64."""
+    rows, _ = asked(towers, "test")
+    found = towers.candidates("test", (0.5, 1.0), 5)
+    cosines = towers.queries.vectors[rows].astype(float) @ towers.items.T.astype(float)
+    logits = np.log((1 + cosines) / 2) / towers.queries.tau[rows][:, None]
+    for temper in (0.5, 1.0):
+        expected = temper * np.log(np.exp(logits / temper).mean(axis=1))
+        np.testing.assert_allclose(found.levels[temper], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("loss", "family"), [("beta_nce", "beta"), ("mle", "beta"), ("exp_nce", "exponential")]
+)
+def test_the_family_is_that_of_the_loss(towers, loss, family):
+    config = towers.config.replace_all({"loss.family": loss, "loss.symmetric_weight": 0.0})
+    other = dataclasses.replace(towers, config=config)
+    assert other.family == family
+    assert other.candidates("test", (1.0,)).family == family
+
+
+def test_a_study_has_the_corpus_and_the_changes(towers, monkeypatch):
+    monkeypatch.setattr(module, "corpus", lambda settings, dataset: towers.corpus)
+    result = {"items": towers.items, "vectors": towers.queries.vectors, "tau": towers.queries.tau}
+    found = study(Settings("small", 1), SYNTHETIC, result, {"loss.family": "exp_nce"})
+    assert found.corpus is towers.corpus
+    assert found.config.loss.family == "exp_nce"
+    assert found.family == "exponential"
+    np.testing.assert_array_equal(found.queries.strata, towers.corpus.strata)
+    np.testing.assert_array_equal(found.items, towers.items)
+
+
+def test_what_is_released_keeps_what_it_says(towers):
+    """The map of all queries on the calibrate split, and lists that grow with the share."""
+    release = released(towers)
+    assert len(release.test) == len(asked(towers, "test")[0])
+    before = release.counts(0.05)
+    for keep in (0.2, 0.5, 0.8, 0.95):
+        counts = release.counts(keep)
+        assert (counts >= before).all()
+        before = counts
+    one = release.calibration.recall.cutoff(0.5)
+    scores = release.test.logits - release.test.levels[release.policies.temper][:, None]
+    by_scores = (scores >= one).sum(axis=1)
+    floor, cap = towers.config.cutoff.floor, towers.config.cutoff.cap
+    np.testing.assert_array_equal(
+        release.counts(0.5, by_stratum=False), np.clip(by_scores, floor, min(cap, 40))
+    )

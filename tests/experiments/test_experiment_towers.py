@@ -1,0 +1,194 @@
+"""Towers of a small log: they learn, repeat themselves, and are named by what decides them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from small_logs import small_corpus
+
+from experiments import towers
+from experiments.settings import SYNTHETIC, Settings
+from experiments.store import Store
+from experiments.towers import tower_step, train
+from pebr_tf.models.two_tower import VALIDATION_PART, is_validation
+from pebr_tf.training.loop import Trainer
+
+
+@pytest.fixture(scope="module")
+def data():
+    return small_corpus()
+
+
+def trained(data, share=1.0, **changes):
+    return train(data, data.config.replace_all(changes), share)
+
+
+@pytest.fixture(scope="module")
+def first(data):
+    return trained(data)
+
+
+@pytest.fixture(scope="module")
+def start(data):
+    return trained(data, **{"training.steps": 1})
+
+
+def test_the_result_is_a_unit_vector_for_every_query_and_item(data, first):
+    assert first["vectors"].shape == (len(data.queries), 8)
+    assert first["items"].shape == (40, 8)
+    assert first["tau"].shape == (len(data.queries),)
+    for name in ("vectors", "items"):
+        assert first[name].dtype == np.float32
+        np.testing.assert_allclose(np.linalg.norm(first[name], axis=1), 1, atol=1e-5)
+    config = data.config.towers
+    assert config.tau_min <= first["tau"].min() <= first["tau"].max() <= config.tau_max
+    assert len(np.unique(first["vectors"].round(4), axis=0)) == len(data.queries)
+
+
+def test_training_brings_queries_to_what_is_clicked(data, first, start):
+    """On held-out pairs, against towers that were trained for one step."""
+    assert first["loss"] < start["loss"] - 1
+    assert 1 <= first["steps"] <= 80
+    pairs = data.pairs("test")
+
+    def advantage(found):
+        cosines = found["vectors"] @ found["items"].T
+        return (cosines[pairs.rows, pairs.items] - cosines.mean(axis=1)[pairs.rows]).mean()
+
+    assert advantage(first) > advantage(start) + 0.06
+
+
+def test_the_same_seed_gives_the_same_towers_and_another_does_not(data, start):
+    tf.random.uniform([30])
+    again = trained(data, **{"training.steps": 1})
+    other = trained(data, **{"training.steps": 1, "training.seed": 1})
+    for name in ("vectors", "items", "tau"):
+        np.testing.assert_array_equal(again[name], start[name])
+        assert np.abs(other[name] - start[name]).max() > 1e-4
+    assert again["loss"] == start["loss"] != other["loss"]
+
+
+def test_all_queries_and_items_are_embedded_however_many_go_at_once(data, first, monkeypatch):
+    """And a whole training repeats itself."""
+    monkeypatch.setattr(towers, "_EMBEDDED", 7)
+    parts = trained(data)
+    for name in ("vectors", "items", "tau"):
+        np.testing.assert_allclose(parts[name], first[name], atol=1e-5)
+
+
+class Enough(Exception):
+    """Ends a training that has shown what it trains on."""
+
+
+@pytest.fixture
+def shown(data, monkeypatch):
+    """The first 60 batches and the validation that a training is given."""
+    given = {}
+
+    def run(self, batches, validation):
+        given.update(batches=list(batches.take(60)), validation=validation)
+        raise Enough
+
+    monkeypatch.setattr(Trainer, "run", run)
+
+    def show(share=1.0, **changes):
+        with pytest.raises(Enough):
+            trained(data, share, **changes)
+        return given["batches"], given["validation"]
+
+    return show
+
+
+def pairs_of(batches):
+    return {
+        pair
+        for batch in batches
+        for pair in zip(
+            batch["query_id"].numpy().tolist(), batch["item_hash"].numpy().tolist(), strict=True
+        )
+    }
+
+
+def rows_as_pairs(data, rows):
+    ids, hashes = data.features["query_id"].numpy(), data.features["item_hash"].numpy()
+    return set(zip(ids[data.query[rows]].tolist(), hashes[data.item[rows]].tolist(), strict=True))
+
+
+def test_only_rows_of_the_training_split_are_shown_and_all_of_them(data, shown):
+    batches, _ = shown()
+    assert pairs_of(batches) == rows_as_pairs(data, data.rows("train"))
+    held_out = rows_as_pairs(data, data.rows("test")) | rows_as_pairs(data, data.rows("calibrate"))
+    assert not pairs_of(batches) & held_out
+    assert {len(batch["clicks"]) for batch in batches} == {32}
+
+
+def test_a_batch_has_the_features_of_its_own_rows(data, shown):
+    by_id = {number: place for place, number in enumerate(data.features["query_id"].numpy())}
+    by_hash = {number: place for place, number in enumerate(data.features["item_hash"].numpy())}
+    (batch, *_), _ = shown()
+    assert set(batch) == {*data.features, "clicks"}
+    for row in range(32):
+        query = by_id[batch["query_id"].numpy()[row]]
+        item = by_hash[batch["item_hash"].numpy()[row]]
+        for name in data.features:
+            place = query if name.startswith("query") else item
+            found, expected = batch[name][row].numpy(), data.features[name][place].numpy()
+            np.testing.assert_array_equal(found, expected)
+        of_pair = (data.query == query) & (data.item == item)
+        assert batch["clicks"].numpy()[row] in data.clicks[of_pair]
+
+
+def test_validation_is_what_training_leaves_out(data, shown):
+    _, validation = shown(**{"training.batch_size": 4})
+    left_out = {
+        pair
+        for pair in rows_as_pairs(data, data.rows("train"))
+        if (pair[0] ^ pair[1]) % VALIDATION_PART == 0
+    }
+    assert left_out
+    assert pairs_of(validation) == left_out
+    for batch in validation:
+        assert is_validation(batch).numpy().all()
+
+
+def test_a_share_of_the_log_has_so_many_of_its_rows(data, shown):
+    size = int(0.25 * len(data.rows("train")))
+    # The first epoch has each row of the part once.
+    (epoch, *_), _ = shown(0.25, **{"training.batch_size": size})
+    assert pairs_of([epoch]) < rows_as_pairs(data, data.rows("train"))
+    batches, _ = shown(0.25, **{"training.batch_size": 8})
+    assert pairs_of(batches) == pairs_of([epoch])
+    (other, *_), _ = shown(0.25, **{"training.batch_size": size, "training.seed": 5})
+    assert pairs_of([other]) != pairs_of([epoch])
+
+
+SETTINGS = Settings("small", 2)
+
+
+def test_the_name_of_towers_is_all_that_decides_them(tmp_path):
+    name = Store(tmp_path).name
+    base = tower_step(SETTINGS, SYNTHETIC)
+    json.dumps(base.key)
+    assert name(tower_step(Settings("small", 9), SYNTHETIC, {}, 0, 1.0)) == name(base)
+    # How towers are measured is no part of it.
+    assert name(tower_step(SETTINGS, SYNTHETIC, {"evaluation.average_k": (9,)})) == name(base)
+    others = [
+        tower_step(SETTINGS, SYNTHETIC, {"loss.family": "exp_nce"}),
+        tower_step(SETTINGS, SYNTHETIC, {"training.steps": 7}),
+        tower_step(SETTINGS, SYNTHETIC, {"towers.dimension": 7}),
+        tower_step(SETTINGS, SYNTHETIC, {"split.seed": 7}),
+        tower_step(SETTINGS, SYNTHETIC, seed=1),
+        tower_step(SETTINGS, SYNTHETIC, share=0.5),
+        tower_step(Settings("full"), SYNTHETIC),
+    ]
+    assert len({name(base), *map(name, others)}) == 1 + len(others)
+
+
+def test_the_title_says_what_is_trained():
+    assert tower_step(SETTINGS, SYNTHETIC).title == "synthetic, seed 0: towers"
+    step = tower_step(SETTINGS, SYNTHETIC, {"loss.family": "exp_nce"}, 2, 0.46)
+    assert step.title == "synthetic, family exp_nce, 46% of the log, seed 2: towers"
+    assert step.cost == pytest.approx(300 * 256 / 12_000)

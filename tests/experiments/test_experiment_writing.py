@@ -1,0 +1,143 @@
+"""An experiment's folder: all of it or none, and nobody else's is touched."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.results import Plot, Results, Table
+from experiments.writing import plain, require_ours, write_results
+from pebr_tf.errors import UserError
+
+
+def results_of(figures=None, names=("one", "two"), fails=()):
+    def draw(figure, name):
+        if name in fails:
+            raise KeyboardInterrupt
+        figure.subplots().set_title(name)
+
+    plots = tuple(
+        Plot(name, name, name, lambda figure, name=name: draw(figure, name), (3, 2))
+        for name in names
+    )
+    table = Table("Table", ("a", "b"), (("x", "1"),))
+    return Results("Title", ("Found.",), figures or {"é": 1}, (table,), plots)
+
+
+def content_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_all_files_are_there_and_the_same_twice(tmp_path):
+    page = write_results(results_of(), tmp_path / "new" / "out")
+    assert page == tmp_path / "new" / "out" / "index.html"
+    first = content_of(page.parent)
+    assert set(first) == {
+        *("figures.json", "tables.md", "index.html"),
+        *(f"{name}.{ending}" for name in ("one", "two") for ending in ("svg", "png")),
+    }
+    assert first["figures.json"] == '{\n "é": 1\n}\n'.encode()
+    assert first["tables.md"].startswith(b"# Title\n")
+    assert first["index.html"].count(b"<svg ") == 2
+    assert page.parent.stat().st_mode & 0o777 == 0o755
+    write_results(results_of(), page.parent)
+    assert content_of(page.parent) == first
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out"]
+
+
+def test_an_older_experiment_is_replaced_whole(tmp_path):
+    write_results(results_of({"a": 1}, ("old",)), tmp_path / "out")
+    write_results(results_of({"a": 2}, ("new",)), tmp_path / "out")
+    found = content_of(tmp_path / "out")
+    assert json.loads(found["figures.json"]) == {"a": 2}
+    assert set(found) == {"figures.json", "tables.md", "index.html", "new.svg", "new.png"}
+
+
+def test_an_empty_folder_is_taken(tmp_path):
+    (tmp_path / "out").mkdir()
+    assert write_results(results_of({}, ()), tmp_path / "out").is_file()
+
+
+def foreign(path: Path, kind: str) -> Path:
+    if kind == "file":
+        path.write_text("mine")
+    else:
+        path.mkdir()
+        (path / "thesis.tex").write_text("mine")
+        if kind == "folder":
+            (path / "figures.json").mkdir()
+    return path
+
+
+@pytest.mark.parametrize("kind", ["files", "folder", "file"])
+def test_what_is_not_ours_is_refused_and_left_as_it_is(kind, tmp_path):
+    path = foreign(tmp_path / "out", kind)
+    before = sorted((each, each.is_file() and each.read_text()) for each in tmp_path.rglob("*"))
+    message = re.escape(
+        f"{path} must be new, empty or an earlier experiment's, as it is replaced. "
+        "Received: other content."
+    )
+    for call in (require_ours, lambda path: write_results(results_of(), path)):
+        with pytest.raises(UserError, match=f"^{message}$"):
+            call(path)
+    after = sorted((each, each.is_file() and each.read_text()) for each in tmp_path.rglob("*"))
+    assert after == before
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_run_that_is_stopped_while_drawing_leaves_what_was_there(older, tmp_path):
+    if older:
+        write_results(results_of({"a": 1}, ()), tmp_path / "out")
+    before = {path.name: content_of(path) for path in tmp_path.iterdir()}
+    with pytest.raises(KeyboardInterrupt):
+        write_results(results_of({"a": 2}, fails=("two",)), tmp_path / "out")
+    assert {path.name: content_of(path) for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("error", [OSError("disk"), KeyboardInterrupt("stopped")])
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_failure_while_folders_change_places_leaves_the_older(
+    error, after, tmp_path, monkeypatch
+):
+    """`after`: so many renames are done when it comes."""
+    write_results(results_of({"a": 1}, ()), tmp_path / "out")
+    before = content_of(tmp_path / "out")
+    replace, done = Path.replace, []
+
+    def failing(self, target):
+        if len(done) == after:
+            done.append(None)
+            raise error
+        done.append(None)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    with pytest.raises(type(error), match=str(error)):
+        write_results(results_of({"a": 2}, ()), tmp_path / "out")
+    monkeypatch.undo()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert content_of(tmp_path / "out") == before
+
+
+def test_figures_are_json_that_any_reader_takes(tmp_path):
+    figures = {
+        "array": np.array([[1.5, np.nan], [np.inf, -np.inf]], np.float32),
+        "scalars": (np.int64(3), np.float64("nan"), np.bool_(True), None, "text"),
+        3: {"nested": [float("nan"), 0.25]},
+    }
+    write_results(results_of(figures, ()), tmp_path / "out")
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    text = (tmp_path / "out" / "figures.json").read_text("utf-8")
+    assert json.loads(text, parse_constant=refuse) == {
+        "array": [[1.5, None], [None, None]],
+        "scalars": [3, None, True, None, "text"],
+        "3": {"nested": [None, 0.25]},
+    }
+    assert plain(np.float32(0.1)) == float(np.float32(0.1))

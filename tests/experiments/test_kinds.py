@@ -1,0 +1,80 @@
+"""Kinds and variants of towers: valid everywhere, and shared between experiments."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments import ablation, corpus_size, losses, recall_at
+from experiments.ablation_variants import DEFAULT, variants_of
+from experiments.kinds import KINDS
+from experiments.settings import GOODBOOKS, SCALES, SYNTHETIC, Settings
+from experiments.step import Store
+
+ONE_WAY = {"loss.symmetric_weight": 0.0, "loss.mask_known_positives": False}
+
+
+def test_the_changes_name_cached_trainings():
+    """A change of these would train all towers anew."""
+    assert {name: dict(kind.changes) for name, kind in KINDS.items()} == {
+        "beta": {},
+        "beta_one": ONE_WAY,
+        "exp": {"loss.family": "exp_nce"},
+        "exp_one": {"loss.family": "exp_nce", **ONE_WAY},
+        "info": {"loss.family": "info_nce"},
+        "info_one": {"loss.family": "info_nce", **ONE_WAY},
+        "pointwise": {"loss.family": "pointwise", "loss.symmetric_weight": 0.0},
+        "mle": {"loss.family": "mle", "loss.symmetric_weight": 0.0},
+    }
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("dataset", [SYNTHETIC, GOODBOOKS])
+def test_every_change_is_valid_and_changes_something(scale, dataset):
+    config = Settings(scale, 1, Path("goodbooks")).config(dataset)
+    for kinds in (KINDS, variants_of(scale)):
+        configs = [config.replace_all(dict(kind.changes)) for kind in kinds.values()]
+        assert configs[0] == config
+        assert all(one != other for i, one in enumerate(configs) for other in configs[:i])
+        titles = [kind.title for kind in kinds.values()]
+        assert len(set(titles)) == len(titles)
+
+
+def test_a_small_ablation_trains_a_handful():
+    small, full = variants_of("small"), variants_of("full")
+    assert next(iter(small)) == next(iter(full)) == DEFAULT
+    assert len(small) <= 5 < len(full)
+    assert small.items() <= full.items()
+
+
+def test_experiments_share_what_they_measure(tmp_path):
+    """Steps are named by what decides them; a source that is no module would raise."""
+    store, settings = Store(tmp_path), Settings("full", 2)
+    names = {
+        module: {place: store.name(step) for place, step in module.steps(settings).items()}
+        for module in (ablation, corpus_size, losses, recall_at)
+    }
+    for each in names.values():
+        assert len(set(each.values())) == len(each)
+    default = names[losses]["synthetic/beta/1"]
+    assert default == names[corpus_size]["synthetic/1/1"] == names[ablation]["synthetic/default/1"]
+    assert names[losses]["synthetic/info/0"] == names[ablation]["synthetic/constant_tau/0"]
+    assert names[losses]["synthetic/beta/0"] != default
+    # Other averages, from the same towers and the same temper.
+    short = recall_at.steps(settings)["synthetic/beta/1"]
+    assert store.name(short) != default
+    assert [store.name(need) for need in short.needs] == [
+        store.name(need) for need in losses.steps(settings)["synthetic/beta/1"].needs
+    ]
+
+
+def test_towers_are_those_of_the_kind():
+    settings = Settings("full", 1)
+    for name, kind in KINDS.items():
+        towers = losses.steps(settings)[f"synthetic/{name}/0"].needs[0]
+        changed = settings.config(SYNTHETIC).replace_all(dict(kind.changes)).to_mapping()
+        assert towers.key["loss"] == changed["loss"]
+    shares = [
+        corpus_size.steps(settings)[f"synthetic/{share:g}/0"].needs[0].key["share"]
+        for share in corpus_size.SHARES
+    ]
+    assert shares == [1.0, 0.46, 0.23]
