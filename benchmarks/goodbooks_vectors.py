@@ -5,8 +5,8 @@
 DATA_DIRECTORY holds books.csv, tags.csv and book_tags.csv (or book_tags.csv.zip) of goodbooks-10k.
 A tag is a query, a book an item, and a pair counts ceil(log2(1 + count)) clicks. Two small towers
 learn from 80% of the pairs with BetaNCE; recall of the others tells that they have learnt. Every
-query then gets its threshold by the level rule with temper 1, all with the one cut-off that gives
-`--average` books a query.
+query then gets its threshold by the level rule with level_temperature 1, all with the one cut-off
+that gives `--average` books a query.
 
 Ten thousand books are a small corpus. `--tile` copies make a large one: each is its book's vector
 with Gaussian noise, at a cosine of about .97 with it, so that the counts grow about as the corpus.
@@ -228,7 +228,7 @@ def held_out_recall(vectors: Vectors, held_out: Log, top: int = 100) -> float:
 def thresholds_of(vectors: Vectors, average: float) -> np.ndarray:
     """[Q] thresholds: logit - level >= c, with the c that gives a query `average` items.
 
-    With temper 1 the mean of exp(logit - level) is 1, so that c is at most log N.
+    With level_temperature 1 the mean of exp(logit - level) is 1, so that c is at most log N.
 
     Raises:
       UserError: No c does.

@@ -10,20 +10,20 @@ import numpy as np
 
 from experiments.ablation_cutoffs import (
     HEAD,
+    LEVEL_TEMPERATURES,
     SERVED,
-    TEMPERS,
     TUNED,
     cutoffs_step,
+    level_temperature_name,
     probe_name,
-    temper_name,
 )
-from experiments.ablation_plots import changes_plot, tempers_plot
+from experiments.ablation_plots import changes_plot, level_temperatures_plot
 from experiments.ablation_tables import (
     MEASURES,
     change_table,
     clear,
     level_table,
-    temper_table,
+    level_temperature_table,
 )
 from experiments.ablation_variants import DEFAULT, variants_of
 from experiments.measured import measured_step
@@ -73,7 +73,9 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
             "standard_error": noise,
             "cutoffs": cutoffs,
             "levels": _levels(others),
-            "temper": {name: [run["temper"] for run in runs_of(name)] for name in variants},
+            "level_temperature": {
+                name: [run["level_temperature"] for run in runs_of(name)] for name in variants
+            },
         }
         summary.append(_said_of_towers(dataset, variants, changes, noise, ends))
         summary.append(_said_of_cutoffs(dataset, cutoffs, averages))
@@ -81,12 +83,12 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
             change_table(dataset, policy, variants, found, changes, noise, ends)
             for policy in POLICIES
         ]
-        tables.append(temper_table(dataset, cutoffs, found[DEFAULT], others, averages))
+        tables.append(level_temperature_table(dataset, cutoffs, found[DEFAULT], others, averages))
         tables.append(level_table(dataset, cutoffs, figures[dataset]["levels"], averages))
         titles = {name: title for name, title in variants.items() if name != DEFAULT}
         plots.append(changes_plot(dataset, ("level", "top_k"), titles, changes, ends))
         plots.append(changes_plot(dataset, ("cdf",), titles, changes, ends))
-        plots.append(tempers_plot(dataset, cutoffs, found[DEFAULT], averages))
+        plots.append(level_temperatures_plot(dataset, cutoffs, found[DEFAULT], averages))
     return Results(TITLE, tuple(summary), figures, tuple(tables), tuple(plots))
 
 
@@ -167,16 +169,21 @@ def _said_of_towers(
 
 
 def _said_of_cutoffs(dataset: str, found: Found, averages: Sequence[int]) -> str:
-    """How far the tuned temper is from the best, and other levels from the exact one."""
+    """How far the tuned level_temperature is from the best, and other levels from the exact one."""
 
     def less(name: str, k: int) -> float:
         return mean(found, name, k, "recall") - mean(found, TUNED, k, "recall")
 
-    best = max(less(temper_name(temper), k) for temper in TEMPERS for k in averages)
+    best = max(
+        less(level_temperature_name(level_temperature), k)
+        for level_temperature in LEVEL_TEMPERATURES
+        for k in averages
+    )
     probed = max(abs(less(probe_name(*SERVED), k)) for k in averages)
     head = ", ".join(f"{signed(less(HEAD, k))} at k = {k}" for k in averages)
     return (
-        f"{dataset}, default towers: the best of {len(TEMPERS)} fixed tempers is ahead of the "
+        f"{dataset}, default towers: the best of {len(LEVEL_TEMPERATURES)} fixed "
+        f"level_temperatures is ahead of the "
         f"tuned one by {signed(best)} in recall at most. A probe of {SERVED[0]:,} and a sample of "
         f"{SERVED[1]:,} items change the recall by {plain(probed)} at most; the level from the "
         f"head by {head}."

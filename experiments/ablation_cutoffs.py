@@ -1,4 +1,4 @@
-"""Variants of the level that need no other towers: the temper, and where the level comes from."""
+"""Variants of the level on the same towers: its temperature, and where it comes from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from experiments.measured import SOURCES as MEASURED_SOURCES
-from experiments.measured import figures_at, measured_with, temper_step
+from experiments.measured import figures_at, level_temperature_step, measured_with
 from experiments.settings import Settings
 from experiments.step import Step
 from experiments.study import Study, study
@@ -29,7 +29,7 @@ SOURCES = (
     "pebr_tf.retrieval.level",
     "experiments.ablation_cutoffs",
 )
-TEMPERS = (0.0, 0.3, 0.6, 1.0, 1.5, 2.0)
+LEVEL_TEMPERATURES = (0.0, 0.3, 0.6, 1.0, 1.5, 2.0)
 PROBES = (10, 100, 1_000)
 SAMPLES = (200, 2_000)
 # What a release has by default.
@@ -37,9 +37,9 @@ SERVED = (100, 2_000)
 TUNED, HEAD = "tuned", "head"
 
 
-def temper_name(temper: float) -> str:
-    """The variant with a fixed temper."""
-    return f"temper {temper:g}"
+def level_temperature_name(level_temperature: float) -> str:
+    """The variant with a fixed level_temperature."""
+    return f"level_temperature {level_temperature:g}"
 
 
 def probe_name(probe: int, sample: int) -> str:
@@ -51,66 +51,74 @@ def cutoffs_step(settings: Settings, dataset: str, seed: int) -> Step:
     """The variants on the default towers; see `measure_cutoffs`."""
     config = settings.config(dataset)
 
-    def compute(result: Mapping[str, Any], tempering: Mapping[str, Any]) -> dict[str, Any]:
-        return measure_cutoffs(study(settings, dataset, result), tempering["temper"])
+    def compute(result: Mapping[str, Any], level_tuning: Mapping[str, Any]) -> dict[str, Any]:
+        return measure_cutoffs(study(settings, dataset, result), level_tuning["level_temperature"])
 
     return Step(
-        title=f"{dataset}, seed {seed}: tempers and levels",
+        title=f"{dataset}, seed {seed}: level_temperatures and levels",
         key={"experiment": "ablation", "config": measured_with(config)},
         sources=SOURCES,
         compute=compute,
         needs=(
             tower_step(settings, dataset, {}, seed),
-            temper_step(settings, dataset, {}, seed),
+            level_temperature_step(settings, dataset, {}, seed),
         ),
         cost=40 if settings.scale == "full" else 8,
     )
 
 
-def measure_cutoffs(towers: Study, temper: float) -> dict[str, Any]:
-    """The level with other tempers, and with levels as serving gets them, on the test queries.
+def measure_cutoffs(towers: Study, level_temperature: float) -> dict[str, Any]:
+    """The level with other level_temperatures, and with levels as serving gets them, on the test
+    queries.
 
     Returns:
       `at`: variant to average to group to figures; `error`, of those with another source, the mean
       distance to the exact level, in logits; `explained`, the share of the variance of
-      tau * level that they explain; `temper`, the tuned one.
+      tau * level that they explain; `level_temperature`, the tuned one.
     """
     averages = towers.config.evaluation.average_k
-    test = towers.candidates("test", tuple(sorted({temper, *TEMPERS})))
-    tempers = {TUNED: temper, **{temper_name(each): each for each in TEMPERS}}
+    test = towers.candidates("test", tuple(sorted({level_temperature, *LEVEL_TEMPERATURES})))
+    level_temperatures = {
+        TUNED: level_temperature,
+        **{level_temperature_name(each): each for each in LEVEL_TEMPERATURES},
+    }
     at = {
         name: figures_at(Policies(each).lists("level", test), averages, test)
-        for name, each in tempers.items()
+        for name, each in level_temperatures.items()
     }
     levels = {
-        probe_name(probe, sample): probed_levels(towers.items, test, temper, probe, sample)
+        probe_name(probe, sample): probed_levels(
+            towers.items, test, level_temperature, probe, sample
+        )
         for probe in PROBES
         for sample in SAMPLES
     }
-    levels[HEAD] = _head_levels(towers, test, temper)
+    levels[HEAD] = _head_levels(towers, test, level_temperature)
     for name, each in levels.items():
         guessed = replace(test, head_levels=each)
-        at[name] = figures_at(Policies(temper).lists("level_head", guessed), averages, test)
-    exact = test.levels[temper]
+        at[name] = figures_at(
+            Policies(level_temperature).lists("level_head", guessed), averages, test
+        )
+    exact = test.levels[level_temperature]
     return {
         "at": at,
         "error": {name: np.abs(each - exact).mean() for name, each in levels.items()},
         "explained": {
             name: _explained(test.tau * each, test.tau * exact) for name, each in levels.items()
         },
-        "temper": temper,
+        "level_temperature": level_temperature,
     }
 
 
 def probed_levels(
-    items: np.ndarray, candidates: Candidates, temper: float, probe: int, sample: int
+    items: np.ndarray, candidates: Candidates, level_temperature: float, probe: int, sample: int
 ) -> np.ndarray:
     """[Q] levels from the best items and a sample of the others, as `search_by_level` has them.
 
     Args:
       items: [N, n] float32 unit vectors of the corpus.
       candidates: The best items of the queries.
-      temper: T of the level.
+      level_temperature: T of the level.
       probe: Items of the small search; all candidates, if they are fewer.
       sample: Random items that stand for all the others.
     """
@@ -121,15 +129,17 @@ def probed_levels(
     cosines = np.where(cosines >= last - ROUNDING, np.float32(1), cosines)
     logits = logits_of(cosines, queries.tau, candidates.family)
     best = tf.constant(candidates.logits[:, :probe])
-    levels: np.ndarray = probe_level(best, tf.constant(logits), len(items), temper).numpy()
+    levels: np.ndarray = probe_level(
+        best, tf.constant(logits), len(items), level_temperature
+    ).numpy()
     return levels
 
 
-def _head_levels(towers: Study, test: Candidates, temper: float) -> np.ndarray:
+def _head_levels(towers: Study, test: Candidates, level_temperature: float) -> np.ndarray:
     """[Q] levels by a head that was fitted to the training queries, as a release fits it."""
     queries = towers.queries.part(towers.rows("train"))
     hidden: Sequence[int] = towers.config.cutoff.level_hidden_layers
-    fitted = fit_level_head(towers.items, queries, towers.family, temper, hidden)
+    fitted = fit_level_head(towers.items, queries, towers.family, level_temperature, hidden)
     return head_levels(fitted.head, test.queries)
 
 

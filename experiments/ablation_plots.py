@@ -1,11 +1,11 @@
-"""Plots of the ablation: differences to the default, and the temper as a dial."""
+"""Plots of the ablation: differences to the default, and the level temperature as a dial."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.ablation_cutoffs import HEAD, TEMPERS, TUNED, temper_name
+from experiments.ablation_cutoffs import HEAD, LEVEL_TEMPERATURES, TUNED, level_temperature_name
 from experiments.measured import TITLES
 from experiments.plots import MUTED, legend_below, look
 from experiments.results import Plot
@@ -44,21 +44,24 @@ def changes_plot(
     )
 
 
-def tempers_plot(dataset: str, cutoffs: Found, default: Found, averages: Sequence[int]) -> Plot:
-    """Precision over recall along the tempers.
+def level_temperatures_plot(
+    dataset: str, cutoffs: Found, default: Found, averages: Sequence[int]
+) -> Plot:
+    """Precision over recall along the level_temperatures.
 
     Args:
       dataset: Its name.
-      cutoffs: Figures of the tempers and of the head.
+      cutoffs: Figures of the level_temperatures and of the head.
       default: Figures of the policies on the same towers.
       averages: A panel for each.
     """
     return Plot(
-        f"tempers-{dataset}",
-        f"{dataset}: the temper as a dial",
-        f"Precision over recall of the level on {dataset} along its temper T, with the tuned T, "
+        f"level_temperatures-{dataset}",
+        f"{dataset}: the level temperature as a dial",
+        f"Precision over recall of the level on {dataset} along its level_temperature T, with the "
+        f"tuned T, "
         "the level from the head, and top k, all with the same average number of items.",
-        lambda figure: _draw_tempers(figure, cutoffs, default, averages),
+        lambda figure: _draw_level_temperatures(figure, cutoffs, default, averages),
         (9.0, 3.6),
     )
 
@@ -93,16 +96,25 @@ def _draw_changes(
     legend_below(figure, panels[0, 0])
 
 
-def _draw_tempers(figure: Figure, cutoffs: Found, default: Found, averages: Sequence[int]) -> None:
+def _draw_level_temperatures(
+    figure: Figure, cutoffs: Found, default: Found, averages: Sequence[int]
+) -> None:
     panels = figure.subplots(1, len(averages), squeeze=False)[0]
     for axes, k in zip(panels, averages, strict=True):
-        names = [temper_name(temper) for temper in TEMPERS]
+        names = [
+            level_temperature_name(level_temperature) for level_temperature in LEVEL_TEMPERATURES
+        ]
         points = [(mean(cutoffs, n, k, "recall"), mean(cutoffs, n, k, "precision")) for n in names]
         line = {**look("level").line(), "linewidth": 1.4, "markersize": 4}
-        axes.plot(*zip(*points, strict=True), label="level by temper", **line)
-        for temper, point in zip(TEMPERS, points, strict=True):
+        axes.plot(*zip(*points, strict=True), label="level by level_temperature", **line)
+        for level_temperature, point in zip(LEVEL_TEMPERATURES, points, strict=True):
             axes.annotate(
-                f"{temper:g}", point, (5, 5), textcoords="offset points", color=MUTED, fontsize=8.5
+                f"{level_temperature:g}",
+                point,
+                (5, 5),
+                textcoords="offset points",
+                color=MUTED,
+                fontsize=8.5,
             )
         _point(axes, "level", cutoffs, TUNED, k, "level, tuned T", 11)
         _point(axes, "level_head", cutoffs, HEAD, k, "level from the head", 8)

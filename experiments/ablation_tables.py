@@ -1,4 +1,4 @@
-"""Tables of the ablation: one change at a time, the tempers, and where the level comes from."""
+"""Tables of the ablation: one change at a time, and where the level comes from."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from experiments.ablation_cutoffs import (
     HEAD,
+    LEVEL_TEMPERATURES,
     PROBES,
     SAMPLES,
-    TEMPERS,
     TUNED,
+    level_temperature_name,
     probe_name,
-    temper_name,
 )
 from experiments.ablation_variants import DEFAULT
 from experiments.measured import TITLES
@@ -75,7 +75,8 @@ def change_table(
         f"{dataset}: {TITLES[policy]}, one change at a time",
         ("P/R", *columns),
         tuple(rows),
-        "Held-out clicks of the test queries, with k items a query on average; the level's temper "
+        "Held-out clicks of the test queries, with k items a query on average; the level's "
+        "level_temperature "
         "is tuned for each." + told,
     )
 
@@ -90,28 +91,34 @@ def _change(change: Mapping[str, Any], error: Mapping[str, float]) -> str:
     return "/".join(said)
 
 
-def temper_table(
+def level_temperature_table(
     dataset: str,
     found: Found,
     default: Found,
     runs: Sequence[Mapping[str, Any]],
     averages: Sequence[int],
 ) -> Table:
-    """The level with every temper, beside top k.
+    """The level with every level_temperature, beside top k.
 
     Args:
       dataset: Its name.
-      found: Figures of the tempers.
+      found: Figures of the level_temperatures.
       default: Figures of the policies on the same towers.
       runs: What `cutoffs_step` gives, of each seed.
       averages: The columns.
     """
-    tuned = ", ".join(f"{temper:g}" for temper in sorted({run["temper"] for run in runs}))
+    tuned = ", ".join(
+        f"{level_temperature:g}"
+        for level_temperature in sorted({run["level_temperature"] for run in runs})
+    )
     rows: list[Row] = [(f"T tuned ({tuned})", TUNED, found)]
-    rows += [(f"T = {temper:g}", temper_name(temper), found) for temper in TEMPERS]
+    rows += [
+        (f"T = {level_temperature:g}", level_temperature_name(level_temperature), found)
+        for level_temperature in LEVEL_TEMPERATURES
+    ]
     rows.append((TITLES["top_k"], "top_k", default))
     return policy_table(
-        f"{dataset}: the level with other tempers",
+        f"{dataset}: the level with other level_temperatures",
         rows,
         averages,
         "The default towers; T is tuned on the queries of the calibrate split. Best of each column "
@@ -151,6 +158,7 @@ def level_table(
         f"{dataset}: the level from elsewhere",
         ("P/R", *heads(averages), "error", "explained"),
         tuple(rows),
-        "The default towers with the tuned temper. Error: mean distance to the exact level, in "
+        "The default towers with the tuned level_temperature. Error: mean distance to the exact "
+        "level, in "
         "logits. Explained: share of the variance of tau times level.",
     )

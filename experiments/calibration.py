@@ -86,7 +86,7 @@ def _figures(runs: list[dict[str, Any]]) -> dict[str, Any]:
         },
         "coverage": {name: _coverage(name, runs) for name in runs[0]["coverage"]},
         "queries": groups,
-        "temper": [run["temper"] for run in runs],
+        "level_temperature": [run["level_temperature"] for run in runs],
         "depth": runs[0]["depth"],
     }
 
@@ -229,7 +229,8 @@ def _covered(dataset: str, found: dict[str, Any], draws: int) -> Table:
         ("queries", *(f"{asked:g}".removeprefix("0") for asked in ASKED)),
         tuple(rows),
         f"{draws} draws of the queries of both held-out splits: one half makes the map, the other "
-        "is measured. The temper of the level is that of the calibrate split, so it has seen half "
+        "is measured. The level temperature of the level is that of the calibrate split, so it "
+        "has seen half "
         "of the queries. Conformal risk control promises a mean of at least 0; the standard error "
         f"of a mean is at most {error:.4f} here, and {_held(found)[2]} are below 0 by more than "
         f"{ERRORS:g} of them. A dash is a share that some half cannot promise.",

@@ -46,7 +46,7 @@ def measure(towers: Study, draws: int) -> dict[str, Any]:
     Returns:
       `kept` and `promised` by way and group, [K] with a share for each of ASKED; `average` by way
       [K], items a query; `coverage` by group, the attributes of a `Coverage` but for `asked`;
-      `queries` by group, of the test; `temper` and `depth`.
+      `queries` by group, of the test; `level_temperature` and `depth`.
     """
     release = released(towers)
     strata = release.test.queries.strata
@@ -65,7 +65,7 @@ def measure(towers: Study, draws: int) -> dict[str, Any]:
         "average": {way: rows.mean(axis=1) for way, rows in counts.items()},
         "coverage": _coverages(towers, release, draws),
         "queries": {name: int(mask.sum()) for name, mask in groups.items()},
-        "temper": release.policies.temper,
+        "level_temperature": release.policies.level_temperature,
         "depth": release.test.depth,
     }
 
@@ -104,18 +104,19 @@ def _promised(release: Released, way: str, groups: dict[str, np.ndarray]) -> dic
 def _coverages(towers: Study, release: Released, draws: int) -> dict[str, Any]:
     """Coverage overall and by stratum, each with maps of its own.
 
-    All held-out queries take part, with the temper that was tuned on those of the calibrate split.
+    All held-out queries take part, with the level temperature that was tuned on those of the
+    calibrate split.
     """
-    temper = release.policies.temper
-    other = towers.candidates("calibrate", (temper,), release.test.depth)
+    level_temperature = release.policies.level_temperature
+    other = towers.candidates("calibrate", (level_temperature,), release.test.depth)
     lists = pooled(release.policies.lists("level", other), release.lists)
     strata = np.concatenate([other.queries.strata, release.test.queries.strata])
-    floor, cap = release.calibration.floor, release.calibration.cap
+    floor, limit = release.calibration.floor, release.calibration.limit
     found = {}
     for name, mask in groups_of(strata).items():
         if mask.sum() < _LEAST_QUERIES:
             continue
-        each = coverage(lists.part(mask), ASKED, draws, floor, cap)
+        each = coverage(lists.part(mask), ASKED, draws, floor, limit)
         found[name] = {"kept": each.kept, "reached": each.reached, "queries": each.queries}
     return found
 

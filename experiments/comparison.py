@@ -103,7 +103,8 @@ def figures_of(
 
     Returns:
       `averages`; `kinds`: kind to policy to average to group to measure to `seeds.spread`, against
-      held-out clicks; `protocols`: the same by protocol, of the default towers; `temper` by kind;
+      held-out clicks; `protocols`: the same by protocol, of the default towers;
+      `level_temperature` by kind;
       `dial`, `own_recall` of the default towers, means over seeds; `significance`.
     """
     default = runs[DEFAULT]
@@ -117,9 +118,11 @@ def figures_of(
             name: over_seeds([{"at": run["at"][name]} for run in default])
             for name in default[0]["at"]
         },
-        "temper": {kind: [run["temper"] for run in each] for kind, each in runs.items()},
+        "level_temperature": {
+            kind: [run["level_temperature"] for run in each] for kind, each in runs.items()
+        },
         "dial": {
-            "tempers": default[0]["dial"]["tempers"],
+            "level_temperatures": default[0]["dial"]["level_temperatures"],
             "precision": np.mean([run["dial"]["precision"] for run in default], axis=0),
             "recall": np.mean([run["dial"]["recall"] for run in default], axis=0),
         },
@@ -175,16 +178,17 @@ def _said(dataset: str, found: Mapping[str, Any], averages: tuple[int, ...]) -> 
             [mean(kinds[DEFAULT], name, k, m) for m in ("precision", "recall")]
             for name in ("level", "top_k")
         )
-        ratio, temper = strongest_point(found, place)
+        ratio, level_temperature = strongest_point(found, place)
         at.append(
             f"at k = {k:,} the level has a precision of {plain(level[0])} and a recall of "
             f"{plain(level[1])} where top k has {plain(fixed[0])} and {plain(fixed[1])}, and goes "
             f"{closed(kinds[DEFAULT], 'level', k):.0%} of top k's way to the oracle's recall (the "
             f"depth law {closed(kinds[DEFAULT], 'depth_law', k):.0%})"
             + (
-                f"; with T = {temper:g} it is {ratio:.2f} times as precise as top k with no less "
+                f"; with T = {level_temperature:g} it is {ratio:.2f} times as precise as top k "
+                f"with no less "
                 "recall"
-                if temper is not None
+                if level_temperature is not None
                 else ""
             )
         )

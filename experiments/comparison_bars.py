@@ -22,22 +22,22 @@ def closed(found: Found, policy: str, k: int) -> float:
 
 
 def strongest_point(figures: Mapping[str, Any], place: int) -> tuple[float, float | None]:
-    """The temper with the largest precision whose recall is not below top k's.
+    """The level temperature with the largest precision whose recall is not below top k's.
 
     Args:
       figures: Of a data set, see `comparison.figures_of`.
       place: Which of its averages.
 
     Returns:
-      The precision over top k's, and the temper; 0 and None if there is none.
+      The precision over top k's, and the level temperature; 0 and None if there is none.
     """
     k, dial = figures["averages"][place], figures["dial"]
     fixed = figures["kinds"][_DEFAULT]
     base, least = (mean(fixed, "top_k", k, measure) for measure in ("precision", "recall"))
     points = [
-        (precision[place] / base, temper)
-        for temper, precision, recall in zip(
-            dial["tempers"], dial["precision"], dial["recall"], strict=True
+        (precision[place] / base, level_temperature)
+        for level_temperature, precision, recall in zip(
+            dial["level_temperatures"], dial["precision"], dial["recall"], strict=True
         )
         if recall[place] >= least
     ]
@@ -73,8 +73,10 @@ def bars_of(dataset: str, figures: Mapping[str, Any]) -> list[dict[str, Any]]:
         for measure in ("precision", "recall"):
             ours, fixed = (mean(found, name, k, measure) for name in ("level", "top_k"))
             add(f"{measure} of the level", k, f">= {plain(fixed)}", plain(ours), ours >= fixed)
-        ratio, temper = strongest_point(figures, place)
-        said = f"{ratio:.2f}" + ("" if temper is None else f" at T = {temper:g}")
+        ratio, level_temperature = strongest_point(figures, place)
+        said = f"{ratio:.2f}" + (
+            "" if level_temperature is None else f" at T = {level_temperature:g}"
+        )
         required = f">= {_RATIO} of top k's"
         add("precision on the T dial, recall not lower", k, required, said, ratio >= _RATIO)
         for rival in RIVALS:

@@ -17,8 +17,8 @@ from pebr_tf.cutoff import (
     fit_depth_law,
     fit_law,
     fit_rank_quantile,
-    tempers_for,
-    tune_temper,
+    level_temperatures_for,
+    tune_level_temperature,
 )
 from pebr_tf.metrics import Figures, RankedLists, at_averages
 from pebr_tf.metrics.significance import columns_at
@@ -44,15 +44,16 @@ def measure(towers: Study, *, every_protocol: bool) -> dict[str, Any]:
         corpus has. Without training pairs everything is fitted anew.
 
     Returns:
-      `temper`; `at`: protocol to policy to average to group to figures; `columns`: policy to
+      `level_temperature`; `at`: protocol to policy to average to group to figures; `columns`:
+      policy to
       average to precision and recall [Q] (`metrics.significance`); `own_recall`: policy to average
       to each of OURS, with the precision and items where it has that policy's recall; `dial`: what
-      each temper gives.
+      each level_temperature gives.
     """
     averages = towers.config.evaluation.average_k
-    tempers = tempers_for(None)
-    calibrate = towers.candidates("calibrate", tempers, known=every_protocol)
-    test = towers.candidates("test", tempers, known=every_protocol)
+    level_temperatures = level_temperatures_for(None)
+    calibrate = towers.candidates("calibrate", level_temperatures, known=every_protocol)
+    test = towers.candidates("test", level_temperatures, known=every_protocol)
     policies = fitted(calibrate, towers)
     lists = {name: policies.lists(name, test) for name in policies.names(test)}
     at = {"clicks": _figures(lists, averages, test)}
@@ -60,10 +61,12 @@ def measure(towers: Study, *, every_protocol: bool) -> dict[str, Any]:
         unseen = fitted(calibrate.unseen(), towers)
         at["unseen"] = _measured(unseen, averages, test.unseen())
         if towers.corpus.truth is not None:
-            at["real"] = _measured(policies, averages, towers.real_clicks("test", tempers))
-            at["truth"] = _measured(policies, averages, towers.truth("test", tempers))
+            at["real"] = _measured(
+                policies, averages, towers.real_clicks("test", level_temperatures)
+            )
+            at["truth"] = _measured(policies, averages, towers.truth("test", level_temperatures))
     return {
-        "temper": policies.temper,
+        "level_temperature": policies.level_temperature,
         "at": at,
         "columns": {name: _columns(each, averages) for name, each in lists.items()},
         "own_recall": _own_recalls(lists, averages),
@@ -72,10 +75,10 @@ def measure(towers: Study, *, every_protocol: bool) -> dict[str, Any]:
 
 
 def fitted(calibrate: Candidates, towers: Study) -> Policies:
-    """All policies, with the temper and what else is learnt from the calibrate split."""
-    tempering = tune_temper(calibrate, towers.config.evaluation.average_k)
+    """All policies, with the level temperature and what else is learnt from the calibrate split."""
+    level_tuning = tune_level_temperature(calibrate, towers.config.evaluation.average_k)
     return Policies(
-        tempering.temper,
+        level_tuning.level_temperature,
         adapter=fit_adapter(calibrate),
         corpus_law=CorpusLaw.of(towers.items),
         fitted_law=fit_law(calibrate),
@@ -138,13 +141,13 @@ def _own_recalls(lists: Mapping[str, RankedLists], averages: Sequence[int]) -> d
 
 
 def _dial(candidates: Candidates, averages: Sequence[int]) -> dict[str, Any]:
-    """`tempers` [T], and `precision` and `recall`, [T, K] each."""
+    """`level_temperatures` [T], and `precision` and `recall`, [T, K] each."""
     rows = []
-    for temper in candidates.levels:
-        lists = Policies(temper).lists("level", candidates)
+    for level_temperature in candidates.levels:
+        lists = Policies(level_temperature).lists("level", candidates)
         rows.append([lists.figures(lists.counts_at(lists.cutoff_at(k))) for k in averages])
     return {
-        "tempers": list(candidates.levels),
+        "level_temperatures": list(candidates.levels),
         "precision": [[figures.precision for figures in row] for row in rows],
         "recall": [[figures.recall for figures in row] for row in rows],
     }

@@ -30,7 +30,7 @@ _POINTS = (
     ("beta", "depth_law", "learnt depth law"),
     ("info_one", "top_k", "DSSM, top k"),
 )
-# Tempers that are named on the dial.
+# Level temperatures that are named on the dial.
 _NAMED = (0.0, 0.6, 1.0)
 
 
@@ -42,7 +42,8 @@ def plots_of(dataset: str, figures: Mapping[str, Any], averages: Sequence[int]) 
             f"{dataset}: precision over recall at equal average k",
             f"Test queries of {dataset}, every list with k items on average: the further to the "
             "right the more is found, the higher the less is shown in vain. The blue line is the "
-            "level as its temper T is turned, the ring the T that the calibrate split chose; every "
+            "level as its level_temperature T is turned, the ring the T that the calibrate split "
+            "chose; every "
             "mark is another way to end the same number of items.",
             lambda figure: _draw(figure, figures, averages),
             (3.6 * len(averages) + 0.6, 4.9),
@@ -66,11 +67,11 @@ def _draw_average(axes: Axes, figures: Mapping[str, Any], place: int, k: int) ->
     recall, precision = (np.asarray(dial[name])[:, place] for name in ("recall", "precision"))
     style = {**look("level").line(), "marker": ""}
     axes.plot(recall, precision, label="level, T from 0 to 3", zorder=3, **style)
-    for temper, x, y in zip(dial["tempers"], recall, precision, strict=True):
-        if temper in _NAMED:
+    for level_temperature, x, y in zip(dial["level_temperatures"], recall, precision, strict=True):
+        if level_temperature in _NAMED:
             axes.plot(x, y, "o", color=look("level").colour, markersize=4, zorder=4)
             axes.annotate(
-                f"{temper:g}",
+                f"{level_temperature:g}",
                 (x, y),
                 (5, 3),
                 textcoords="offset points",

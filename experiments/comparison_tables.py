@@ -125,15 +125,16 @@ def kinds_table(dataset: str, figures: Mapping[str, Any], averages: Sequence[int
             (f"{KINDS[kind].title}: {_NAMES[name]}", *(column[place] for column in columns))
             for place, name in enumerate(names)
         ]
-    tempers = "; ".join(
-        f"{KINDS[kind].title} {', '.join(f'{temper:g}' for temper in each)}"
-        for kind, each in figures["temper"].items()
+    level_temperatures = "; ".join(
+        f"{KINDS[kind].title} {', '.join(f'{level_temperature:g}' for level_temperature in each)}"
+        for kind, each in figures["level_temperature"].items()
     )
     return Table(
         f"{dataset}: every policy on every kind of towers",
         ("P/R", *heads(averages)),
         tuple(rows),
-        f"Held-out clicks; bold within a kind. Tempers of the level, by seed: {tempers}.",
+        f"Held-out clicks; bold within a kind. Level temperatures of the level, by seed: "
+        f"{level_temperatures}.",
     )
 
 
@@ -213,7 +214,7 @@ def own_recall_table(dataset: str, figures: Mapping[str, Any], averages: Sequenc
 
 
 def dial_table(dataset: str, figures: Mapping[str, Any], averages: Sequence[int]) -> Table:
-    """Precision and recall of the level by temper."""
+    """Precision and recall of the level by level_temperature."""
     dial = figures["dial"]
     columns = [
         pairs_in_bold(
@@ -228,8 +229,8 @@ def dial_table(dataset: str, figures: Mapping[str, Any], averages: Sequence[int]
         f"{dataset}: the T dial of the level",
         ("T", *heads(averages)),
         tuple(
-            (f"{temper:g}", *(column[place] for column in columns))
-            for place, temper in enumerate(dial["tempers"])
+            (f"{level_temperature:g}", *(column[place] for column in columns))
+            for place, level_temperature in enumerate(dial["level_temperatures"])
         ),
         "P/R on the test queries, default towers, means over seeds.",
     )

@@ -84,7 +84,7 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
             f"{share:g}": {
                 "policies": found[share],
                 "gain_over_top_k": gains[share],
-                "temper": [run["temper"] for run in runs[share]],
+                "level_temperature": [run["level_temperature"] for run in runs[share]],
             }
             for share in SHARES
         }

@@ -69,7 +69,7 @@ def coverage(
     asked: Sequence[float],
     draws: int,
     floor: int,
-    cap: int,
+    limit: int,
     seed: int = 0,
     fit: Fit = recall_map,
 ) -> Coverage:
@@ -80,9 +80,9 @@ def coverage(
       asked: Shares.
       draws: Even; half as many pairs of halves. At least 4, for a standard error.
       floor: Items that a query always gets.
-      cap: Items that a query never exceeds.
+      limit: Items that a query never exceeds.
       seed: Of the draws.
-      fit: What makes a map from lists, floor and cap.
+      fit: What makes a map from lists, floor and limit.
 
     Raises:
       ValueError: Too few draws or queries.
@@ -92,7 +92,7 @@ def coverage(
             "coverage must have an even number of draws from 4, and 2 queries. Received: "
             f"{draws} draws and {len(lists)} queries."
         )
-    short = telling_part(lists, floor, cap)
+    short = telling_part(lists, floor, limit)
     generator = np.random.default_rng(seed)
     wanted = np.asarray(asked, np.float64)
     kept = np.empty((draws, len(wanted)))
@@ -101,21 +101,21 @@ def coverage(
         first = np.zeros(len(lists), bool)
         first[generator.permutation(len(lists))[: len(lists) // 2]] = True
         for place, half in enumerate((first, ~first)):
-            found = fit(short.part(half), floor, cap)
+            found = fit(short.part(half), floor, limit)
             reached &= wanted <= found.highest
             kept[2 * pair + place] = _kept(short.part(~half), found.cutoff(wanted), floor)
     return Coverage(wanted, kept, reached, len(lists))
 
 
-def telling_part(lists: RankedLists, floor: int, cap: int) -> RankedLists:
+def telling_part(lists: RankedLists, floor: int, limit: int) -> RankedLists:
     """The same queries with all that decides a recall map: the first items and the relevant ones.
 
     A hundredth of the items, for which `recall_map` gives the same map, and every cut-off the same
-    recall. Relevant items beyond the cap stay missed.
+    recall. Relevant items beyond the limit stay missed.
     """
     leading = max(floor, 1)
     rows, ranks = lists.relevant.rows, lists.relevant.ranks
-    inside = (ranks >= leading) & (ranks < np.minimum(lists.lengths, cap)[rows])
+    inside = (ranks >= leading) & (ranks < np.minimum(lists.lengths, limit)[rows])
     some, places = np.divmod(np.arange(len(lists) * leading), leading)
     there = places < lists.lengths[some]
     keys = np.unique(
@@ -138,7 +138,7 @@ def _key(rows: np.ndarray, ranks: np.ndarray) -> np.ndarray:
 
 
 def _kept(lists: RankedLists, cutoffs: np.ndarray, floor: int) -> np.ndarray:
-    """[K] macro recall of lists with a floor, at cut-offs [K]; no list is longer than the cap."""
+    """[K] macro recall of lists with a floor, at cut-offs [K]; no list is longer than the limit."""
     rows, ranks = lists.relevant.rows, lists.relevant.ranks
     inside = ranks < lists.lengths[rows]
     rows, ranks = rows[inside], ranks[inside]

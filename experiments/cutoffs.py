@@ -58,7 +58,7 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
             "policies": found,
             "promised": _mean([run["promised"] for run in runs]),
             "literal_at_equal_average": _equal(runs),
-            "temper": [run["temper"] for run in runs],
+            "level_temperature": [run["level_temperature"] for run in runs],
             "queries": {name: int(m.sum()) for name, m in groups_of(runs[0]["strata"]).items()},
             "depth": runs[0]["depth"],
         }

@@ -27,7 +27,7 @@ def measure(towers: Study) -> dict[str, Any]:
       recall; `promised` [K], what the calibration vouches for; `strata` [Q]; `capped` by policy,
       [K] share of the lists that end because there are no more candidates; `equal_counts` [Q]
       int32, items by literal pEBR at the level's average where SHOWN is asked for, and
-      `equal_dropped`, the share that its law then says is lost; `temper` and `depth`.
+      `equal_dropped`, the share that its law then says is lost; `level_temperature` and `depth`.
     """
     release = released(towers)
     test, strata = release.test, release.test.queries.strata
@@ -62,6 +62,6 @@ def measure(towers: Study) -> dict[str, Any]:
         },
         "equal_counts": literal_lists.counts_at(equal).astype(np.int32),
         "equal_dropped": float(np.exp(equal)),
-        "temper": release.policies.temper,
+        "level_temperature": release.policies.level_temperature,
         "depth": test.depth,
     }

@@ -59,7 +59,10 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
         }
         found = {kind: over_seeds(each) for kind, each in runs.items()}
         figures[dataset] = {
-            kind: {"policies": found[kind], "temper": [run["temper"] for run in runs[kind]]}
+            kind: {
+                "policies": found[kind],
+                "level_temperature": [run["level_temperature"] for run in runs[kind]],
+            }
             for kind in KINDS
         }
         # The average in the middle, which the gates look at, is the one that is printed.

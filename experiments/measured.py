@@ -1,4 +1,5 @@
-"""Precision and recall of towers at equal averages, the temper tuned as a release tunes it.
+"""Precision and recall of towers at equal averages, the level temperature tuned as a release tunes
+it.
 
 The steps are named by what decides them, not by the experiment that asks: experiments that measure
 the same towers share them. Tables are made elsewhere (`seeds`), so that a new one measures nothing
@@ -16,7 +17,7 @@ from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study, study
 from experiments.towers import tower_step
 from pebr_tf.config import Config
-from pebr_tf.cutoff import Candidates, Policies, tempers_for, tune_temper
+from pebr_tf.cutoff import Candidates, Policies, level_temperatures_for, tune_level_temperature
 from pebr_tf.metrics import RankedLists, at_averages
 
 SOURCES = (*STUDY_SOURCES, "experiments.measured")
@@ -33,14 +34,14 @@ _WITHOUT_TAU = ("pointwise", "info_nce")
 _SECTIONS = ("cutoff", "evaluation", "loss")
 
 
-def temper_step(
+def level_temperature_step(
     settings: Settings,
     dataset: str,
     changes: Mapping[str, Any] | None = None,
     seed: int = 0,
     share: float = 1.0,
 ) -> Step:
-    """The temper of towers, tuned on the calibrate split: `temper`.
+    """The level temperature of towers, tuned on the calibrate split: `level_temperature`.
 
     Args:
       settings: As for `tower_step`, and so are the others.
@@ -52,10 +53,12 @@ def temper_step(
     towers = tower_step(settings, dataset, changes, seed, share)
     config = settings.config(dataset).replace_all(dict(changes or {}))
     return Step(
-        title=_title(towers, "temper"),
-        key={"measured": "temper", "config": measured_with(config)},
+        title=_title(towers, "level_temperature"),
+        key={"measured": "level_temperature", "config": measured_with(config)},
         sources=SOURCES,
-        compute=lambda result: {"temper": tuned(study(settings, dataset, result, changes))},
+        compute=lambda result: {
+            "level_temperature": tuned(study(settings, dataset, result, changes))
+        },
         needs=(towers,),
         cost=15 if settings.scale == "full" else 1,
     )
@@ -83,15 +86,17 @@ def measured_step(
     config = settings.config(dataset).replace_all(dict(changes or {}))
     wanted = tuple(averages or config.evaluation.average_k)
 
-    def compute(result: Mapping[str, Any], tempering: Mapping[str, Any]) -> dict[str, Any]:
-        return measure(study(settings, dataset, result, changes), tempering["temper"], wanted)
+    def compute(result: Mapping[str, Any], level_tuning: Mapping[str, Any]) -> dict[str, Any]:
+        return measure(
+            study(settings, dataset, result, changes), level_tuning["level_temperature"], wanted
+        )
 
     return Step(
         title=_title(towers, "precision and recall"),
         key={"measured": "policies", "config": measured_with(config), "averages": list(wanted)},
         sources=SOURCES,
         compute=compute,
-        needs=(towers, temper_step(settings, dataset, changes, seed, share)),
+        needs=(towers, level_temperature_step(settings, dataset, changes, seed, share)),
         cost=10 if settings.scale == "full" else 1,
     )
 
@@ -103,28 +108,30 @@ def measured_with(config: Config) -> dict[str, Any]:
 
 
 def tuned(towers: Study) -> float:
-    """The temper that the calibrate split chooses, as in a release."""
-    fixed = towers.config.cutoff.temper
-    candidates = towers.candidates("calibrate", tempers_for(fixed))
-    return tune_temper(candidates, towers.config.evaluation.average_k, fixed).temper
+    """The level temperature that the calibrate split chooses, as in a release."""
+    fixed = towers.config.cutoff.level_temperature
+    candidates = towers.candidates("calibrate", level_temperatures_for(fixed))
+    return tune_level_temperature(
+        candidates, towers.config.evaluation.average_k, fixed
+    ).level_temperature
 
 
-def measure(towers: Study, temper: float, averages: Sequence[int]) -> dict[str, Any]:
+def measure(towers: Study, level_temperature: float, averages: Sequence[int]) -> dict[str, Any]:
     """Every policy on the test queries.
 
     Returns:
-      `temper`, and `at`: policy to average to group to figures, see `metrics.at_averages`.
-      Towers with one temperature for all queries have no `cdf`.
+      `level_temperature`, and `at`: policy to average to group to figures, see
+      `metrics.at_averages`. Towers with one temperature for all queries have no `cdf`.
     """
-    policies = Policies(temper)
-    test = towers.candidates("test", (temper,))
+    policies = Policies(level_temperature)
+    test = towers.candidates("test", (level_temperature,))
     without = ("cdf",) if towers.config.loss.family in _WITHOUT_TAU else ()
     at = {
         name: figures_at(policies.lists(name, test), averages, test)
         for name in POLICIES
         if name not in without
     }
-    return {"temper": temper, "at": at}
+    return {"level_temperature": level_temperature, "at": at}
 
 
 def figures_at(

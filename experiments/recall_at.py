@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 TITLE = "Recall of short lists"
 DEFAULT = "beta"
 COMPARED = (DEFAULT, "info_one")
-# The default towers with the temper tuned at the averages that are measured.
+# The default towers with the level temperature tuned at the averages that are measured.
 SHORT = "short"
 _AVERAGES = (10, 20, 50, 100, 200)
 _SMALL_AVERAGES = (2, 5, 10, 20)
@@ -53,7 +53,7 @@ def averages_of(settings: Settings, dataset: str) -> tuple[int, ...]:
 
 
 def steps(settings: Settings) -> dict[str, Step]:
-    """The figures of each data set, kind and seed; of the default also with a temper for short."""
+    """The figures of each data set, kind and seed; the default also with its own T."""
     wanted = {}
     for dataset in settings.datasets:
         averages = averages_of(settings, dataset)
@@ -94,12 +94,15 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
             ),
         ]
         figures[dataset] = {
-            kind: {"policies": found[kind], "temper": [run["temper"] for run in runs[kind]]}
+            kind: {
+                "policies": found[kind],
+                "level_temperature": [run["level_temperature"] for run in runs[kind]],
+            }
             for kind in COMPARED
         }
         figures[dataset][SHORT] = {
             "level": for_short["level"],
-            "temper": [run["temper"] for run in short],
+            "level_temperature": [run["level_temperature"] for run in short],
         }
         said = noise(rows, averages, settings.seeds) + short_lists(rows, averages)
         tables.append(_table(dataset, rows, averages, said))
@@ -141,7 +144,8 @@ def _table(dataset: str, rows: Sequence[Row], averages: tuple[int, ...], said: s
         rows,
         averages,
         "Held-out clicks of the test queries, every policy with k items a query on average; best "
-        "of each column in bold, but for the oracle, which knows the clicks. The level's temper "
+        "of each column in bold, but for the oracle, which knows the clicks. The level's "
+        "level_temperature "
         "is tuned once for the towers, at the averages of the evaluation unless the row says "
         "otherwise." + said,
     )

@@ -1,4 +1,4 @@
-"""The cut-off as a release of some towers has it: tuned temper and calibrated knobs."""
+"""The cut-off as a release of some towers has it: tuned level_temperature and calibrated knobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import numpy as np
 
 from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study
-from pebr_tf.cutoff import Calibration, Candidates, Policies, calibrate, tempers_for, tune_temper
+from pebr_tf.cutoff import (
+    Calibration,
+    Candidates,
+    Policies,
+    calibrate,
+    level_temperatures_for,
+    tune_level_temperature,
+)
 from pebr_tf.cutoff.calibration import bounded
 from pebr_tf.metrics.ranked import RankedLists
 
@@ -20,7 +27,7 @@ class Released:
     """What the calibrate split says of some towers.
 
     Attributes:
-      policies: With the temper that was tuned.
+      policies: With the level temperature that was tuned.
       calibration: Of the level, overall and by stratum.
       test: The best items of the test queries.
       lists: The same, scored by the level.
@@ -45,22 +52,24 @@ class Released:
         else:
             cutoffs = np.full(len(strata), calibration.recall.cutoff(keep), np.float32)
         counts = self.lists.counts_at(cutoffs)
-        return bounded(self.lists, counts, calibration.floor, calibration.cap)
+        return bounded(self.lists, counts, calibration.floor, calibration.limit)
 
 
 def released(study: Study) -> Released:
-    """Tunes the temper and calibrates the knobs on the calibrate split, as the pipeline does."""
+    """Tunes T and calibrates the knobs on the calibrate split, as the pipeline does."""
     cutoff = study.config.cutoff
-    calibrate_part = study.candidates("calibrate", tempers_for(cutoff.temper))
-    tempering = tune_temper(calibrate_part, study.config.evaluation.average_k, cutoff.temper)
-    policies = Policies(tempering.temper)
+    calibrate_part = study.candidates("calibrate", level_temperatures_for(cutoff.level_temperature))
+    level_tuning = tune_level_temperature(
+        calibrate_part, study.config.evaluation.average_k, cutoff.level_temperature
+    )
+    policies = Policies(level_tuning.level_temperature)
     calibration = calibrate(
         policies.lists("level", calibrate_part),
         calibrate_part.queries.strata,
         "level",
         study.family,
-        tempering.temper,
+        level_tuning.level_temperature,
         cutoff,
     )
-    test = study.candidates("test", (tempering.temper,))
+    test = study.candidates("test", (level_tuning.level_temperature,))
     return Released(policies, calibration, test, policies.lists("level", test))

@@ -78,7 +78,7 @@ def _figures(found: Mapping[str, Any]) -> dict[str, Any]:
         "queries": queries,
         "top_k": found["top_k"],
         "average": found["average"],
-        "temper": found["temper"],
+        "level_temperature": found["level_temperature"],
         "items_drawn": len(found["places"]),
     }
 

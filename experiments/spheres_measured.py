@@ -35,7 +35,7 @@ def measure(towers: Study, keep: float, background: int, iterations: int) -> dic
     Returns:
       `queries`, one for each stratum that has any, as `_described` gives them; `places` [P], the
       items that are drawn; `points` [P, 3] and `query_points` [3, 3], unit vectors; `average`, the
-      items of a test query, and `top_k`, the same as a whole number; `temper`.
+      items of a test query, and `top_k`, the same as a whole number; `level_temperature`.
     """
     release = released(towers)
     counts = release.counts(keep)
@@ -61,7 +61,7 @@ def measure(towers: Study, keep: float, background: int, iterations: int) -> dic
         "query_points": points[len(places) :],
         "top_k": fixed,
         "average": average,
-        "temper": release.policies.temper,
+        "level_temperature": release.policies.level_temperature,
     }
 
 

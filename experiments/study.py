@@ -51,7 +51,7 @@ class Study:
     def candidates(
         self,
         split: str,
-        tempers: Sequence[float],
+        level_temperatures: Sequence[float],
         depth: int | None = None,
         known: bool = False,
     ) -> Candidates:
@@ -59,20 +59,26 @@ class Study:
 
         Args:
           split: "calibrate" or "test".
-          tempers: To take the levels at.
+          level_temperatures: To take the levels at.
           depth: Items of each; None: as the pipeline has them.
           known: Also find the pairs of the training split, for `Candidates.unseen`.
         """
-        return self._collected(self.corpus.pairs(split), self.rows(split), tempers, depth, known)
+        return self._collected(
+            self.corpus.pairs(split), self.rows(split), level_temperatures, depth, known
+        )
 
-    def truth(self, split: str, tempers: Sequence[float], depth: int | None = None) -> Candidates:
+    def truth(
+        self, split: str, level_temperatures: Sequence[float], depth: int | None = None
+    ) -> Candidates:
         """The same queries with all their relevant items as the truth, clicked or not."""
         if self.corpus.truth is None:
             raise ValueError(f"{self.corpus.name} must have a known truth.")
-        return self._collected(self.corpus.truth, self.rows(split), tempers, depth, False)
+        return self._collected(
+            self.corpus.truth, self.rows(split), level_temperatures, depth, False
+        )
 
     def real_clicks(
-        self, split: str, tempers: Sequence[float], depth: int | None = None
+        self, split: str, level_temperatures: Sequence[float], depth: int | None = None
     ) -> Candidates:
         """The same with those clicks of a split as the truth that are on relevant items, no noise.
 
@@ -84,24 +90,24 @@ class Study:
         keys, known = (pairs.rows * len(self.items) + pairs.items for pairs in (clicks, truth))
         real = np.isin(keys, known)
         clicks = Pairs(clicks.rows[real], clicks.items[real])
-        return self._collected(clicks, np.unique(clicks.rows), tempers, depth, False)
+        return self._collected(clicks, np.unique(clicks.rows), level_temperatures, depth, False)
 
     def _collected(
         self,
         relevant: Pairs,
         rows: np.ndarray,
-        tempers: Sequence[float],
+        level_temperatures: Sequence[float],
         depth: int | None,
         known: bool,
     ) -> Candidates:
-        evaluation, cap = self.config.evaluation, self.config.cutoff.cap
-        deep = depth_of(len(rows), len(self.items), evaluation.average_k, cap)
+        evaluation, limit = self.config.evaluation, self.config.cutoff.limit
+        deep = depth_of(len(rows), len(self.items), evaluation.average_k, limit)
         return collect(
             self.items,
             self.queries.part(rows),
             _among(relevant, rows),
             self.family,
-            tempers,
+            level_temperatures,
             min(depth or deep, len(self.items)),
             _among(self.corpus.pairs("train"), rows) if known else None,
         )

@@ -33,23 +33,23 @@ class Ending:
     """How lists are ended, the cut-offs aside.
 
     Attributes:
-      temper: T of the level.
+      level_temperature: T of the level.
       family: Which logit the towers were trained with.
       level_source: "probe" or "head".
       probe_size: Items of the small search that gives the level.
       floor: Items that a query always gets.
     """
 
-    temper: float
+    level_temperature: float
     family: Family
     level_source: str
     probe_size: int
     floor: int
 
-    def level_cut(self, cutoff: float | np.ndarray, temper: float) -> LevelCut:
+    def level_cut(self, cutoff: float | np.ndarray, level_temperature: float) -> LevelCut:
         """The same for `search_by_level`."""
         size = max(self.probe_size, self.floor)
-        return LevelCut(cutoff, temper, self.family, size, self.floor)
+        return LevelCut(cutoff, level_temperature, self.family, size, self.floor)
 
 
 @dataclass(frozen=True)
@@ -78,66 +78,66 @@ def search(
     Every query gets the floor at least; a row that its limit of items, [B] or one for all, cuts is
     `truncated`.
     """
-    max_results = int(np.max(limits, initial=1))
+    limit = int(np.max(limits, initial=1))
     if policy == "level" and ending.level_source == "probe":
-        cut = ending.level_cut(cutoffs, ending.temper)
-        found = search_by_level(searcher, encoded.embedding, encoded.tau, cut, max_results)
+        cut = ending.level_cut(cutoffs, ending.level_temperature)
+        found = search_by_level(searcher, encoded.embedding, encoded.tau, cut, limit)
         items, levels = found.items, found.levels
     else:
-        items = _SEARCHES[policy](searcher, encoded, cutoffs, ending, max_results)
+        items = _SEARCHES[policy](searcher, encoded, cutoffs, ending, limit)
         items, levels = _with_floor(searcher, encoded, items, ending.floor), encoded.level
     over = items.counts > limits
     return Found(replace(items.head(limits), truncated=items.truncated | over), levels)
 
 
 def _by_head(
-    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, max_results: int
+    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, limit: int
 ) -> RangeResult:
     thresholds = _cosines(cutoffs, encoded.level, encoded, ending)
-    return searcher.search(encoded.embedding, thresholds, max_results=max_results)
+    return searcher.search(encoded.embedding, thresholds, limit=limit)
 
 
 def _by_cdf(
-    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, max_results: int
+    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, limit: int
 ) -> RangeResult:
     top = relevance_logit(tf.ones_like(encoded.tau), encoded.tau, ending.family).numpy()
     thresholds = _cosines(cutoffs, top, encoded, ending)
-    return searcher.search(encoded.embedding, thresholds, max_results=max_results)
+    return searcher.search(encoded.embedding, thresholds, limit=limit)
 
 
 def _by_score(
-    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, max_results: int
+    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, limit: int
 ) -> RangeResult:
-    return searcher.search(encoded.embedding, cutoffs, max_results=max_results)
+    return searcher.search(encoded.embedding, cutoffs, limit=limit)
 
 
 def _by_gap(
-    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, max_results: int
+    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, limit: int
 ) -> RangeResult:
     best = searcher.search(encoded.embedding, top_k=1)
     if not len(best.scores):
         return best
-    return searcher.search(encoded.embedding, best.scores + cutoffs, max_results=max_results)
+    return searcher.search(encoded.embedding, best.scores + cutoffs, limit=limit)
 
 
 def _by_rank(
-    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, max_results: int
+    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, limit: int
 ) -> RangeResult:
     wanted = np.floor(-cutoffs).astype(np.int64) + 1
     longest = max(int(wanted.max(initial=1)), 1)
-    found = searcher.search(encoded.embedding, top_k=longest, max_results=max_results)
+    found = searcher.search(encoded.embedding, top_k=longest, limit=limit)
     ranks = np.arange(len(found.scores)) - np.repeat(found.row_splits[:-1], found.counts)
     kept = found.keep(ranks < np.repeat(wanted, found.counts))
-    return replace(kept, truncated=np.minimum(wanted, len(searcher)) > max_results)
+    return replace(kept, truncated=np.minimum(wanted, len(searcher)) > limit)
 
 
 def _by_mass(
-    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, max_results: int
+    searcher: Searcher, encoded: Encoded, cutoffs: np.ndarray, ending: Ending, limit: int
 ) -> RangeResult:
     # A cut-off that nothing reaches: the probe gives the level, and no list is searched for.
-    cut = ending.level_cut(np.inf, temper=1.0)
+    cut = ending.level_cut(np.inf, level_temperature=1.0)
     level = search_by_level(searcher, encoded.embedding, encoded.tau, cut).levels
-    found = searcher.search(encoded.embedding, top_k=max_results, max_results=max_results)
+    found = searcher.search(encoded.embedding, top_k=limit, limit=limit)
     rows = found.rows()
     logits = relevance_logit(
         tf.constant(found.scores, tf.float64), encoded.tau[rows].astype(np.float64), ending.family
@@ -177,6 +177,6 @@ def _with_floor(
     if not short.any():
         return items
     rows, others = np.flatnonzero(short), np.flatnonzero(~short)
-    best = searcher.search(encoded.embedding[rows], top_k=floor, max_results=floor)
+    best = searcher.search(encoded.embedding[rows], top_k=floor, limit=floor)
     best = replace(best, thresholds=best.scores[best.row_splits[1:] - 1])
     return assemble([(others, take_rows(items, others)), (rows, best)])

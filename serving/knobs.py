@@ -13,14 +13,14 @@ from pebr_tf.metrics import STRATA
 KNOBS = ("recall", "budget", "top_k", "score")
 
 
-def check_knob(knob: str, value: Any, floor: int, cap: int) -> float:
+def check_knob(knob: str, value: Any, floor: int, limit: int) -> float:
     """The value of a knob as a number.
 
     Args:
       knob: One of KNOBS.
       value: The share of the relevant to keep, the average items, the items, or the least cosine.
       floor: Items that a query always gets.
-      cap: Items that a query never exceeds.
+      limit: Items that a query never exceeds.
 
     Raises:
       UserError: An unknown knob, or a value out of its range; says what is required.
@@ -31,10 +31,10 @@ def check_knob(knob: str, value: Any, floor: int, cap: int) -> float:
     number = float(value) if _is_number(value) else float("nan")
     valid, requirement = {
         "recall": (0 < number < 1, "a number above 0 and below 1"),
-        "budget": (least <= number <= cap, f"a number from {least} to {cap}"),
+        "budget": (least <= number <= limit, f"a number from {least} to {limit}"),
         "top_k": (
-            least <= number <= cap and number.is_integer(),
-            f"a whole number from {least} to {cap}",
+            least <= number <= limit and number.is_integer(),
+            f"a whole number from {least} to {limit}",
         ),
         "score": (-1 <= number <= 1, "a number from -1 to 1"),
     }[knob]

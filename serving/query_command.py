@@ -130,7 +130,7 @@ def _print_table(answer: Answer, index: int, limit: int) -> None:
     if (expected := _number(answer.expected_recall[index])) is not None:
         facts.append(f"expected to keep {expected:.0%} of the relevant")
     if answer.items.truncated[index]:
-        facts.append("cut by the cap")
+        facts.append("cut by the limit")
     text = escape(_plain(answer.queries[index]))
     console.print(f"[bold]{text}[/bold]  [dim]{' · '.join(facts)}[/dim]")
     for line in _lines(answer.rows(index, limit), answer.payload.columns):

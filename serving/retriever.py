@@ -37,7 +37,7 @@ class Answer:
       levels: [B] float32.
       tau, alpha, beta: [B] float32, the temperatures and the Beta laws of the queries.
       strata: [B] int64 places in `pebr_tf.metrics.STRATA`.
-      expected_recall: [B] share of the relevant that the list is expected to hold, if the cap did
+      expected_recall: [B] share of the relevant that the list is expected to hold, if the limit did
         not cut it; NaN for top_k and score, which promise nothing.
       payload: The catalogue of the release.
     """
@@ -128,7 +128,7 @@ class Retriever:
         self.release, self.encoder, self.searcher = release, encoder, searcher
         self.payload, self.calibration, self.settings = payload, calibration, settings
         self._ending = ending.Ending(
-            temper=calibration.temper,
+            level_temperature=calibration.level_temperature,
             family=calibration.family,
             level_source=settings.level_source,
             probe_size=settings.probe_size,
@@ -167,7 +167,7 @@ class Retriever:
         queries: Sequence[str],
         knob: str | None = None,
         value: float | None = None,
-        max_results: int | None = None,
+        limit: int | None = None,
     ) -> Answer:
         """The items of each query.
 
@@ -176,25 +176,26 @@ class Retriever:
           knob: "recall", the share of the relevant to keep; "budget", items a query on average;
             "top_k", items a query; "score", the least cosine; None for the release's default.
           value: Of the knob.
-          max_results: Items of a query at most, no more than the cap; None: the cap.
+          limit: Items per query at most, no more than the release's limit; None: the release's
+            limit.
 
         Raises:
           UserError: A blank query, an unknown knob, or a number out of range.
         """
-        return self.answer([self.wish(queries, knob, value, max_results)]).answers[0]
+        return self.answer([self.wish(queries, knob, value, limit)]).answers[0]
 
     def wish(
         self,
         queries: Sequence[str],
         knob: str | None = None,
         value: float | None = None,
-        max_results: int | None = None,
+        limit: int | None = None,
     ) -> Wish:
         """Checks what `retrieve` takes, for `answer`; raises what it raises."""
         for query in queries:
             if not isinstance(query, str) or not query.strip():
                 raise UserError(f"query must be a text that is not blank. Received: {query!r}.")
-        limit = self._limit(max_results)
+        limit = self._limit(limit)
         knob, value = self._knob(knob, value)
         return Wish(tuple(queries), knob, value, *self._cut(knob, value), limit)
 
@@ -259,7 +260,7 @@ class Retriever:
             if value is not None:
                 raise UserError(f"value requires a knob. Received: {value!r} without one.")
             return self.settings.default_knob, self.settings.default_value
-        return knob, check_knob(knob, value, self.calibration.floor, self.calibration.cap)
+        return knob, check_knob(knob, value, self.calibration.floor, self.calibration.limit)
 
     def _cut(self, knob: str, value: float) -> tuple[str, np.ndarray, np.ndarray]:
         """What ends a list by a knob, and the share of the relevant that this promises.
@@ -277,13 +278,12 @@ class Retriever:
             expected = np.full(len(strata), np.nan)
         return policy, cutoffs, expected
 
-    def _limit(self, max_results: int | None) -> int:
-        cap = self.calibration.cap
-        if max_results is None:
-            return cap
-        whole = isinstance(max_results, int) and not isinstance(max_results, bool)
-        if not whole or not 1 <= max_results <= cap:
-            raise UserError(
-                f"max_results must be a whole number from 1 to {cap}. Received: {max_results!r}."
-            )
-        return max_results
+    def _limit(self, limit: int | None) -> int:
+        """The caller's limit, or the release's where there is none."""
+        most = self.calibration.limit
+        if limit is None:
+            return most
+        whole = isinstance(limit, int) and not isinstance(limit, bool)
+        if not whole or not 1 <= limit <= most:
+            raise UserError(f"limit must be a whole number from 1 to {most}. Received: {limit!r}.")
+        return limit

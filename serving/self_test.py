@@ -59,7 +59,7 @@ class Recorded:
 
 def record(retriever: Retriever, queries: Sequence[str]) -> list[Recorded]:
     """What a loaded release answers, by its default knob and by top_k."""
-    items = min(max(BEST, retriever.calibration.floor), retriever.calibration.cap)
+    items = min(max(BEST, retriever.calibration.floor), retriever.calibration.limit)
     return [
         answer
         for knob, value in ((None, None), ("top_k", float(items)))

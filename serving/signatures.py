@@ -9,7 +9,8 @@
                          frequency, stratum, level, threshold
 
 `threshold` is the cosine where the query's list ends, with the level of the head; the floor and the
-cap are the retriever's. What ends a list by its ranks (top_k, gap, nucleus) has no threshold before
+limit are the retriever's. What ends a list by its ranks (top_k, gap, nucleus) has no threshold
+before
 the search: it is -1 then, and the retriever ends the list. No op is custom, and nothing but
 TensorFlow is needed to load the model.
 """

@@ -109,7 +109,7 @@ def compare(
 
 def _examples(exact: ExactSearcher, corpus: Corpus, part: slice) -> Examples:
     queries, thresholds = corpus.queries[part], corpus.thresholds[part]
-    return Examples(queries, thresholds, exact.search(queries, thresholds, max_results=len(exact)))
+    return Examples(queries, thresholds, exact.search(queries, thresholds, limit=len(exact)))
 
 
 def _in_batches(method: Method, examples: Examples, batch: int) -> RangeResult:

@@ -32,7 +32,7 @@ class CutoffCalibratorSpec(ComponentSpec):
 
 
 class CutoffCalibrator(BaseComponent):
-    """Tunes temper and cut-off on held-out clicks, fits the level head, makes the query model."""
+    """Tunes the cut-off on held-out clicks, fits the level head, exports the query model."""
 
     SPEC_CLASS = CutoffCalibratorSpec
     EXECUTOR_SPEC = ExecutorClassSpec(Executor)

@@ -20,16 +20,16 @@ from pebr_tf.config import Config
 from pebr_tf.cutoff import (
     Calibration,
     LevelFit,
+    LevelTuning,
     Policies,
-    Tempering,
     calibrate,
     collect,
     default_policy,
     depth_of,
     fit_level_head,
     head_levels,
-    tempers_for,
-    tune_temper,
+    level_temperatures_for,
+    tune_level_temperature,
 )
 from pebr_tf.cutoff.calibration import require_enough
 from pebr_tf.errors import UserError
@@ -86,31 +86,35 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         queries,
         clicked.pairs(ids),
         family,
-        tempers_for(settings.temper),
-        depth_of(len(queries), len(ids), average_k, settings.cap),
+        level_temperatures_for(settings.level_temperature),
+        depth_of(len(queries), len(ids), average_k, settings.limit),
     )
-    tempering = tune_temper(candidates, average_k, settings.temper)
+    level_tuning = tune_level_temperature(candidates, average_k, settings.level_temperature)
     fitted = fit_level_head(
-        vectors, tower.embed(texts), family, tempering.temper, settings.level_hidden_layers
+        vectors,
+        tower.embed(texts),
+        family,
+        level_tuning.level_temperature,
+        settings.level_hidden_layers,
     )
     candidates = dataclasses.replace(candidates, head_levels=head_levels(fitted.head, queries))
-    lists = Policies(tempering.temper).lists(default_policy(settings), candidates)
+    lists = Policies(level_tuning.level_temperature).lists(default_policy(settings), candidates)
     calibration = calibrate(
-        lists, queries.strata, settings.policy, family, tempering.temper, settings
+        lists, queries.strata, settings.policy, family, level_tuning.level_temperature, settings
     )
-    _log(calibration, tempering, fitted, settings.default_knob, settings.default_value)
+    _log(calibration, level_tuning, fitted, settings.default_knob, settings.default_value)
     (folder / "cutoff.json").write_text(calibration.to_json(), encoding="utf-8")
-    (folder / "tuning.json").write_text(_tuning(tempering, fitted), encoding="utf-8")
+    (folder / "tuning.json").write_text(_tuning(level_tuning, fitted), encoding="utf-8")
     moments = Moments.load(index / "moments.npz")
     export_query_model(towers, folder / "query_model", calibration, fitted.head, moments, config)
 
 
 def _log(
-    calibration: Calibration, tempering: Tempering, fitted: LevelFit, knob: str, value: float
+    calibration: Calibration, level_tuning: LevelTuning, fitted: LevelFit, knob: str, value: float
 ) -> None:
     logging.info(
         "T = %g by %d calibrate queries; the level head explains %.3f of the variance.",
-        tempering.temper,
+        level_tuning.level_temperature,
         calibration.queries,
         fitted.r_squared,
     )
@@ -118,10 +122,10 @@ def _log(
         logging.warning("The default knob is beyond what calibration reaches: %s", statement)
 
 
-def _tuning(tempering: Tempering, fitted: LevelFit) -> str:
+def _tuning(level_tuning: LevelTuning, fitted: LevelFit) -> str:
     content = {
         name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in vars(tempering).items()
+        for name, value in vars(level_tuning).items()
     }
     head = {"r_squared": fitted.r_squared, "queries": fitted.queries}
     return json.dumps({**content, "level_head": head}, indent=1) + "\n"

@@ -26,8 +26,8 @@ from pebr_tf.cutoff import (
     collect,
     default_policy,
     depth_of,
-    tempers_for,
-    tune_temper,
+    level_temperatures_for,
+    tune_level_temperature,
 )
 from pebr_tf.metrics.comparison import at_averages
 from pebr_tf.retrieval.vectors import unit_vectors
@@ -42,7 +42,7 @@ class Clicks:
 
     Attributes:
       test: Pairs to find.
-      calibrate: Pairs that tune the temper.
+      calibrate: Pairs that tune the level temperature.
       strata: [Q] of the test queries, as the new model has them.
       ids: [N] of the items.
     """
@@ -61,7 +61,8 @@ def measure_baseline(
     average_k: tuple[int, ...],
     origin: dict[str, Any],
 ) -> dict[str, Any] | None:
-    """The towers of an earlier model with a temper tuned for them, as evaluation.json says it.
+    """The towers of an earlier model with a level temperature tuned for them, as evaluation.json
+    says it.
 
     Args:
       model: The earlier model.
@@ -90,15 +91,19 @@ def measure_baseline(
         tower = QueryTower(folder)
         test = replace(tower.embed(clicks.test.queries), strata=clicks.strata)
         calibrate = tower.embed(clicks.calibrate.queries)
-    family, tempers = facts["family"], tempers_for(settings.temper)
+    family, level_temperatures = facts["family"], level_temperatures_for(settings.level_temperature)
 
     def candidates(queries: Queries, clicked: Clicked) -> Candidates:
-        depth = depth_of(len(queries), len(vectors), average_k, settings.cap)
-        return collect(vectors, queries, clicked.pairs(clicks.ids), family, tempers, depth)
+        depth = depth_of(len(queries), len(vectors), average_k, settings.limit)
+        return collect(
+            vectors, queries, clicked.pairs(clicks.ids), family, level_temperatures, depth
+        )
 
-    temper = tune_temper(candidates(calibrate, clicks.calibrate), average_k, settings.temper).temper
+    level_temperature = tune_level_temperature(
+        candidates(calibrate, clicks.calibrate), average_k, settings.level_temperature
+    ).level_temperature
     found = candidates(test, clicks.test)
-    policies = Policies(temper)
+    policies = Policies(level_temperature)
     default = default_policy(settings)
     entries = []
     for name in dict.fromkeys(("top_k", default)):
@@ -107,7 +112,12 @@ def measure_baseline(
         at = at_averages(lists, average_k, found.queries.strata, found.capped)
         title = policies.title(name)
         entries.append({"name": name, "title": title, "default": name == default, "at": at})
-    return {"model": model.uri, "steps": facts["steps"], "temper": temper, "policies": entries}
+    return {
+        "model": model.uri,
+        "steps": facts["steps"],
+        "level_temperature": level_temperature,
+        "policies": entries,
+    }
 
 
 def _embedded(towers: Path, catalogue: Artifact, ids: np.ndarray) -> np.ndarray | None:

@@ -74,7 +74,7 @@ class Subject:
         clicked: Clicked,
         encoded: Encoded,
         average_k: Sequence[int],
-        cap: int,
+        limit: int,
         known: Pairs | None = None,
     ) -> Candidates:
         """The best items of encoded queries, compared with all of the catalogue."""
@@ -84,8 +84,8 @@ class Subject:
             queries,
             clicked.pairs(self.ids),
             self.calibration.family,
-            sorted({self.calibration.temper, 1.0}),
-            depth_of(len(queries), len(self.ids), average_k, cap),
+            sorted({self.calibration.level_temperature, 1.0}),
+            depth_of(len(queries), len(self.ids), average_k, limit),
             known,
         )
         return dataclasses.replace(found, head_levels=encoded.level)
@@ -108,7 +108,7 @@ def measure(
     calibrate = read_pairs(examples, "calibrate").limited(MOST_QUERIES)
     encoded = subject.encode(clicked.queries)
     candidates = subject.candidates(
-        clicked, encoded, average_k, settings.cap, known.pairs(subject.ids)
+        clicked, encoded, average_k, settings.limit, known.pairs(subject.ids)
     )
     policies = _policies(subject, calibrate, average_k, settings)
     curves: dict[str, Any] = {}
@@ -120,7 +120,7 @@ def measure(
             "loss": subject.facts["loss"],
             "dimension": subject.facts["dimension"],
             "steps": subject.facts["steps"],
-            "temper": subject.calibration.temper,
+            "level_temperature": subject.calibration.level_temperature,
             "policy": settings.policy,
             "family": subject.calibration.family,
         },
@@ -153,9 +153,9 @@ def _policies(
     """All policies, with the adapter fitted to calibrate queries."""
     encoded = subject.encode(calibrate.queries)
     # It learns from where lists end, which lies well within four times the largest average.
-    depth = min(settings.cap, 4 * max(average_k))
+    depth = min(settings.limit, 4 * max(average_k))
     candidates = subject.candidates(calibrate, encoded, average_k, depth)
-    return Policies(subject.calibration.temper, fit_adapter(candidates))
+    return Policies(subject.calibration.level_temperature, fit_adapter(candidates))
 
 
 def _index(subject: Subject, encoded: Encoded, settings: Cutoff) -> dict[str, Any]:

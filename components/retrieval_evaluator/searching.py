@@ -28,7 +28,7 @@ BLOCK = 32
 
 
 class Search:
-    """Searches for encoded queries with the default knob, floor and cap."""
+    """Searches for encoded queries with the default knob, floor and limit."""
 
     def __init__(self, calibration: Calibration, settings: Cutoff):
         """Takes the knobs and their default."""
@@ -36,13 +36,13 @@ class Search:
             calibration, settings.default_knob, settings.default_value
         )
         self._ending = ending.Ending(
-            temper=calibration.temper,
+            level_temperature=calibration.level_temperature,
             family=calibration.family,
             level_source=settings.level_source,
             probe_size=settings.probe_size,
             floor=settings.floor,
         )
-        self._cap = settings.cap
+        self._cap = settings.limit
 
     def __call__(self, searcher: Searcher, encoded: Encoded) -> RangeResult:
         """The items of each query."""
@@ -54,7 +54,7 @@ class Search:
         """What `found` should hold: all items at its thresholds, or of the same rule."""
         if self._policy not in BY_COSINE:
             return self(searcher, encoded)
-        return searcher.search(encoded.embedding, found.thresholds, max_results=self._cap)
+        return searcher.search(encoded.embedding, found.thresholds, limit=self._cap)
 
 
 def index_recall(

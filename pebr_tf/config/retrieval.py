@@ -6,7 +6,7 @@ from typing import Literal
 from pebr_tf.config.section import Section
 from pebr_tf.config.setting import setting
 
-MAX_RESULTS = 1_000_000
+MAX_LIMIT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,11 @@ class Cutoff(Section):
     policy: Literal["level", "cdf", "top_k", "score", "gap", "nucleus"] = setting(
         "level", "What ends a list"
     )
-    temper: float | None = setting(
-        None, "Temper T of the level; null: tuned on held-out clicks", minimum=0, maximum=10
+    level_temperature: float | None = setting(
+        None,
+        "Level temperature T of the level; null: tuned on held-out clicks",
+        minimum=0,
+        maximum=10,
     )
     level_source: Literal["probe", "head"] = setting(
         "probe", "Level from a small search, or (coarser) the query alone"
@@ -36,24 +39,24 @@ class Cutoff(Section):
         0.9,
         "Share kept, average items, items, or least cosine",
         minimum=-1,
-        maximum=MAX_RESULTS,
+        maximum=MAX_LIMIT,
     )
-    floor: int = setting(1, "Items that a query always gets", minimum=0, maximum=MAX_RESULTS)
-    cap: int = setting(10_000, "Items that a query never exceeds", minimum=1, maximum=MAX_RESULTS)
+    floor: int = setting(1, "Items that a query always gets", minimum=0, maximum=MAX_LIMIT)
+    limit: int = setting(10_000, "Items that a query never exceeds", minimum=1, maximum=MAX_LIMIT)
     min_calibration_queries: int = setting(
         200, "Queries with held-out clicks that calibration needs", minimum=10, maximum=1_000_000
     )
 
     def check(self) -> None:
-        self.require(self.floor <= self.cap, "floor", f"be at most cap ({self.cap})")
+        self.require(self.floor <= self.limit, "floor", f"be at most limit ({self.limit})")
         value, least = self.default_value, max(self.floor, 1)
-        reachable = least <= value <= self.cap
+        reachable = least <= value <= self.limit
         valid, domain = {
             "recall": (0 < value < 1, "above 0 and below 1"),
-            "budget": (reachable, f"from {least} to {self.cap}"),
+            "budget": (reachable, f"from {least} to {self.limit}"),
             "top_k": (
                 reachable and value.is_integer(),
-                f"a whole number from {least} to {self.cap}",
+                f"a whole number from {least} to {self.limit}",
             ),
             "score": (-1 <= value <= 1, "from -1 to 1"),
         }[self.default_knob]
@@ -135,7 +138,7 @@ class Evaluation(Section):
         (50, 150, 500),
         "Average items to compare policies at",
         minimum=1,
-        maximum=MAX_RESULTS,
+        maximum=MAX_LIMIT,
         filled=True,
         increasing=True,
     )

@@ -46,11 +46,11 @@ class Config(Section):
             "data.timestamp_column",
             "name a column when split.by is time",
         )
-        # With every list cut at the cap, no policy can reach a larger average.
+        # With every list cut at the limit, no policy can reach a larger average.
         self.require(
-            self.evaluation.average_k[-1] <= self.cutoff.cap,
+            self.evaluation.average_k[-1] <= self.cutoff.limit,
             "evaluation.average_k",
-            f"stay within cutoff.cap ({self.cutoff.cap})",
+            f"stay within cutoff.limit ({self.cutoff.limit})",
         )
         self.require(
             self.evaluation.gates.min_index_recall <= self.index.recall_target,

@@ -46,7 +46,7 @@ class Batching(Section):
 
 @dataclass(frozen=True)
 class Limits(Section):
-    """What one request may ask for; `cutoff.cap` bounds the results of a query."""
+    """What one request may ask for; `cutoff.limit` bounds the results of a query."""
 
     request_bytes: int = setting(
         1_048_576, "Bytes of a request", minimum=1_024, maximum=1_073_741_824

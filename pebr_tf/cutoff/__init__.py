@@ -1,4 +1,4 @@
-"""How far to look for each query: ways to end a list, the temper, the level head, the knobs."""
+"""Where each list ends: policies, the level, its temperature, and the knobs."""
 
 from pebr_tf.cutoff.adapter import CosineAdapter, fit_adapter
 from pebr_tf.cutoff.calibration import Calibration, calibrate
@@ -9,9 +9,13 @@ from pebr_tf.cutoff.evaluation import Knobs, default_policy, evaluate_policies
 from pebr_tf.cutoff.fitted_law import fit_law
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.cutoff.level_fit import LevelFit, fit_level_head, head_levels
+from pebr_tf.cutoff.level_temperature import (
+    LevelTuning,
+    level_temperatures_for,
+    tune_level_temperature,
+)
 from pebr_tf.cutoff.policies import BASELINES, POLICIES, Policies
 from pebr_tf.cutoff.rank_quantile import RankQuantile, fit_rank_quantile
-from pebr_tf.cutoff.temper import Tempering, tempers_for, tune_temper
 
 __all__ = [
     "BASELINES",
@@ -24,11 +28,11 @@ __all__ = [
     "KnobMap",
     "Knobs",
     "LevelFit",
+    "LevelTuning",
     "Pairs",
     "Policies",
     "Queries",
     "RankQuantile",
-    "Tempering",
     "calibrate",
     "collect",
     "default_policy",
@@ -40,6 +44,6 @@ __all__ = [
     "fit_level_head",
     "fit_rank_quantile",
     "head_levels",
-    "tempers_for",
-    "tune_temper",
+    "level_temperatures_for",
+    "tune_level_temperature",
 ]

@@ -1,7 +1,7 @@
 """The knobs: from a share of the relevant to keep, or an average number of items, to the cut-off.
 
 *Recall.* The loss of a query at cut-off c is 1 - recall(c), the share of its held-out clicks that a
-list with floor and cap misses: between 0 and 1, and never falling as c rises. Conformal risk
+list with floor and limit misses: between 0 and 1, and never falling as c rises. Conformal risk
 control (Angelopoulos et al., 2022) takes, on n calibrate queries, the largest c with
 
     n / (n + 1) * mean_loss(c) + 1 / (n + 1) <= 1 - keep,
@@ -17,7 +17,7 @@ says so.
 Head, torso and tail have maps of their own where they have a quarter of the queries that a
 calibration needs; others use the overall map.
 
-*Budget.* The average over queries of the items of a list, floor and cap applied.
+*Budget.* The average over queries of the items of a list, floor and limit applied.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ SHARES = tuple(percent / 100 for percent in range(1, 100))
 AVERAGES = 60
 KNOBS = ("recall", "budget")
 _KEYS = (
-    "version", "policy", "family", "temper", "floor", "cap", "queries", "recall", "strata", "budget"
+    "version", "policy", "family", "level_temperature", "floor", "limit", "queries", "recall",
+    "strata", "budget",
 )  # fmt: skip
 
 
@@ -51,9 +52,9 @@ class Calibration:
     Attributes:
       policy: The way to end a list whose score the cut-offs belong to; see `policies`.
       family: Which logit the towers were trained with.
-      temper: T of the level.
+      level_temperature: T of the level.
       floor: Items that a query always gets.
-      cap: Items that a query never exceeds.
+      limit: Items that a query never exceeds.
       queries: Calibrate queries with held-out clicks.
       recall: Share kept to cut-off, of all queries.
       strata: The same by stratum, for those with enough queries.
@@ -62,9 +63,9 @@ class Calibration:
 
     policy: str
     family: Family
-    temper: float
+    level_temperature: float
     floor: int
-    cap: int
+    limit: int
     queries: int
     recall: KnobMap
     strata: dict[str, KnobMap]
@@ -168,8 +169,13 @@ class Calibration:
 
 
 def _require_types(content: dict[str, Any]) -> None:
-    whole = dict.fromkeys(("floor", "cap", "queries"), int)
-    kinds: dict[str, Any] = {"policy": str, "family": str, "temper": (int, float), **whole}
+    whole = dict.fromkeys(("floor", "limit", "queries"), int)
+    kinds: dict[str, Any] = {
+        "policy": str,
+        "family": str,
+        "level_temperature": (int, float),
+        **whole,
+    }
     for name, kind in kinds.items():
         if not isinstance(content[name], kind) or isinstance(content[name], bool):
             raise UserError(
@@ -184,7 +190,7 @@ def calibrate(
     strata: np.ndarray,
     policy: str,
     family: Family,
-    temper: float,
+    level_temperature: float,
     config: Cutoff,
 ) -> Calibration:
     """Fits the maps to calibrate queries.
@@ -194,8 +200,8 @@ def calibrate(
       strata: [Q] places in STRATA.
       policy: Which score that is.
       family: Which logit the towers were trained with.
-      temper: T of the level.
-      config: For floor, cap and how many queries it takes.
+      level_temperature: T of the level.
+      config: For floor, limit and how many queries it takes.
 
     Raises:
       UserError: Too few queries.
@@ -206,17 +212,17 @@ def calibrate(
     return Calibration(
         policy=policy,
         family=family,
-        temper=float(temper),
+        level_temperature=float(level_temperature),
         floor=config.floor,
-        cap=config.cap,
+        limit=config.limit,
         queries=len(lists),
-        recall=recall_map(lists, config.floor, config.cap),
+        recall=recall_map(lists, config.floor, config.limit),
         strata={
-            name: recall_map(lists.part(chosen), config.floor, config.cap)
+            name: recall_map(lists.part(chosen), config.floor, config.limit)
             for name, chosen in parts.items()
             if chosen.sum() >= least
         },
-        budget=budget_map(lists, config.floor, config.cap),
+        budget=budget_map(lists, config.floor, config.limit),
     )
 
 
@@ -229,18 +235,18 @@ def require_enough(queries: int, config: Cutoff) -> None:
         )
 
 
-def bounded(lists: RankedLists, counts: np.ndarray, floor: int, cap: int) -> np.ndarray:
-    """[Q] counts with floor and cap, and no more than there are candidates."""
-    return np.minimum(np.clip(counts, floor, cap), lists.lengths)
+def bounded(lists: RankedLists, counts: np.ndarray, floor: int, limit: int) -> np.ndarray:
+    """[Q] counts with floor and limit, and no more than there are candidates."""
+    return np.minimum(np.clip(counts, floor, limit), lists.lengths)
 
 
-def recall_map(lists: RankedLists, floor: int, cap: int) -> KnobMap:
+def recall_map(lists: RankedLists, floor: int, limit: int) -> KnobMap:
     """The map from the share kept to the cut-off, by conformal risk control."""
     queries = len(lists)
-    floors = bounded(lists, np.zeros(queries, np.int64), floor, cap)
-    caps = bounded(lists, lists.lengths, floor, cap)
+    floors = bounded(lists, np.zeros(queries, np.int64), floor, limit)
+    limits = bounded(lists, lists.lengths, floor, limit)
     rows, ranks = lists.relevant.rows, lists.relevant.ranks
-    moved = (ranks >= floors[rows]) & (ranks < caps[rows])
+    moved = (ranks >= floors[rows]) & (ranks < limits[rows])
     rows, ranks = rows[moved], ranks[moved]
     scores = lists.at(rows, ranks)
     order = np.argsort(-scores, kind="stable")
@@ -257,16 +263,16 @@ def recall_map(lists: RankedLists, floor: int, cap: int) -> KnobMap:
     return KnobMap.through(asked, cutoffs[place], queries)
 
 
-def budget_map(lists: RankedLists, floor: int, cap: int) -> KnobMap:
+def budget_map(lists: RankedLists, floor: int, limit: int) -> KnobMap:
     """The map from the average number of items to the cut-off."""
 
     def average(cutoff: float) -> float:
-        return float(bounded(lists, lists.counts_at(cutoff), floor, cap).mean())
+        return float(bounded(lists, lists.counts_at(cutoff), floor, limit).mean())
 
     least = average(np.inf)
-    most = float(bounded(lists, lists.lengths, floor, cap).mean())
+    most = float(bounded(lists, lists.lengths, floor, limit).mean())
     wanted = np.geomspace(max(least, 1 / len(lists)), most, AVERAGES if most > least else 0)
-    capped = lists.head(cap)
+    capped = lists.head(limit)
     above = float(_above(lists))
     cutoffs = np.array([above, *(min(capped.cutoff_at(value, floor), above) for value in wanted)])
     # What a cut-off gives, not what it was looked up for: equal scores come together.

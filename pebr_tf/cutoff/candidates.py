@@ -1,7 +1,7 @@
 """The best items of each query and its levels, from one pass over the corpus.
 
 Every way to end a list is monotone in the cosine within one query, so the best M items are all that
-a comparison needs. The levels are those of the whole corpus, for many tempers at once.
+a comparison needs. The levels are those of the whole corpus, for many level_temperatures at once.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Candidates:
       cosines: [Q, M] float32, falling in a row; -inf where a row has fewer.
       queries: The queries.
       family: Which logit the towers were trained with.
-      levels: Temper to levels [Q] float32.
+      levels: Level temperature to levels [Q] float32.
       relevant: Where the P relevant items are.
       seen: [P] whether a relevant pair is one of the training split, too.
       totals: [Q] relevant items, at least 1.
@@ -135,16 +135,16 @@ class Candidates:
         # Rounding may turn two neighbours around.
         return np.minimum.accumulate(logits, axis=1, out=logits)
 
-    def breadth_with_levels(self, tempers: Sequence[float]) -> np.ndarray:
+    def breadth_with_levels(self, level_temperatures: Sequence[float]) -> np.ndarray:
         """[Q] breadth of the queries, for policies that look at it and at levels.
 
         Raises:
-          ValueError: The queries have none, or levels at some of `tempers` are missing.
+          ValueError: The queries have none, or levels at some of `level_temperatures` are missing.
         """
         breadth = self.queries.breadth
-        if breadth is None or not set(tempers) <= set(self.levels):
+        if breadth is None or not set(level_temperatures) <= set(self.levels):
             raise ValueError(
-                f"candidates must have a breadth and levels at {tempers}. Received: "
+                f"candidates must have a breadth and levels at {level_temperatures}. Received: "
                 f"{'no' if breadth is None else 'a'} breadth, levels at {tuple(self.levels)}."
             )
         return breadth
@@ -193,7 +193,10 @@ class Candidates:
             self,
             cosines=self.cosines[queries],
             queries=self.queries.part(queries),
-            levels={temper: level[queries] for temper, level in self.levels.items()},
+            levels={
+                level_temperature: level[queries]
+                for level_temperature, level in self.levels.items()
+            },
             relevant=moved(self.relevant),
             seen=self.seen[queries[self.relevant.rows]],
             totals=self.totals[queries],
@@ -202,20 +205,20 @@ class Candidates:
         )
 
 
-def depth_of(queries: int, items: int, average_k: Sequence[int], cap: int) -> int:
+def depth_of(queries: int, items: int, average_k: Sequence[int], limit: int) -> int:
     """M, the candidates to keep of each query.
 
-    All that the cap allows, if memory does; of many queries fewer, yet at least four times the
+    All that the limit allows, if memory does; of many queries fewer, yet at least four times the
     largest average.
 
     Args:
       queries: Q.
       items: N.
       average_k: Averages that policies are compared at.
-      cap: Items that a list never exceeds.
+      limit: Items that a list never exceeds.
     """
     affordable = max(4 * max(average_k), MOST_CANDIDATES // max(queries, 1))
-    return min(items, cap, affordable)
+    return min(items, limit, affordable)
 
 
 def collect(
@@ -223,7 +226,7 @@ def collect(
     queries: Queries,
     relevant: Pairs,
     family: Family,
-    tempers: Sequence[float],
+    level_temperatures: Sequence[float],
     depth: int,
     known: Pairs | None = None,
 ) -> Candidates:
@@ -234,7 +237,7 @@ def collect(
       queries: The queries, each with a relevant item.
       relevant: The relevant items; one that the corpus lacks counts in the totals.
       family: Which logit the towers were trained with.
-      tempers: Tempers T to take the levels at, from 0, finite.
+      level_temperatures: Level temperatures T to take the levels at, from 0, finite.
       depth: M, at most N.
       known: Pairs of the training split, for `Candidates.unseen`.
 
@@ -253,7 +256,7 @@ def collect(
     pairs = [_sorted(relevant), _sorted(known)]
     ranks: list[list[np.ndarray]] = [[], []]
     cosines = np.empty((len(queries), depth), np.float32)
-    levels = np.empty((len(queries), len(tempers)), np.float32)
+    levels = np.empty((len(queries), len(level_temperatures)), np.float32)
     sample = _sample(len(corpus))
     step = _block(len(corpus))
     for begin in range(0, len(queries), step):
@@ -261,7 +264,9 @@ def collect(
         scores = np.clip(queries.vectors[part] @ corpus.T, -1, 1)
         order = _best(scores, depth)
         cosines[part] = np.take_along_axis(scores, order, axis=1)
-        levels[part] = _levels(scores, cosines[part], queries.tau[part], family, tempers, sample)
+        levels[part] = _levels(
+            scores, cosines[part], queries.tau[part], family, level_temperatures, sample
+        )
         place = np.full(scores.shape, depth, np.int32)
         np.put_along_axis(place, order, np.arange(depth, dtype=np.int32)[None], axis=1)
         for found, some in zip(ranks, pairs, strict=True):
@@ -273,7 +278,9 @@ def collect(
         cosines=cosines,
         queries=queries,
         family=family,
-        levels=dict(zip(map(float, tempers), np.ascontiguousarray(levels.T), strict=True)),
+        levels=dict(
+            zip(map(float, level_temperatures), np.ascontiguousarray(levels.T), strict=True)
+        ),
         relevant=Ranks(pairs[0].rows, np.concatenate(ranks[0])),
         seen=_among(*pairs),
         totals=totals,
@@ -282,7 +289,9 @@ def collect(
     )
 
 
-def levels_of(corpus: np.ndarray, queries: Queries, family: Family, temper: float) -> np.ndarray:
+def levels_of(
+    corpus: np.ndarray, queries: Queries, family: Family, level_temperature: float
+) -> np.ndarray:
     """[Q] float32 levels over the whole corpus [N, n], without keeping candidates."""
     levels = np.empty(len(queries), np.float32)
     step = _block(len(corpus))
@@ -290,7 +299,7 @@ def levels_of(corpus: np.ndarray, queries: Queries, family: Family, temper: floa
         part = slice(begin, begin + step)
         scores = np.clip(queries.vectors[part] @ corpus.T, -1, 1)
         logits = logits_of(scores, queries.tau[part], family)
-        levels[part] = tempered_levels(logits, [temper])[:, 0]
+        levels[part] = levels_at(logits, [level_temperature])[:, 0]
     return levels
 
 
@@ -300,14 +309,15 @@ def logits_of(cosines: np.ndarray, tau: np.ndarray, family: Family) -> np.ndarra
     return logits
 
 
-def tempered_levels(
-    logits: np.ndarray, tempers: Sequence[float], weights: np.ndarray | None = None
+def levels_at(
+    logits: np.ndarray, level_temperatures: Sequence[float], weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """[B, T] levels at several tempers; each column is `distributions.exact_level` of one.
+    """[B, T] levels at several level_temperatures; each column is `distributions.exact_level` of
+    one.
 
     Args:
       logits: [B, N] float32.
-      tempers: T tempers from 0, finite.
+      level_temperatures: T level_temperatures from 0, finite.
       weights: [B, N] items that each stands for; None: 1.
     """
     top = logits.max(axis=1, keepdims=True)
@@ -315,15 +325,15 @@ def tempered_levels(
     scaled = np.empty_like(shifted)
     total = shifted.shape[1] if weights is None else weights.sum(axis=1)
     columns = []
-    for temper in tempers:
-        if temper == 0:
+    for level_temperature in level_temperatures:
+        if level_temperature == 0:
             columns.append(top[:, 0])
             continue
-        np.multiply(shifted, np.float32(1 / temper), out=scaled)
+        np.multiply(shifted, np.float32(1 / level_temperature), out=scaled)
         np.exp(scaled, out=scaled)
         if weights is not None:
             scaled *= weights
-        columns.append(top[:, 0] + temper * np.log(scaled.sum(axis=1) / total))
+        columns.append(top[:, 0] + level_temperature * np.log(scaled.sum(axis=1) / total))
     return np.stack(columns, axis=1)
 
 
@@ -332,19 +342,19 @@ def _levels(
     best: np.ndarray,
     tau: np.ndarray,
     family: Family,
-    tempers: Sequence[float],
+    level_temperatures: Sequence[float],
     sample: np.ndarray | None,
 ) -> np.ndarray:
     """[B, T] levels from all scores [B, N], or from the best [B, M] and a sample of the others."""
     if sample is None:
-        return tempered_levels(logits_of(scores, tau, family), tempers)
+        return levels_at(logits_of(scores, tau, family), level_temperatures)
     sampled = scores[:, sample]
     others = sampled < best[:, -1:]
     count = others.sum(axis=1, keepdims=True)
     share = (scores.shape[1] - best.shape[1]) / np.maximum(count, 1)
     weights = np.concatenate([np.ones_like(best), others * share.astype(np.float32)], axis=1)
     logits = logits_of(np.concatenate([best, sampled], axis=1), tau, family)
-    return tempered_levels(logits, tempers, weights)
+    return levels_at(logits, level_temperatures, weights)
 
 
 def _block(items: int) -> int:

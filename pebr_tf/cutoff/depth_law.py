@@ -27,8 +27,8 @@ from pebr_tf.cutoff.candidates import ROWS, Candidates
 from pebr_tf.cutoff.fitting import fit
 from pebr_tf.models.query_head import QueryHead
 
-# Tempers whose levels are features.
-TEMPERS = (0.3, 0.6, 1.0, 1.5)
+# Level temperatures whose levels are features.
+LEVEL_TEMPERATURES = (0.3, 0.6, 1.0, 1.5)
 # The first ranks are cells of their own; those behind grow by this factor.
 SINGLE, GROWTH = 8, 1.12
 # A cell without an item has no share.
@@ -139,7 +139,7 @@ def fit_depth_law(candidates: Candidates, seed: int = 0) -> DepthLaw:
     """Fits the law to held-out clicks of calibrate queries.
 
     Args:
-      candidates: Of calibrate queries, with levels at TEMPERS and their breadth.
+      candidates: Of calibrate queries, with levels at LEVEL_TEMPERATURES and their breadth.
       seed: Of the weights, what is held out and the batches.
     """
     tf.keras.utils.set_random_seed(seed)
@@ -183,16 +183,18 @@ def features_of(candidates: Candidates, cells: Cells) -> np.ndarray:
     """[Q, C, F] float32 what a server knows of a cell.
 
     Of the cell: the log of its rank, how far its logit is below the best and above the levels at
-    TEMPERS, how fast logits fall there, its rank over the query's breadth. Of the query: the logs
-    of tau and breadth, how far the levels are below the best.
+    LEVEL_TEMPERATURES, how fast logits fall there, its rank over the query's breadth. Of the
+    query: the logs of tau and breadth, how far the levels are below the best.
 
     Raises:
-      ValueError: The queries have no breadth, or levels at TEMPERS are missing.
+      ValueError: The queries have no breadth, or levels at LEVEL_TEMPERATURES are missing.
     """
-    breadth = candidates.breadth_with_levels(TEMPERS)
+    breadth = candidates.breadth_with_levels(LEVEL_TEMPERATURES)
     ranks, logits = np.log(cells.middles)[None], cells.logits
     top, known = logits[:, :1], np.log1p(breadth)[:, None]
-    levels = [candidates.levels[temper][:, None] for temper in TEMPERS]
+    levels = [
+        candidates.levels[level_temperature][:, None] for level_temperature in LEVEL_TEMPERATURES
+    ]
     columns = [
         ranks,
         logits - top,

@@ -54,7 +54,7 @@ def evaluate_policies(
 
 
 class Knobs:
-    """The calibrated knobs on test queries, floor and cap applied."""
+    """The calibrated knobs on test queries, floor and limit applied."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Knobs:
             counts = self._scored().counts_at(value)
         else:
             counts = self.lists.counts_at(self.cutoffs(knob, value))
-        return bounded(self.lists, counts, self.settings.floor, self.settings.cap)
+        return bounded(self.lists, counts, self.settings.floor, self.settings.limit)
 
     def _scored(self) -> RankedLists:
         return self._policies.lists("score", self.candidates)

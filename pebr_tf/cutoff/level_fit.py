@@ -36,7 +36,7 @@ def fit_level_head(
     corpus: np.ndarray,
     queries: Queries,
     family: Family,
-    temper: float,
+    level_temperature: float,
     hidden: Sequence[int] = (128,),
     seed: int = 0,
 ) -> LevelFit:
@@ -46,14 +46,14 @@ def fit_level_head(
       corpus: [N, n] float32 unit vectors.
       queries: At least one, of the training split.
       family: Which logit the towers were trained with.
-      temper: T of the level.
+      level_temperature: T of the level.
       hidden: Widths of the head's hidden layers.
       seed: Of the weights, of what is held out and of the batches.
     """
     most = max(1, MOST_COSINES // len(corpus))
     if len(queries) > most:
         queries = queries.part(np.random.default_rng(seed).permutation(len(queries))[:most])
-    levels = levels_of(corpus, queries, family, temper)
+    levels = levels_of(corpus, queries, family, level_temperature)
     tf.keras.utils.set_random_seed(seed)
     head = LevelHead(family, tuple(hidden))
     head(tf.constant(queries.vectors[:1]), tf.constant(queries.tau[:1]))

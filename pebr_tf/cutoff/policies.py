@@ -85,7 +85,7 @@ class Policies:
     """The ways to end a list, with what was learnt for them.
 
     Attributes:
-      temper: T of the level.
+      level_temperature: T of the level.
       adapter: The fitted adapter; None: there is no `adapter`.
       corpus_law: The moments of the corpus; None: there is no `corpus_law`.
       fitted_law: The fitted head; None: there is no `fitted_law`.
@@ -94,7 +94,7 @@ class Policies:
       both_conventions: Whether there is `cdf_pdf`, for towers of the Beta family.
     """
 
-    temper: float
+    level_temperature: float
     adapter: CosineAdapter | None = None
     corpus_law: CorpusLaw | None = None
     fitted_law: LawHead | None = None
@@ -116,7 +116,7 @@ class Policies:
         """What a reader sees."""
         if name in ("level", "level_head"):
             place = " from the head" if name == "level_head" else ""
-            return f"level{place}, T = {self.temper:g}"
+            return f"level{place}, T = {self.level_temperature:g}"
         return _TITLES[name]
 
     def lists(self, name: str, candidates: Candidates) -> RankedLists:
@@ -135,7 +135,7 @@ class Policies:
         """[Q, M] scores, -inf where there is no candidate, and [Q] what to take off."""
         cosines, tau = candidates.cosines, candidates.tau
         if name == "level":
-            return candidates.logits, candidates.levels[self.temper]
+            return candidates.logits, candidates.levels[self.level_temperature]
         if name == "level_head":
             return candidates.logits, candidates.head_levels
         if name == "cdf":

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from sklearn.ensemble import HistGradientBoostingRegressor
 
 SHARES = (0.1, 0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-# Tempers whose levels are features, and ranks whose cosines are.
-TEMPERS, RANKS = (0.5, 1.0, 2.0), (10, 100, 1_000)
+# Level temperatures whose levels are features, and ranks whose cosines are.
+LEVEL_TEMPERATURES, RANKS = (0.5, 1.0, 2.0), (10, 100, 1_000)
 # Clicks of a query that the trees look at, at most.
 CLICKS = 16
 # Small trees that see many clicks in a leaf: calibrate queries are few.
@@ -67,7 +67,7 @@ def fit_rank_quantile(candidates: Candidates, seed: int = 0) -> RankQuantile:
     above the last candidate are the same.
 
     Args:
-      candidates: Of calibrate queries, with levels at TEMPERS and their breadth.
+      candidates: Of calibrate queries, with levels at LEVEL_TEMPERATURES and their breadth.
       seed: Of the clicks that are looked at.
     """
     from sklearn.ensemble import HistGradientBoostingRegressor
@@ -95,17 +95,20 @@ def features_of(candidates: Candidates) -> np.ndarray:
     """[Q, F] float64 what a server knows of a query before it ends its list.
 
     The logs of tau and of the query's breadth, the best cosine, how far the cosines at RANKS and
-    the levels at TEMPERS lie below the best, and the entropy of the softmax over the candidates.
+    the levels at LEVEL_TEMPERATURES lie below the best, and the entropy of the softmax over the
+    candidates.
 
     Raises:
-      ValueError: The queries have no breadth, or levels at TEMPERS are missing.
+      ValueError: The queries have no breadth, or levels at LEVEL_TEMPERATURES are missing.
     """
-    breadth = candidates.breadth_with_levels(TEMPERS)
+    breadth = candidates.breadth_with_levels(LEVEL_TEMPERATURES)
     cosines, logits = candidates.cosines, candidates.logits
     best, top = _finite(cosines[:, 0]), _finite(logits[:, 0])
     columns = [np.log(candidates.tau), np.log1p(breadth), best]
     columns += [best - cosines[:, min(rank, candidates.depth) - 1] for rank in RANKS]
-    columns += [top - candidates.levels[temper] for temper in TEMPERS]
+    columns += [
+        top - candidates.levels[level_temperature] for level_temperature in LEVEL_TEMPERATURES
+    ]
     columns.append(_entropy(logits, top))
     features = np.stack(columns, axis=1).astype(np.float64)
     # A query with fewer candidates than a rank has no cosine there.

@@ -1,7 +1,7 @@
 """The per-query level: the normaliser that a softmax loss never learns.
 
 NCE learns logit(q, d) = log(p(d|q) / p(d)) only up to a constant of the query, its log Z. The level
-puts it back from the query's own corpus, with a temper T:
+puts it back from the query's own corpus, with a level temperature T:
 
     level_q(T) = T * log mean_d exp(logit(q, d) / T)
 
@@ -22,22 +22,25 @@ from pebr_tf.distributions.law import CosineLaw
 from pebr_tf.distributions.logit import Family, cosine_of_logit
 
 
-def exact_level(logits: tf.Tensor, temper: float = 1.0) -> tf.Tensor:
+def exact_level(logits: tf.Tensor, level_temperature: float = 1.0) -> tf.Tensor:
     """The level over the whole corpus.
 
     Args:
       logits: [B, N] logits of every item.
-      temper: T, from 0 (the maximum) to infinity (the mean), both included.
+      level_temperature: T, from 0 (the maximum) to infinity (the mean), both included.
 
     Returns:
       [B] levels, in the dtype of `logits`.
     """
     weights = tf.zeros_like(logits)
-    return _tempered_mean(logits, weights, temper)
+    return _power_mean(logits, weights, level_temperature)
 
 
 def probe_level(
-    probe_logits: tf.Tensor, sample_logits: tf.Tensor, corpus_size: int, temper: float = 1.0
+    probe_logits: tf.Tensor,
+    sample_logits: tf.Tensor,
+    corpus_size: int,
+    level_temperature: float = 1.0,
 ) -> tf.Tensor:
     """The level from the best items exactly and a random sample standing for the rest.
 
@@ -48,7 +51,7 @@ def probe_level(
       probe_logits: [B, K] logits of each query's K best items.
       sample_logits: [B, M] logits of a uniform random sample of the corpus.
       corpus_size: N, the number of items of the corpus, at least K.
-      temper: T, from 0 (the maximum) to infinity (the mean), both included.
+      level_temperature: T, from 0 (the maximum) to infinity (the mean), both included.
 
     Returns:
       [B] levels, in the dtype of `probe_logits`.
@@ -72,22 +75,24 @@ def probe_level(
     weight = stands * (corpus_size - probe_size) / count
     log_weight = tf.where(weight > 0, tf.math.log(tf.maximum(weight, 1e-30)), -math.inf)
     logits = tf.concat([probe_logits, sample_logits], axis=-1)
-    return _tempered_mean(
-        logits, tf.concat([tf.zeros_like(probe_logits), log_weight], axis=-1), temper
+    return _power_mean(
+        logits, tf.concat([tf.zeros_like(probe_logits), log_weight], axis=-1), level_temperature
     )
 
 
-def _tempered_mean(logits: tf.Tensor, log_weights: tf.Tensor, temper: float) -> tf.Tensor:
+def _power_mean(logits: tf.Tensor, log_weights: tf.Tensor, level_temperature: float) -> tf.Tensor:
     """T * log of the weighted mean of exp(logits / T); a log-weight of -inf leaves an item out."""
-    if not temper >= 0:
-        raise ValueError(f"temper must be a number from 0 to infinity. Received: {temper}.")
+    if not level_temperature >= 0:
+        raise ValueError(
+            f"level_temperature must be a number from 0 to infinity. Received: {level_temperature}."
+        )
     present = log_weights > -math.inf
-    if temper == 0:
+    if level_temperature == 0:
         return tf.reduce_max(tf.where(present, logits, logits.dtype.min), axis=-1)
-    if math.isinf(temper):
+    if math.isinf(level_temperature):
         return tf.reduce_sum(tf.nn.softmax(log_weights) * logits, axis=-1)
-    return temper * (
-        tf.reduce_logsumexp(logits / temper + log_weights, axis=-1)
+    return level_temperature * (
+        tf.reduce_logsumexp(logits / level_temperature + log_weights, axis=-1)
         - tf.reduce_logsumexp(log_weights, axis=-1)
     )
 

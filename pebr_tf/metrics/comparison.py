@@ -34,7 +34,7 @@ def by_group(
       lists: The ranked candidates.
       counts: [Q] items of each list.
       strata: [Q] places in STRATA.
-      capped: From counts to whether each list was cut by the cap, [Q].
+      capped: From counts to whether each list was cut by the limit, [Q].
     """
     cut = capped(counts)
     return {

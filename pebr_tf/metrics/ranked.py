@@ -173,7 +173,7 @@ def summary(figures: Figures, capped: np.ndarray) -> Mapping[str, Any]:
 
     Args:
       figures: Of Q queries; without a query, all numbers are 0.
-      capped: [Q] whether a query's list was cut by the cap.
+      capped: [Q] whether a query's list was cut by the limit.
     """
     counts = figures.counts
     numbers = {

@@ -156,7 +156,7 @@ def model_and_data(evaluation: dict[str, Any]) -> Markup:
             ("Dimension", count(number(model, "dimension"))),
             ("Training steps", count(number(model, "steps"))),
             ("Policy", _word(model, "policy")),
-            ("Temper T", _plain(number(model, "temper"))),
+            ("Level temperature T", _plain(number(model, "level_temperature"))),
         ),
         _facts(
             "Data",

@@ -127,7 +127,7 @@ def _sections(
         (
             "counts",
             "Items a query",
-            "At the default knob, with floor and cap.",
+            "At the default knob, with floor and limit.",
             [_beside(counts_chart(evaluation), facts.counts_table(evaluation))],
         ),
         (
@@ -156,7 +156,8 @@ def _sections(
             (
                 "baseline",
                 "Last blessed model",
-                "Its towers on the clicks and the items of this run, with a temper tuned on them.",
+                "Its towers on the clicks and the items of this run, with a level temperature "
+                "tuned on them.",
                 [baseline_table(evaluation)],
             )
         )

@@ -176,7 +176,8 @@ def _build_scann(
 
 def _examples(exact: ExactSearcher, queries: np.ndarray, thresholds: np.ndarray) -> Examples:
     answers = exact.search(queries, thresholds)
-    # What the cap cut is no answer that a search has to find: the threshold rises to the last one.
+    # What the limit cut is no answer that a search has to find: the threshold rises to the last
+    # one.
     last = answers.scores[answers.row_splits[1:] - 1] if len(answers.scores) else thresholds
     raised = np.where(answers.truncated, last, thresholds)
     return Examples(queries, raised, answers)

@@ -53,7 +53,7 @@ class ExactSearcher(VectorSearcher):
         rows, positions, scores = rows[passed], positions[passed], scores[passed]
         counts = np.bincount(rows, minlength=len(request))
         ids, scores = ranked(rows, self._ids[positions], scores)
-        cut = counts > request.max_results if request.cap_binds else np.zeros(len(request), bool)
+        cut = counts > request.limit if request.limit_binds else np.zeros(len(request), bool)
         return RangeResult(
             row_splits=splits_of(counts),
             item_ids=ids,
@@ -61,12 +61,12 @@ class ExactSearcher(VectorSearcher):
             thresholds=request.thresholds,
             expected_counts=self._expected_count(request.queries, request.thresholds),
             truncated=cut,
-        ).head(request.limit)
+        ).head(request.longest)
 
     def _candidates(self, request: Request) -> tuple[np.ndarray, np.ndarray]:
         """Rows and positions of everything that may be in the answer, and little else."""
         step = max(1, BLOCK_SCORES // len(self))
-        limit = request.limit + 1
+        limit = request.longest + 1
         found = []
         for begin in range(0, len(request), step):
             scores = request.queries[begin : begin + step] @ self._vectors.T

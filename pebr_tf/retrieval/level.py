@@ -14,7 +14,7 @@ import numpy as np
 from pebr_tf.distributions.logit import UNIT_EPSILON, Family, require_family
 from pebr_tf.retrieval.result import RangeResult, assemble, splits_of, take_rows
 from pebr_tf.retrieval.searcher import (
-    DEFAULT_MAX_RESULTS,
+    DEFAULT_LIMIT,
     Searcher,
     check_positive,
     check_thresholds,
@@ -34,14 +34,14 @@ class LevelCut:
 
     Attributes:
       cutoff: c, one number for all queries or [B].
-      temper: T of the level, from 0 to infinity.
+      level_temperature: T of the level, from 0 to infinity.
       family: Which logit the towers were trained with.
       probe_size: Items of the small search that the level is taken from.
       floor: Items that a query always gets.
     """
 
     cutoff: float | np.ndarray
-    temper: float = 1.0
+    level_temperature: float = 1.0
     family: Family = "beta"
     probe_size: int = 100
     floor: int = 1
@@ -51,9 +51,10 @@ class LevelCut:
         check_positive("probe_size", self.probe_size)
         if np.isnan(self.cutoff).any():
             raise ValueError(f"cutoff must be a number. Received: {self.cutoff}.")
-        if not self.temper >= 0:
+        if not self.level_temperature >= 0:
             raise ValueError(
-                f"temper must be a number from 0 to infinity. Received: {self.temper}."
+                f"level_temperature must be a number from 0 to infinity. Received: "
+                f"{self.level_temperature}."
             )
         if not 0 <= self.floor <= self.probe_size:
             raise ValueError(
@@ -81,7 +82,7 @@ def search_by_level(
     queries: Any,
     tau: Any,
     cut: LevelCut,
-    max_results: int = DEFAULT_MAX_RESULTS,
+    limit: int = DEFAULT_LIMIT,
 ) -> LevelResult:
     """Every item that is `cut.cutoff` above its query's level.
 
@@ -94,7 +95,7 @@ def search_by_level(
       queries: [B, n] vectors.
       tau: [B] temperatures, above 0.
       cut: What ends a list.
-      max_results: Items of a query at most; a row that it cuts is `truncated`.
+      limit: Items of a query at most; a row that it cuts is `truncated`.
 
     Raises:
       ValueError: As `Searcher.search`, or temperatures that are not [B] numbers above 0.
@@ -112,7 +113,7 @@ def search_by_level(
             f"cutoff must be one number or {len(queries)}, one a query. "
             f"Received: shape {cutoff.shape}."
         )
-    check_positive("max_results", max_results)
+    check_positive("limit", limit)
     probe = searcher.probe(queries, cut.probe_size)
     if not len(probe.scores):
         nothing = np.zeros(len(queries), np.float32)
@@ -120,7 +121,7 @@ def search_by_level(
 
     sample = _Sample(searcher, queries, tau, cut, probe.scores[probe.row_splits[:-1]])
     levels, thresholds = _thresholds(sample, tau, cutoff, cut, probe)
-    rows, found = searcher.extend(queries, thresholds, probe, max_results)
+    rows, found = searcher.extend(queries, thresholds, probe, limit)
     # Another search may score the last of the floor otherwise, in its last digits, or miss it.
     short = found.counts < np.minimum(cut.floor, probe.counts[rows])
     if short.any():
@@ -140,8 +141,8 @@ def search_by_level(
         raised = np.maximum(refined[1], thresholds[rows])
         found = _cut(found, check_thresholds(raised, len(rows)))
         items = assemble([(done, items), (rows, found)])
-    over = items.counts > max_results
-    items = replace(items.head(max_results), truncated=items.truncated | over)
+    over = items.counts > limit
+    items = replace(items.head(limit), truncated=items.truncated | over)
     return LevelResult(items, levels, extended)
 
 
@@ -183,12 +184,12 @@ class _Sample:
         self, scores: np.ndarray, tau: np.ndarray, top: np.ndarray, mass: np.ndarray
     ) -> None:
         """Writes what each sampled item adds to the level of its query into `mass`."""
-        temper = self.cut.temper
+        level_temperature = self.cut.level_temperature
         _logits(scores, tau, self.cut.family, out=mass)
-        if 0 < temper < np.inf:
+        if 0 < level_temperature < np.inf:
             mass -= top[:, None]
-            if temper != 1:
-                mass /= np.float32(temper)
+            if level_temperature != 1:
+                mass /= np.float32(level_temperature)
             # What lies far above the best is one of the best, and taken out of every sum.
             with np.errstate(over="ignore"):
                 np.exp(mass, out=mass)
@@ -212,14 +213,14 @@ class _Sample:
 
         See `distributions.probe_level`.
         """
-        temper = self.cut.temper
+        level_temperature = self.cut.level_temperature
         scores = np.full((len(best), int(best.counts.max())), np.nan, np.float32)
         scores[np.arange(scores.shape[1]) < best.counts[:, None]] = best.scores
         logits = _logits(scores, self.tau, self.cut.family)
         top = logits[:, 0]
-        if temper == 0:
+        if level_temperature == 0:
             return top
-        risen = (top > self.top + temper).nonzero()[0]
+        risen = (top > self.top + level_temperature).nonzero()[0]
         if len(risen):
             self._weigh_anew(risen, top[risen])
         # Few sampled items are among the best: those are taken out of the sum, and put back.
@@ -235,11 +236,11 @@ class _Sample:
         others = np.where(count > 0, self.size - best.counts, 0)
         mass *= others / np.maximum(count, 1)
         total = best.counts + others
-        if np.isinf(temper):
+        if np.isinf(level_temperature):
             return ((np.nansum(logits, axis=1) + mass) / total).astype(np.float32)
-        mass *= np.exp((self.top - top) / temper)
-        mass += np.nansum(np.exp((logits - top[:, None]) / temper), axis=1)
-        return (top + temper * np.log(mass / total)).astype(np.float32)
+        mass *= np.exp((self.top - top) / level_temperature)
+        mass += np.nansum(np.exp((logits - top[:, None]) / level_temperature), axis=1)
+        return (top + level_temperature * np.log(mass / total)).astype(np.float32)
 
 
 def _thresholds(

@@ -18,7 +18,7 @@ class RangeResult:
       scores: [M] float32 cosines, descending in a row; of equal ones the smaller id first.
       thresholds: [B] float32 cosine that each list was asked to end at.
       expected_counts: [B] float32 number of items that the index predicted before it searched.
-      truncated: [B] bool, true where a cap on results or on work may have cut the list.
+      truncated: [B] bool, true where a limit on results or on work may have cut the list.
       partial: True if a part of the index did not answer.
     """
 
@@ -91,14 +91,14 @@ def ranked(
 
 
 def merge(
-    parts: Sequence[RangeResult], top_k: int | None, max_results: int, partial: bool = False
+    parts: Sequence[RangeResult], top_k: int | None, limit: int, partial: bool = False
 ) -> RangeResult:
     """One answer from the answers of disjoint parts of a corpus to the same queries.
 
     Args:
       parts: At least one result, all of the same B queries.
       top_k: Items that the caller wants at most, or None.
-      max_results: The cap; a row that it cuts is marked as truncated.
+      limit: The limit; a row that it cuts is marked as truncated.
       partial: Whether some part of the corpus is missing.
     """
     first = parts[0]
@@ -119,8 +119,8 @@ def merge(
             expected_counts=np.sum([part.expected_counts for part in parts], axis=0),
             truncated=np.any([part.truncated for part in parts], axis=0),
         )
-    wanted = max_results if top_k is None else min(top_k, max_results)
-    cut = merged.counts > max_results if top_k is None or top_k > max_results else False
+    wanted = limit if top_k is None else min(top_k, limit)
+    cut = merged.counts > limit if top_k is None or top_k > limit else False
     return replace(
         merged.head(wanted),
         truncated=merged.truncated | cut,

@@ -31,7 +31,7 @@ from pebr_tf.retrieval.scann_searcher import (
     MORE_CANDIDATES,
     ScannSearcher,
 )
-from pebr_tf.retrieval.searcher import DEFAULT_MAX_RESULTS
+from pebr_tf.retrieval.searcher import DEFAULT_LIMIT
 
 QueryModel = Callable[[tf.Tensor], dict[str, tf.Tensor]]
 
@@ -43,16 +43,14 @@ class Retriever(tf.Module):
     ties are in no order.
     """
 
-    def __init__(
-        self, query_model: QueryModel, directory: Path, max_results: int = DEFAULT_MAX_RESULTS
-    ):
+    def __init__(self, query_model: QueryModel, directory: Path, limit: int = DEFAULT_LIMIT):
         """Makes the module.
 
         Args:
           query_model: From texts [B] to `embedding` [B, n] and `threshold` [B]; a tf.Module or a
             loaded SavedModel, so that its variables are saved as well.
           directory: An index folder of kind "scann".
-          max_results: Items of a query at most.
+          limit: Items of a query at most.
 
         Raises:
           UserError: An index that is searched exactly, or one that `load_index` refuses.
@@ -62,7 +60,7 @@ class Retriever(tf.Module):
         if not isinstance(searcher, ScannSearcher):
             raise UserError(f"{directory} must be an index of kind scann. Received: exact.")
         self.query_model = query_model
-        self.max_results = max_results
+        self.limit = limit
         self._tuning, self._leaf_cap = searcher.tuning, searcher.max_leaves
         leaves = searcher.leaves
         self._size = len(searcher)
@@ -94,10 +92,10 @@ class Retriever(tf.Module):
         bounded = tf.clip_by_value(threshold, LOWEST, -LOWEST)
         augmented = tf.concat([embedding, -bounded[:, None]], axis=1) * scale[:, None]
         positions, products = self._search(augmented, tf.minimum(leaves, self._leaf_cap))
-        truncated = positions.row_lengths() > self.max_results
-        positions = positions[:, : self.max_results]
+        truncated = positions.row_lengths() > self.limit
+        positions = positions[:, : self.limit]
         rows = positions.value_rowids()
-        scores = products[:, : self.max_results].values
+        scores = products[:, : self.limit].values
         return {
             "item_ids": tf.gather(self._item_ids, positions.values),
             "scores": tf.minimum(scores / tf.gather(scale, rows) + tf.gather(bounded, rows), 1),
@@ -135,7 +133,7 @@ class Retriever(tf.Module):
 
         # Made inside the function: a handle made outside is a resource that no one saves.
         searcher = scann_ops.searcher_from_module(self._state)
-        limit = min(self.max_results + 1, self._size)
+        limit = min(self.limit + 1, self._size)
         candidates = min(CANDIDATES * limit + MORE_CANDIDATES, self._size)
 
         def one(query_and_leaves: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
@@ -159,10 +157,10 @@ def export(
     query_model: QueryModel,
     index_directory: Path,
     directory: Path,
-    max_results: int = DEFAULT_MAX_RESULTS,
+    limit: int = DEFAULT_LIMIT,
 ) -> None:
     """Writes a SavedModel with the signature `retrieve` into a new folder; see `Retriever`."""
-    retriever = Retriever(query_model, index_directory, max_results)
+    retriever = Retriever(query_model, index_directory, limit)
     with new_directory(directory) as scratch:
         tf.saved_model.save(
             retriever,

@@ -94,11 +94,11 @@ class ScannSearcher(VectorSearcher):
         return self._run(request, plan, size, int(PROBE_CANDIDATES * size) + 1)
 
     def extend(
-        self, queries: np.ndarray, thresholds: np.ndarray, probe: RangeResult, max_results: int
+        self, queries: np.ndarray, thresholds: np.ndarray, probe: RangeResult, limit: int
     ) -> tuple[np.ndarray, RangeResult]:
         # The probe saw few leaves: where a plan has more, it may have missed items in its reach.
-        request = Request(queries, check_thresholds(thresholds, len(queries)), None, max_results)
-        limit = min(max_results + 1, len(self))
+        request = Request(queries, check_thresholds(thresholds, len(queries)), None, limit)
+        limit = min(limit + 1, len(self))
         plan = self._planner.plan(queries, request.thresholds, limit)
         missed = plan.leaves > self._probe_leaves(int(probe.counts.max()))
         rows = (self._too_short(probe, thresholds) | missed).nonzero()[0]
@@ -114,7 +114,7 @@ class ScannSearcher(VectorSearcher):
 
     def _search(self, request: Request) -> RangeResult:
         # One more than the limit tells a full list from a cut one.
-        limit = min(request.limit + request.cap_binds, len(self))
+        limit = min(request.longest + request.limit_binds, len(self))
         if len(request) == 1 and -1 < request.thresholds[0] <= 1:
             leaves, expected = self._planner.plan_one(request.queries[0], request.thresholds[0])
             if expected <= limit:
@@ -196,10 +196,10 @@ class ScannSearcher(VectorSearcher):
         """The result with ties in order and cut where the request ends."""
         if (result.scores[:-1] == result.scores[1:]).any():
             self._order_ties(result)
-        if result.counts.max() <= request.limit:
+        if result.counts.max() <= request.longest:
             return result
-        over = result.counts > request.max_results
-        return replace(result.head(request.limit), truncated=result.truncated | over)
+        over = result.counts > request.limit
+        return replace(result.head(request.longest), truncated=result.truncated | over)
 
     def _ask(
         self,

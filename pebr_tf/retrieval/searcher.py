@@ -11,7 +11,7 @@ import numpy as np
 from pebr_tf.retrieval.result import RangeResult, empty, take_rows
 from pebr_tf.retrieval.vectors import refuse_rows, unit_vectors
 
-DEFAULT_MAX_RESULTS = 10_000
+DEFAULT_LIMIT = 10_000
 
 
 @dataclass(frozen=True)
@@ -22,23 +22,23 @@ class Request:
       queries: [B, n] float32 unit vectors.
       thresholds: [B] float32 cosines; -inf where every item passes.
       top_k: Items that the caller wants at most, or None.
-      max_results: The cap on the items of a query.
+      limit: The limit on the items of a query.
     """
 
     queries: np.ndarray
     thresholds: np.ndarray
     top_k: int | None
-    max_results: int
+    limit: int
 
     @property
-    def limit(self) -> int:
+    def longest(self) -> int:
         """The items that a row can have at most."""
-        return self.max_results if self.top_k is None else min(self.top_k, self.max_results)
+        return self.limit if self.top_k is None else min(self.top_k, self.limit)
 
     @property
-    def cap_binds(self) -> bool:
-        """Whether the cap, and not the caller's top_k, is what ends a full list."""
-        return self.top_k is None or self.top_k > self.max_results
+    def limit_binds(self) -> bool:
+        """Whether the limit, and not the caller's top_k, is what ends a full list."""
+        return self.top_k is None or self.top_k > self.limit
 
     def take(self, rows: np.ndarray) -> Request:
         """The same of the queries at `rows`."""
@@ -87,7 +87,7 @@ class Searcher(abc.ABC):
         queries: Any,
         thresholds: Any = None,
         top_k: int | None = None,
-        max_results: int = DEFAULT_MAX_RESULTS,
+        limit: int = DEFAULT_LIMIT,
     ) -> RangeResult:
         """Every item at or above each query's threshold, best first.
 
@@ -99,12 +99,12 @@ class Searcher(abc.ABC):
           queries: [B, n] vectors; scaled to length 1 unless they have it.
           thresholds: [B] or one number; at most -1 passes every item, above 1 none. None: -1.
           top_k: Items of a query at most, because the caller wants no more.
-          max_results: Items of a query at most, to bound work: a row that it cuts is `truncated`.
+          limit: Items of a query at most, to bound work: a row that it cuts is `truncated`.
 
         Raises:
           ValueError: Neither thresholds nor top_k; a query of another dimension, with NaN or
             infinity, or of length zero; a NaN threshold or another number of them; top_k or
-            max_results below 1.
+            limit below 1.
         """
         if thresholds is None and top_k is None:
             raise ValueError("search requires thresholds, top_k or both. Received: neither.")
@@ -112,7 +112,7 @@ class Searcher(abc.ABC):
             queries=(vectors := unit_vectors("queries", queries, self.dimension)),
             thresholds=check_thresholds(thresholds, len(vectors)),
             top_k=top_k if top_k is None else check_positive("top_k", top_k),
-            max_results=check_positive("max_results", max_results),
+            limit=check_positive("limit", limit),
         )
         if not len(request) or not len(self):
             return empty(len(request), request.thresholds, self.id_dtype)
@@ -120,10 +120,10 @@ class Searcher(abc.ABC):
 
     def probe(self, queries: np.ndarray, size: int) -> RangeResult:
         """The best `size` items of checked queries [B, n], or most of them if that is cheaper."""
-        return self.search(queries, top_k=size, max_results=size)
+        return self.search(queries, top_k=size, limit=size)
 
     def extend(
-        self, queries: np.ndarray, thresholds: np.ndarray, probe: RangeResult, max_results: int
+        self, queries: np.ndarray, thresholds: np.ndarray, probe: RangeResult, limit: int
     ) -> tuple[np.ndarray, RangeResult]:
         """Searches again where a probe of checked queries [B, n] misses items above thresholds [B].
 
@@ -133,7 +133,7 @@ class Searcher(abc.ABC):
         rows = np.flatnonzero(self._too_short(probe, thresholds))
         if not len(rows):
             return rows, take_rows(probe, rows)
-        return rows, self.search(queries[rows], thresholds[rows], max_results=max_results)
+        return rows, self.search(queries[rows], thresholds[rows], limit=limit)
 
     def _too_short(self, probe: RangeResult, thresholds: np.ndarray) -> np.ndarray:
         """[B] whether items that a probe has no room for may lie above thresholds [B]."""

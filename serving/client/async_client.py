@@ -50,14 +50,14 @@ class AsyncRetrievalClient:
         budget: float | None = None,
         top_k: int | None = None,
         score: float | None = None,
-        max_results: int | None = None,
+        limit: int | None = None,
         fields: Sequence[str] | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
     ) -> Results:
         """The items of each query; see `RetrievalClient.retrieve`."""
         request = retrieve_request(
-            queries, max_results, fields, recall=recall, budget=budget, top_k=top_k, score=score
+            queries, limit, fields, recall=recall, budget=budget, top_k=top_k, score=score
         )
         self._connect()
         response = await self._call(self._stub.Retrieve, request, timeout, request_id)

@@ -13,7 +13,7 @@ KNOBS = ("recall", "budget", "top_k", "score")
 
 def retrieve_request(
     queries: Sequence[str],
-    max_results: int | None,
+    limit: int | None,
     fields: Sequence[str] | None,
     **knobs: float | None,
 ) -> retrieval_pb2.RetrieveRequest:
@@ -21,7 +21,7 @@ def retrieve_request(
 
     Args:
       queries: Texts.
-      max_results: Items of a query at most, or None.
+      limit: Items of a query at most, or None.
       fields: Columns of the payload to answer with; None: all of them.
       **knobs: The values of `KNOBS`, all but one of them None.
 
@@ -36,7 +36,7 @@ def retrieve_request(
         )
     request = retrieval_pb2.RetrieveRequest()
     _extend(request.queries, "queries", queries)
-    for name, value in (*given.items(), ("max_results", max_results)):
+    for name, value in (*given.items(), ("limit", limit)):
         if value is not None:
             _set(request, name, value)
     if fields is not None:
@@ -59,7 +59,7 @@ def _extend(target: Any, name: str, values: Sequence[str]) -> None:
 
 
 def _set(request: retrieval_pb2.RetrieveRequest, name: str, value: float) -> None:
-    whole = name in ("top_k", "max_results")
+    whole = name in ("top_k", "limit")
     try:
         if isinstance(value, bool):
             raise TypeError

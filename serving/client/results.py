@@ -33,7 +33,7 @@ class QueryResult:
       threshold: Cosine where the list ends; None where every cosine passes.
       expected_recall: Share of the relevant that the list is expected to hold, if it is not
         truncated; None for top_k and score, which promise nothing.
-      truncated: Whether max_results or the cap cut the list before the threshold did.
+      truncated: Whether limit or the limit cut the list before the threshold did.
       tau: Temperature of the query.
       alpha, beta: Its law of relevant items: Beta over (1 + cosine) / 2.
       level: Logarithm of the mean relevance over all items.
@@ -113,7 +113,7 @@ class ReleaseFacts:
       items: How many can be found.
       dimension: Of the vectors.
       default_knob, default_value: What ends lists where a call does not say.
-      floor, cap: Items of a query at least and at most.
+      floor, limit: Items of a query at least and at most.
       fields: Columns of the payload.
     """
 
@@ -124,7 +124,7 @@ class ReleaseFacts:
     default_knob: str
     default_value: float
     floor: int
-    cap: int
+    limit: int
     fields: tuple[str, ...]
 
 

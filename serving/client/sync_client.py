@@ -62,7 +62,7 @@ class RetrievalClient:
         budget: float | None = None,
         top_k: int | None = None,
         score: float | None = None,
-        max_results: int | None = None,
+        limit: int | None = None,
         fields: Sequence[str] | None = None,
         timeout: float | None = None,
         request_id: str | None = None,
@@ -77,7 +77,7 @@ class RetrievalClient:
           budget: Items a query on average.
           top_k: Items a query.
           score: Least cosine.
-          max_results: Items of a query at most; None: the release's cap.
+          limit: Items of a query at most; None: the release's limit.
           fields: Columns of the payload to answer with; None: all of them.
           timeout: Seconds, all tries together; None: the client's.
           request_id: What the server's logs shall know the call by; None: the server makes one.
@@ -86,7 +86,7 @@ class RetrievalClient:
           RetrievalError: One of `serving.client`'s errors, by what went wrong.
         """
         request = retrieve_request(
-            queries, max_results, fields, recall=recall, budget=budget, top_k=top_k, score=score
+            queries, limit, fields, recall=recall, budget=budget, top_k=top_k, score=score
         )
         response = self._call(self._stub.Retrieve, request, timeout, request_id)
         return results_of(tuple(request.queries), response)

@@ -25,7 +25,7 @@ STEPS_PER_DECADE = 15
 def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") -> dict[str, Any]:
     """All that the page draws for a query; plain numbers, texts, lists and dicts.
 
-        query, stratum, release, catalogue (its number of items), floor, cap, family, columns
+        query, stratum, release, catalogue (its number of items), floor, limit, family, columns
         tau, alpha, beta, background_alpha, background_beta, level
         default     {knob, value} of the release
         knob        the one that `stops` are of, and `policy`, what it ends lists by
@@ -41,19 +41,19 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
     Args:
       retriever: Of the release.
       query: A text that is not blank.
-      limit: Items at most, from 1 to the cap.
+      limit: Items at most, from 1 to the limit.
       knob: recall, budget, top_k or score.
 
     Raises:
       UserError: As `Retriever.retrieve`.
     """
     calibration, settings = retriever.calibration, retriever.settings
-    retriever.wish([query], max_results=limit)
+    retriever.wish([query], limit=limit)
     values = stop_values(retriever, knob)
     wishes = [retriever.wish([query], knob, value) for value in values]
     encoded = retriever.encoder.encode([query])
     answers = _knowing(retriever, encoded).answer(wishes).answers
-    best = retriever.searcher.search(encoded.embedding, top_k=limit, max_results=limit)
+    best = retriever.searcher.search(encoded.embedding, top_k=limit, limit=limit)
     known = _Known(best.item_ids, best.scores, answers, limit)
     return {
         "query": query,
@@ -61,7 +61,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
         "release": retriever.release.version,
         "catalogue": len(retriever.searcher),
         "floor": calibration.floor,
-        "cap": calibration.cap,
+        "limit": calibration.limit,
         "family": calibration.family,
         "columns": retriever.payload.columns,
         **{
@@ -98,7 +98,7 @@ def stop_values(retriever: Retriever, knob: str) -> list[float]:
     elif knob == "score":
         grid = [percent / 100 for percent in (*range(-100, 0, 10), *range(0, 101))]
     else:
-        least, most = max(calibration.floor, 1), calibration.cap
+        least, most = max(calibration.floor, 1), calibration.limit
         steps = 1 + math.ceil(STEPS_PER_DECADE * math.log10(most / least))
         grid = np.geomspace(least, most, steps).round().tolist()
     if knob == settings.default_knob:

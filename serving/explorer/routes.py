@@ -114,7 +114,7 @@ def start(retriever: Retriever) -> dict[str, Any]:
     return {
         "release": retriever.release.version,
         "catalogue": len(retriever.searcher),
-        "cap": retriever.calibration.cap,
+        "limit": retriever.calibration.limit,
         "default": {"knob": settings.default_knob, "value": settings.default_value},
         "examples": examples(retriever.release.path("evaluation.json")),
     }
@@ -139,8 +139,8 @@ def _explained(retriever: Retriever, query: str, limit: int, knob: str) -> dict[
     except UserError as error:
         message = str(error)
         field = message.split(" ", 1)[0]
-        if field == "max_results":
-            field, message = "limit", message.replace("max_results", "limit", 1)
+        if field == "limit":
+            field = "limit"
         raise InvalidArgument(field, message) from None
 
 

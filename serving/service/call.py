@@ -16,7 +16,7 @@ class Call:
       queries: At least one text.
       knob: recall, budget, top_k or score; None for the release's default.
       value: Of the knob.
-      max_results: Items of a query at most; None: the release's cap.
+      limit: Items of a query at most; None: the release's limit.
       fields: Columns of the payload to answer with; None: all of them.
       deadline: `time.monotonic()` after which nobody waits for the answer.
       form: What the items are rendered for.
@@ -25,7 +25,7 @@ class Call:
     queries: tuple[str, ...]
     knob: str | None = None
     value: float | None = None
-    max_results: int | None = None
+    limit: int | None = None
     fields: tuple[str, ...] | None = None
     deadline: float = float("inf")
     form: Form = "json"

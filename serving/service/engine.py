@@ -176,7 +176,7 @@ def wish_of(retriever: Retriever, call: Call) -> Wish:
                 "fields", f"fields must be among {', '.join(columns)}. Received: {name!r}."
             )
     try:
-        return retriever.wish(call.queries, call.knob, call.value, call.max_results)
+        return retriever.wish(call.queries, call.knob, call.value, call.limit)
     except UserError as error:
         message = str(error)
         raise InvalidArgument(_field(message, call), message) from None
@@ -184,5 +184,5 @@ def wish_of(retriever: Retriever, call: Call) -> Wish:
 
 def _field(message: str, call: Call) -> str:
     """The field of a call that a sentence of the retriever is about: it begins with the name."""
-    names = {"query": "queries", "max_results": "max_results"}
+    names = {"query": "queries", "limit": "limit"}
     return names.get(message.split(" ", 1)[0], call.knob or "value")

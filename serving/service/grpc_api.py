@@ -42,7 +42,7 @@ def grpc_server(
         interceptors=[_Gate(access)] if access.required else [],
         options=[
             ("grpc.max_receive_message_length", settings.limits.request_bytes),
-            # The cap of the release bounds an answer, and whoever raises it means it.
+            # The limit of the release bounds an answer, and whoever raises it means it.
             ("grpc.max_send_message_length", -1),
             # Otherwise a second server takes a part of the calls of the first, without a word.
             ("grpc.so_reuseport", 0),
@@ -96,7 +96,7 @@ class RetrievalApi:
         call = self._limits.call(
             asked.queries,
             asked.knob,
-            asked.max_results,
+            asked.limit,
             asked.fields,
             context.time_remaining(),
             "protobuf",

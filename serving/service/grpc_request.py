@@ -25,13 +25,13 @@ class Asked:
     Attributes:
       queries: Texts.
       knob: Name and value of what shall end the lists.
-      max_results: Items of a query at most.
+      limit: Items of a query at most.
       fields: Columns of the payload.
     """
 
     queries: list[str]
     knob: dict[str, float]
-    max_results: int | None
+    limit: int | None
     fields: list[str] | None
 
 
@@ -71,7 +71,7 @@ def parse_retrieve(body: bytes) -> Asked:
     return Asked(
         queries=_texts("queries", message.queries),
         knob={} if knob is None else {knob: getattr(message, knob)},
-        max_results=message.max_results if message.HasField("max_results") else None,
+        limit=message.limit if message.HasField("limit") else None,
         fields=_texts("fields", message.fields.names) if message.HasField("fields") else None,
     )
 

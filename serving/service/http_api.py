@@ -92,7 +92,7 @@ def _retrieve(engine: Engine, settings: Serving) -> Handler:
         call = limits.call(
             asked.queries,
             {name: getattr(asked, name) for name in schema.KNOBS},
-            asked.max_results,
+            asked.limit,
             asked.fields,
             deadline_seconds(asked.deadline_milliseconds),
         )

@@ -1,7 +1,7 @@
 """What the HTTP API takes and gives, as models: they check requests and are the OpenAPI document.
 
 Types are checked here; sizes by `serving.service.limits`; the range of a knob by the release, whose
-floor and cap decide it. The ranges here that no release exceeds are for the document.
+floor and limit decide it. The ranges here that no release exceeds are for the document.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RetrieveRequest(BaseModel):
                 {
                     "queries": ["black shoes"],
                     "recall": 0.9,
-                    "max_results": 10,
+                    "limit": 10,
                     "fields": ["title"],
                 }
             ]
@@ -61,8 +61,8 @@ class RetrieveRequest(BaseModel):
     budget: float | None = _range("Items a query on average.", minimum=1)
     top_k: int | None = _range("Items a query.", minimum=1, maximum=LARGEST_WHOLE_NUMBER)
     score: float | None = _range("Least cosine.", minimum=-1, maximum=1)
-    max_results: int | None = _range(
-        "Items of a query at most; absent: the release's cap.",
+    limit: int | None = _range(
+        "Items of a query at most; absent: the release's limit.",
         minimum=1,
         maximum=LARGEST_WHOLE_NUMBER,
     )
@@ -159,9 +159,7 @@ class QueryResult(BaseModel):
 
     items: list[Item] = Field(description="Best first.")
     count: int = Field(description="Number of items.", ge=0)
-    truncated: bool = Field(
-        description="Whether max_results or the cap cut the list before the threshold did."
-    )
+    truncated: bool = Field(description="Whether the limit cut the list before the threshold did.")
     threshold: float | None = Field(
         description="Cosine where the list ends; null where every cosine passes."
     )
@@ -219,7 +217,7 @@ class Release(BaseModel):
     default_knob: Literal["recall", "budget", "top_k", "score"]
     default_value: float
     floor: int = Field(description="Items of a query at least.")
-    cap: int = Field(description="Items of a query at most.")
+    limit: int = Field(description="Items of a query at most.")
     fields: list[str] = Field(description="Columns of the payload.")
 
 

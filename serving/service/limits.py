@@ -33,7 +33,7 @@ class CallLimits:
         self,
         queries: Sequence[str],
         knobs: Mapping[str, float | None],
-        max_results: int | None = None,
+        limit: int | None = None,
         fields: Sequence[str] | None = None,
         seconds: float | None = None,
         form: Form = "json",
@@ -43,7 +43,7 @@ class CallLimits:
         Args:
           queries: Texts.
           knobs: Name of a knob -> its value, None where it was not given; one at most.
-          max_results: Items of a query at most, or None.
+          limit: Items of a query at most, or None.
           fields: Columns of the payload, or None; a repeated one counts once.
           seconds: Time that the caller allows, or None for the service's default.
           form: What the items are rendered for.
@@ -60,7 +60,7 @@ class CallLimits:
             )
         knob, value = next(iter(given.items()), (None, None))
         _check_whole("top_k", given.get("top_k"))
-        _check_whole("max_results", max_results)
+        _check_whole("limit", limit)
         for place, name in enumerate(fields or ()):
             _check_text(f"fields[{place}]", name)
         allowed = self._default_seconds if seconds is None else seconds
@@ -68,7 +68,7 @@ class CallLimits:
             queries=tuple(queries),
             knob=knob,
             value=value,
-            max_results=max_results,
+            limit=limit,
             fields=None if fields is None else tuple(dict.fromkeys(fields)),
             deadline=time.monotonic() + min(allowed, LONGEST_DEADLINE_MILLISECONDS / 1_000),
             form=form,

@@ -110,7 +110,7 @@ class Metrics:
         self._busy = {name: busy.labels(name) for name in STAGES[1:]}
         self._results = BatchHistogram("pebr_results", "Items of a query", _COUNTS)
         self._empty = counter("empty", "Queries without an item")
-        self._truncated = counter("truncated", "Queries whose list the cap or max_results cut")
+        self._truncated = counter("truncated", "Queries whose list the limit or limit cut")
         self._thresholds = BatchHistogram("pebr_threshold", "Cosine where a list ended", _COSINES)
         self._temperatures = BatchHistogram("pebr_tau", "Temperature of a query", _TEMPERATURES)
         for each in (self._stages, self._results, self._thresholds, self._temperatures):

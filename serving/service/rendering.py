@@ -84,7 +84,7 @@ def release_facts(retriever: Retriever) -> dict[str, Any]:
         "default_knob": retriever.settings.default_knob,
         "default_value": retriever.settings.default_value,
         "floor": calibration.floor,
-        "cap": calibration.cap,
+        "limit": calibration.limit,
         "fields": retriever.payload.columns,
     }
 

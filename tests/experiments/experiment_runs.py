@@ -22,13 +22,13 @@ def figures(precision, recall, average, empty=0.0):
     return {"overall": each, "head": {**each, "recall": recall / 2}}
 
 
-def output(at, temper=1.0, **more):
+def output(at, level_temperature=1.0, **more):
     """A run's result from policy to average to (precision, recall)."""
     shown = {
         policy: {str(k): figures(*pair, average=k) for k, pair in by_average.items()}
         for policy, by_average in at.items()
     }
-    return {"at": shown, "temper": temper, **more}
+    return {"at": shown, "level_temperature": level_temperature, **more}
 
 
 def run_small(module: ModuleType, tmp_path_factory: pytest.TempPathFactory):

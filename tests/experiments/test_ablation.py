@@ -8,12 +8,12 @@ from experiment_runs import output, run_small
 from experiments import ablation
 from experiments.ablation_cutoffs import (
     HEAD,
+    LEVEL_TEMPERATURES,
     PROBES,
     SAMPLES,
-    TEMPERS,
     TUNED,
+    level_temperature_name,
     probe_name,
-    temper_name,
 )
 from experiments.ablation_tables import clear
 from experiments.plots import drawn
@@ -31,13 +31,18 @@ def towers(level, top_k=(0.1, 0.4), cdf=(0.3, 0.2)):
     return output({policy: dict.fromkeys(AVERAGES, pair) for policy, pair in at.items()})
 
 
-def cutoffs(temper):
-    at = {temper_name(each): (0.3 - 0.1 * each, 0.4 + 0.1 * each) for each in TEMPERS}
+def cutoffs(level_temperature):
+    at = {
+        level_temperature_name(each): (0.3 - 0.1 * each, 0.4 + 0.1 * each)
+        for each in LEVEL_TEMPERATURES
+    }
     at |= {TUNED: (0.2, 0.55), HEAD: (0.2, 0.52), **dict.fromkeys(PROBED, (0.2, 0.551))}
     told = {"error": {**dict.fromkeys(PROBED, 0.01), HEAD: 0.2}}
     told["explained"] = {**dict.fromkeys(PROBED, 1.0), HEAD: 0.95}
     return output(
-        {policy: dict.fromkeys(AVERAGES, pair) for policy, pair in at.items()}, temper, **told
+        {policy: dict.fromkeys(AVERAGES, pair) for policy, pair in at.items()},
+        level_temperature,
+        **told,
     )
 
 
@@ -101,15 +106,16 @@ def test_the_summary_tells_what_moves_recall(results):
     said, of_cutoffs = results.summary
     assert "from −.030 (neither term nor mask) to +.019 (one temperature" in said
     assert "beyond twice their standard error: neither term nor mask −.030." in said
-    # The best fixed temper is 2, with .6; the probe has .551 and the head .52 where .55 is exact.
+    # The best fixed level_temperature is 2, with .6; the probe has .551 and the head .52 where
+    # .55 is exact.
     assert "tuned one by +.050 in recall" in of_cutoffs
     assert "change the recall by .001 at most" in of_cutoffs
     assert "head by −.030 at k = 5, −.030 at k = 15" in of_cutoffs
 
 
-def test_tempers_and_levels_have_tables(results):
-    tempers, levels = results.tables[3:5]
-    cells = {row[0]: row[1] for row in tempers.rows}
+def test_level_temperatures_and_levels_have_tables(results):
+    level_temperatures, levels = results.tables[3:5]
+    cells = {row[0]: row[1] for row in level_temperatures.rows}
     assert cells["T tuned (0.6, 0.8)"] == ".200/.550"
     assert cells["T = 0"] == "**.300**/.400"
     assert cells["T = 2"] == ".100/**.600**"
@@ -122,11 +128,11 @@ def test_tempers_and_levels_have_tables(results):
 
 
 def test_plots_can_be_drawn(results):
-    changes, literal, tempers = (drawn(plot)["svg"].decode() for plot in results.plots)
+    changes, literal, level_temperatures = (drawn(plot)["svg"].decode() for plot in results.plots)
     assert "one temperature for all" in changes
     # It has no literal pEBR.
     assert "one temperature for all" not in literal
-    assert "level from the head" in tempers
+    assert "level from the head" in level_temperatures
 
 
 @pytest.mark.slow
@@ -134,7 +140,7 @@ def test_a_small_run(tmp_path_factory):
     outputs, results = run_small(ablation, tmp_path_factory)
     assert set(outputs) == {f"synthetic/{name}/0" for name in (*VARIANTS, "cutoffs")}
     default, found = outputs["synthetic/default/0"], outputs["synthetic/cutoffs/0"]
-    assert found["temper"] == default["temper"]
+    assert found["level_temperature"] == default["level_temperature"]
     assert found["at"][TUNED] == default["at"]["level"]
     # The more is looked at, the closer the level.
     assert found["error"][probe_name(1_000, 2_000)] <= found["error"][probe_name(10, 200)]

@@ -41,46 +41,46 @@ def single_hits(queries, seed=0):
     )
 
 
-def recall_by_hand(lists, query, cutoff, floor, cap):
+def recall_by_hand(lists, query, cutoff, floor, limit):
     """Recall of one query, item by item."""
     scores = lists.scores[query] - (0 if lists.offsets is None else lists.offsets[query])
     there = int((lists.scores[query] > -np.inf).sum())
-    long = min(max(sum(score >= cutoff for score in scores[:there]), floor), cap, there)
+    long = min(max(sum(score >= cutoff for score in scores[:there]), floor), limit, there)
     ranks = lists.relevant.ranks[lists.relevant.rows == query]
     return sum(rank < long for rank in ranks) / lists.totals[query]
 
 
 @pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize(("floor", "cap"), [(0, 100), (1, 100), (3, 20), (2, 2)])
-def test_the_telling_part_has_the_same_map_and_recall(ties, floor, cap):
-    lists = random_lists(floor + cap, ties=ties)
-    short = telling_part(lists, floor, cap)
+@pytest.mark.parametrize(("floor", "limit"), [(0, 100), (1, 100), (3, 20), (2, 2)])
+def test_the_telling_part_has_the_same_map_and_recall(ties, floor, limit):
+    lists = random_lists(floor + limit, ties=ties)
+    short = telling_part(lists, floor, limit)
     assert short.scores.shape[1] < lists.scores.shape[1]
-    whole, part = recall_map(lists, floor, cap), recall_map(short, floor, cap)
+    whole, part = recall_map(lists, floor, limit), recall_map(short, floor, limit)
     np.testing.assert_array_equal(part.cutoffs, whole.cutoffs)
     np.testing.assert_allclose(part.asked, whole.asked, atol=1e-12)
-    assert len(whole.asked) > 2 or floor == cap
+    assert len(whole.asked) > 2 or floor == limit
     for cutoff in (-1.5, 0.0, 1.0, 3.0):
         for query in range(len(lists)):
-            expected = recall_by_hand(lists, query, cutoff, floor, cap)
-            assert recall_by_hand(short, query, cutoff, floor, cap) == expected
+            expected = recall_by_hand(lists, query, cutoff, floor, limit)
+            assert recall_by_hand(short, query, cutoff, floor, limit) == expected
 
 
 @pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize(("floor", "cap"), [(0, 100), (1, 25)])
-def test_coverage_is_that_of_loops(ties, floor, cap):
+@pytest.mark.parametrize(("floor", "limit"), [(0, 100), (1, 25)])
+def test_coverage_is_that_of_loops(ties, floor, limit):
     lists = random_lists(7, ties=ties)
     asked = (0.2, 0.3, 0.5, 0.6)
-    found = coverage(lists, asked, 6, floor, cap, seed=3)
+    found = coverage(lists, asked, 6, floor, limit, seed=3)
     generator = np.random.default_rng(3)
     for pair in range(3):
         first = np.isin(np.arange(31), generator.permutation(31)[:15])
         for place, half in enumerate((first, ~first)):
-            fitted = recall_map(lists.part(half), floor, cap)
+            fitted = recall_map(lists.part(half), floor, limit)
             for share, kept in zip(asked, found.kept[2 * pair + place], strict=True):
                 cutoff = fitted.cutoff(share)
                 others = np.flatnonzero(~half)
-                expected = [recall_by_hand(lists, row, cutoff, floor, cap) for row in others]
+                expected = [recall_by_hand(lists, row, cutoff, floor, limit) for row in others]
                 assert kept == pytest.approx(np.mean(expected), abs=1e-12)
     assert found.queries == 31
     np.testing.assert_allclose(found.mean, found.kept.mean(axis=0))
@@ -93,7 +93,7 @@ def test_items_at_the_cutoff_are_kept():
     """Scores are whole numbers, and so are these cut-offs."""
     lists = random_lists(7, queries=4, ties=True)
 
-    def whole(part, floor, cap):
+    def whole(part, floor, limit):
         return KnobMap(np.array([0.2, 0.6]), np.array([1, -1], np.float32), len(part))
 
     found = coverage(lists, (0.2, 0.6), 4, 0, 100, fit=whole)
@@ -115,15 +115,15 @@ def test_coverage_is_the_known_chance():
     assert not found.holds[2]
 
 
-def shifted(lists, floor, cap):
+def shifted(lists, floor, limit):
     """Promises .1 more than it keeps."""
-    found = recall_map(lists, floor, cap)
+    found = recall_map(lists, floor, limit)
     return KnobMap(found.asked + 0.1, found.cutoffs, found.queries)
 
 
-def uncorrected(lists, floor, cap):
+def uncorrected(lists, floor, limit):
     """The share of the calibrate queries themselves, without n / (n + 1)."""
-    found = recall_map(lists, floor, cap)
+    found = recall_map(lists, floor, limit)
     # The shares of ten queries are tenths.
     order = np.sort(lists.at(*np.divmod(np.arange(len(lists)), 1)))[::-1]
     return KnobMap(np.arange(1, len(lists) + 1) / len(lists), order, found.queries)
@@ -182,7 +182,7 @@ def release(towers):
 
 def kept_by_hand(towers, release, way, keep):
     """Share of its clicks that the list of each test query has, one by one."""
-    temper, calibrated = release.policies.temper, release.calibration
+    level_temperature, calibrated = release.policies.level_temperature, release.calibration
     shares = []
     for query, relevant in clicked_in(towers, "test").items():
         cosines = (towers.items @ towers.queries.vectors[query]).astype(np.float64)
@@ -201,8 +201,8 @@ def kept_by_hand(towers, release, way, keep):
             by_stratum = calibrated.strata.get(STRATA[place], calibrated.recall)
             used = by_stratum if way == "level" else calibrated.recall
             top = logits.max()
-            mean = np.exp((logits - top) / temper).mean() if temper else 1.0
-            level = top + temper * np.log(mean)
+            mean = np.exp((logits - top) / level_temperature).mean() if level_temperature else 1.0
+            level = top + level_temperature * np.log(mean)
             cutoff = np.interp(keep, used.asked, used.cutoffs)
             # Cut-offs are scores of items, so that rounding would decide.
             long = max(int((logits - level >= cutoff - 1e-4).sum()), calibrated.floor)
@@ -258,7 +258,7 @@ def hand_made(error):
         "average": dict.fromkeys(WAYS, asked * 100),
         "coverage": dict.fromkeys(groups, covered),
         "queries": {"overall": 50, "head": 9},
-        "temper": 0.5,
+        "level_temperature": 0.5,
         "depth": 40,
     }
 

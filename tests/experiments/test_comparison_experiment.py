@@ -42,14 +42,14 @@ def run(changes=None, queries=40, seed=0):
     }
     own = {"precision": 0.12, "average": 3.0}
     return {
-        "temper": 0.5,
+        "level_temperature": 0.5,
         "at": {"clicks": at},
         "columns": columns,
         "own_recall": {
             name: {str(k): {"level": own, "depth_law": None} for k in AVERAGES} for name in pairs
         },
         "dial": {
-            "tempers": [0.0, 1.0, 2.0],
+            "level_temperatures": [0.0, 1.0, 2.0],
             "precision": [[0.3] * 3, [0.15] * 3, [0.12] * 3],
             "recall": [[0.4] * 3, [0.5] * 3, [0.6] * 3],
         },
@@ -88,8 +88,8 @@ def test_the_way_to_the_oracle_by_hand():
 
 def test_the_strongest_point_keeps_the_recall():
     """T = 0 is three times as precise and keeps less; T = 1 keeps as much."""
-    ratio, temper = strongest_point(found(), 1)
-    assert (ratio, temper) == (pytest.approx(1.5), 1.0)
+    ratio, level_temperature = strongest_point(found(), 1)
+    assert (ratio, level_temperature) == (pytest.approx(1.5), 1.0)
     assert strongest_point(found({"top_k": (0.1, 0.99)}), 1) == (0.0, None)
 
 
@@ -197,5 +197,5 @@ def test_a_small_run(tmp_path_factory):
             best = run["at"]["clicks"]["oracle"][k]["overall"]
             if best["average"] > 0.98 * int(k):
                 assert groups["overall"]["recall"] <= best["recall"] + 1e-6
-    assert results.figures["synthetic"]["temper"]["beta"] == [run["temper"]]
+    assert results.figures["synthetic"]["level_temperature"]["beta"] == [run["level_temperature"]]
     assert [plot.name for plot in results.plots] == ["frontier-synthetic"]

@@ -67,11 +67,13 @@ def test_the_level_s_counts_are_items_above_the_calibrated_cut_off(towers, found
     calibration = released(towers).calibration
     tau = towers.queries.tau[towers.rows("test")].astype(float)[:, None]
     logits = np.log((1 + cosines.astype(float)) / 2) / tau
-    temper = found["temper"]
+    level_temperature = found["level_temperature"]
     top = logits.max(axis=1, keepdims=True)
     level = logits.max(axis=1)
-    if temper:
-        level = top[:, 0] + temper * np.log(np.exp((logits - top) / temper).mean(axis=1))
+    if level_temperature:
+        level = top[:, 0] + level_temperature * np.log(
+            np.exp((logits - top) / level_temperature).mean(axis=1)
+        )
     for place, keep in enumerate(KEEPS):
         cutoffs = {
             "level": calibration.cutoff_for("recall", keep, found["strata"]),
@@ -128,7 +130,7 @@ def run_of(level, cdf, strata, capped=0.0):
         "capped": {name: [capped] * 8 for name in POLICIES},
         "equal_counts": counts["cdf"][5],
         "equal_dropped": 0.25,
-        "temper": 0.5,
+        "level_temperature": 0.5,
         "depth": 1_000,
     }
 
@@ -163,7 +165,7 @@ def test_the_figures_by_hand(results):
     assert literal["empty"]["overall"][0] == pytest.approx(3 / 6)
     assert figures["queries"] == {"overall": 6, "head": 2, "torso": 2, "tail": 2}
     assert figures["literal_at_equal_average"]["average"]["head"] == 5.0
-    assert figures["temper"] == [0.5, 0.5]
+    assert figures["level_temperature"] == [0.5, 0.5]
 
 
 def test_where_most_lists_are_capped_no_order_is_claimed():

@@ -9,7 +9,7 @@ from small_logs import small_corpus
 from experiments import ablation_cutoffs, measured
 from experiments.study import Study
 from pebr_tf.cutoff import Queries
-from pebr_tf.cutoff.temper import GRID, TIE
+from pebr_tf.cutoff.level_temperature import GRID, TIE
 from pebr_tf.retrieval import ExactSearcher
 from pebr_tf.retrieval.level import LevelCut, search_by_level
 
@@ -47,16 +47,16 @@ def clicked(towers, split):
     return rows, relevant[rows]
 
 
-def scores_of(towers, rows, policy, temper):
+def scores_of(towers, rows, policy, level_temperature):
     """[q, N] by the definitions."""
     cosines = towers.queries.vectors[rows].astype(np.float64) @ towers.items.T.astype(np.float64)
     tau = towers.queries.tau[rows, None].astype(np.float64)
     logits = np.log((1 + cosines) / 2) / tau
     if policy == "level":
-        if temper == 0:
+        if level_temperature == 0:
             return logits - logits.max(axis=1, keepdims=True)
-        mean = np.exp(logits / temper).mean(axis=1, keepdims=True)
-        return logits - temper * np.log(mean)
+        mean = np.exp(logits / level_temperature).mean(axis=1, keepdims=True)
+        return logits - level_temperature * np.log(mean)
     if policy == "top_k":
         return -np.argsort(np.argsort(-cosines, axis=1), axis=1).astype(float)
     return {"score": cosines, "cdf": logits}[policy]
@@ -73,14 +73,14 @@ def counted(scores, relevant, average):
 
 
 @pytest.mark.parametrize("policy", ["level", "top_k", "score", "cdf"])
-@pytest.mark.parametrize("temper", [0.0, 0.6, 1.0])
-def test_policies_against_a_direct_count(towers, policy, temper):
-    found = measured.measure(towers, temper, AVERAGES)
+@pytest.mark.parametrize("level_temperature", [0.0, 0.6, 1.0])
+def test_policies_against_a_direct_count(towers, policy, level_temperature):
+    found = measured.measure(towers, level_temperature, AVERAGES)
     rows, relevant = clicked(towers, "test")
-    assert found["temper"] == temper
+    assert found["level_temperature"] == level_temperature
     for k in AVERAGES:
         figures = found["at"][policy][str(k)]["overall"]
-        wanted = counted(scores_of(towers, rows, policy, temper), relevant, k)
+        wanted = counted(scores_of(towers, rows, policy, level_temperature), relevant, k)
         assert (figures["precision"], figures["recall"]) == pytest.approx(wanted, abs=1e-6)
         assert figures["average"] == pytest.approx(k, abs=0.05)
         assert found["at"]["oracle"][str(k)]["overall"]["recall"] >= figures["recall"]
@@ -104,7 +104,7 @@ def test_the_temper_is_the_best_on_the_calibrate_split(towers):
 
 
 def test_a_fixed_temper_is_taken_as_it_is():
-    assert measured.tuned(towers_of(**{"cutoff.temper": 0.7})) == 0.7
+    assert measured.tuned(towers_of(**{"cutoff.level_temperature": 0.7})) == 0.7
 
 
 @pytest.mark.parametrize("family", ["info_nce", "pointwise"])
@@ -116,26 +116,28 @@ def test_one_temperature_for_all_has_no_literal_pebr(towers, family):
 
 def test_what_decides_figures_is_in_the_key(towers):
     config = towers.config
-    for key in ("cutoff.cap", "evaluation.average_k", "loss.family"):
-        value = {"cutoff.cap": 7, "evaluation.average_k": (9,), "loss.family": "exp_nce"}[key]
+    for key in ("cutoff.limit", "evaluation.average_k", "loss.family"):
+        value = {"cutoff.limit": 7, "evaluation.average_k": (9,), "loss.family": "exp_nce"}[key]
         other = measured.measured_with(config.replace_all({key: value}))
         assert other != measured.measured_with(config)
 
 
-@pytest.mark.parametrize("temper", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("level_temperature", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize(("probe", "sample"), [(3, 15), (10, 15), (3, 40)])
-def test_probed_levels_are_those_of_the_retriever(towers, temper, probe, sample, monkeypatch):
-    test = towers.candidates("test", (temper,))
-    levels = ablation_cutoffs.probed_levels(towers.items, test, temper, probe, sample)
+def test_probed_levels_are_those_of_the_retriever(
+    towers, level_temperature, probe, sample, monkeypatch
+):
+    test = towers.candidates("test", (level_temperature,))
+    levels = ablation_cutoffs.probed_levels(towers.items, test, level_temperature, probe, sample)
     background = ablation_cutoffs.sample_of(towers.items, sample)
     monkeypatch.setattr(ExactSearcher, "background", background)
     # So high that no list goes on beyond the probe.
-    cut = LevelCut(100.0, temper, "beta", probe)
+    cut = LevelCut(100.0, level_temperature, "beta", probe)
     searcher = ExactSearcher(towers.items)
     served = search_by_level(searcher, test.queries.vectors, test.tau, cut)
     np.testing.assert_allclose(levels, served.levels, atol=2e-4)
     if sample == len(towers.items):
-        np.testing.assert_allclose(levels, test.levels[temper], atol=2e-4)
+        np.testing.assert_allclose(levels, test.levels[level_temperature], atol=2e-4)
 
 
 def test_cutoffs_of_the_same_towers(towers, monkeypatch):
@@ -143,11 +145,11 @@ def test_cutoffs_of_the_same_towers(towers, monkeypatch):
     monkeypatch.setattr(ablation_cutoffs, "SAMPLES", (10, 40))
     found = ablation_cutoffs.measure_cutoffs(towers, 0.6)
     level = measured.measure(towers, 0.6, AVERAGES)["at"]["level"]
-    assert found["at"]["tuned"] == found["at"]["temper 0.6"] == level
+    assert found["at"]["tuned"] == found["at"]["level_temperature 0.6"] == level
     rows, relevant = clicked(towers, "test")
-    for temper in (0.0, 1.5):
-        figures = found["at"][f"temper {temper:g}"]["5"]["overall"]
-        wanted = counted(scores_of(towers, rows, "level", temper), relevant, 5)
+    for level_temperature in (0.0, 1.5):
+        figures = found["at"][f"level_temperature {level_temperature:g}"]["5"]["overall"]
+        wanted = counted(scores_of(towers, rows, "level", level_temperature), relevant, 5)
         assert (figures["precision"], figures["recall"]) == pytest.approx(wanted, abs=1e-6)
     # All items are in the sample, or in the probe: nothing is guessed.
     for exact in ("probe 5, sample 40", "probe 1000, sample 10", "probe 1000, sample 40"):

@@ -114,9 +114,9 @@ def test_levels_by_hand(towers):
     found = towers.candidates("test", (0.5, 1.0), 5)
     cosines = towers.queries.vectors[rows].astype(float) @ towers.items.T.astype(float)
     logits = np.log((1 + cosines) / 2) / towers.queries.tau[rows][:, None]
-    for temper in (0.5, 1.0):
-        expected = temper * np.log(np.exp(logits / temper).mean(axis=1))
-        np.testing.assert_allclose(found.levels[temper], expected, rtol=1e-4, atol=1e-4)
+    for level_temperature in (0.5, 1.0):
+        expected = level_temperature * np.log(np.exp(logits / level_temperature).mean(axis=1))
+        np.testing.assert_allclose(found.levels[level_temperature], expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ def test_what_is_released_keeps_what_it_says(towers):
         assert (counts >= before).all()
         before = counts
     one = release.calibration.recall.cutoff(0.5)
-    scores = release.test.logits - release.test.levels[release.policies.temper][:, None]
+    scores = release.test.logits - release.test.levels[release.policies.level_temperature][:, None]
     by_scores = (scores >= one).sum(axis=1)
-    floor, cap = towers.config.cutoff.floor, towers.config.cutoff.cap
+    floor, limit = towers.config.cutoff.floor, towers.config.cutoff.limit
     np.testing.assert_array_equal(
-        release.counts(0.5, by_stratum=False), np.clip(by_scores, floor, min(cap, 40))
+        release.counts(0.5, by_stratum=False), np.clip(by_scores, floor, min(limit, 40))
     )

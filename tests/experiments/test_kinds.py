@@ -59,7 +59,7 @@ def test_experiments_share_what_they_measure(tmp_path):
     assert default == names[corpus_size]["synthetic/1/1"] == names[ablation]["synthetic/default/1"]
     assert names[losses]["synthetic/info/0"] == names[ablation]["synthetic/constant_tau/0"]
     assert names[losses]["synthetic/beta/0"] != default
-    # Other averages, from the same towers and the same temper.
+    # Other averages, from the same towers and the same level_temperature.
     short = recall_at.steps(settings)["synthetic/beta/1"]
     assert store.name(short) != default
     assert [store.name(need) for need in short.needs] == [

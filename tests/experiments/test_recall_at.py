@@ -69,7 +69,7 @@ def test_deviations_and_empty_lists_have_tables(results):
 
 def test_figures_keep_every_seed(results):
     beta = results.figures["synthetic"]["beta"]
-    assert beta["temper"] == [0.6, 0.6]
+    assert beta["level_temperature"] == [0.6, 0.6]
     assert beta["policies"]["level"]["5"]["overall"]["recall"]["seeds"] == [0.5, 0.7]
     short = results.figures["synthetic"]["short"]
     assert short["level"]["5"]["overall"]["recall"]["seeds"] == [0.5, 0.6]

@@ -83,7 +83,7 @@ def test_defaults_are_the_ones_of_the_design() -> None:
     assert (config.loss.mask_known_positives, config.loss.log_q) == (True, False)
     assert (config.strata.head, config.strata.torso, config.strata.tail) == (0.5, 0.3, 0.2)
     assert config.data.reject_limit == 0.01
-    assert (config.cutoff.policy, config.cutoff.temper) == ("level", None)
+    assert (config.cutoff.policy, config.cutoff.level_temperature) == ("level", None)
     assert (config.cutoff.probe_size, config.cutoff.background_sample) == (100, 2000)
     assert (config.cutoff.default_knob, config.cutoff.default_value) == ("recall", 0.9)
     assert config.cutoff.floor == 1

@@ -196,7 +196,7 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"cutoff.floor": 11_000},
-        "cutoff.floor must be at most cap (10000). Received: 11000.",
+        "cutoff.floor must be at most limit (10000). Received: 11000.",
     ),
     (
         {"cutoff.default_value": 90},
@@ -281,8 +281,8 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
         "data.timestamp_column must name a column when split.by is time. Received: null.",
     ),
     (
-        {"cutoff.cap": 100},
-        "evaluation.average_k must stay within cutoff.cap (100). Received: [50, 150, 500].",
+        {"cutoff.limit": 100},
+        "evaluation.average_k must stay within cutoff.limit (100). Received: [50, 150, 500].",
     ),
     (
         {"evaluation.gates.min_index_recall": 0.995},
@@ -302,8 +302,11 @@ def test_contradictions(changes: dict[str, Any], sentence: str) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"cutoff.probe_size": 20_000},  # the probe measures the level; the cap ends the list
-        {"cutoff.policy": "top_k", "cutoff.temper": 0.6},  # the report compares all policies
+        {"cutoff.probe_size": 20_000},  # the probe measures the level; the limit ends the list
+        {
+            "cutoff.policy": "top_k",
+            "cutoff.level_temperature": 0.6,
+        },  # the report compares all policies
         {"strata.head": 1 / 3, "strata.torso": 1 / 3, "strata.tail": 1 / 3},
         {"strata.head": 0.7, "strata.torso": 0.2, "strata.tail": 0.1},
         {"serving.grpc_port": 0, "serving.http_port": 0},
@@ -340,8 +343,8 @@ def test_sections_are_checked_when_made_directly() -> None:
         ConfigError, match=exactly("batch_size must be an integer from 2 to 1048576. Received: 1.")
     ):
         Training(batch_size=1)
-    with pytest.raises(ConfigError, match=exactly("floor must be at most cap (2). Received: 3.")):
-        Cutoff(floor=3, cap=2)
+    with pytest.raises(ConfigError, match=exactly("floor must be at most limit (2). Received: 3.")):
+        Cutoff(floor=3, limit=2)
 
 
 def test_what_is_no_mapping() -> None:

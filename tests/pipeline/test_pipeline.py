@@ -42,7 +42,7 @@ CHANGES = [
         100,
         {"IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator"},
     ),
-    ("cutoff.temper", 0.5, {"CutoffCalibrator", "RetrievalEvaluator"}),
+    ("cutoff.level_temperature", 0.5, {"CutoffCalibrator", "RetrievalEvaluator"}),
     ("evaluation.average_k", (5, 10), {"CutoffCalibrator", "RetrievalEvaluator"}),
     ("evaluation.gates.max_empty_rate", 0.5, {"RetrievalEvaluator"}),
     ("serving.http_port", 9000, set()),

@@ -39,7 +39,7 @@ def test_the_header_says_what_the_list_promises(releases):
     assert lines[0].startswith("phone  torso · ")
     assert "cosine from 0." in lines[0]
     assert lines[0].endswith("expected to keep 75% of the relevant")
-    assert "cut by the cap" in run("--release", releases, "--score=-1", "phone").output
+    assert "cut by the limit" in run("--release", releases, "--score=-1", "phone").output
 
 
 def test_text_cannot_steer_a_terminal(releases):

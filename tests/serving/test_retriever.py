@@ -36,8 +36,8 @@ def changed(retriever, policy, level_source="probe", **calibrated):
     )
 
 
-def exact_levels(logits, temper):
-    return temper * np.log(np.mean(np.exp(logits / temper), axis=1))
+def exact_levels(logits, level_temperature):
+    return level_temperature * np.log(np.mean(np.exp(logits / level_temperature), axis=1))
 
 
 def found_of(answer):
@@ -110,7 +110,7 @@ def test_floor_and_cap_hold_for_every_knob(retriever, cosines, item_ids):
         answer = retriever.retrieve(QUERIES, knob, value)
         assert (answer.items.counts == 150).all()
         assert answer.items.truncated.all() == (knob == "score")
-    answer = retriever.retrieve(QUERIES, "score", -1.0, max_results=3)
+    answer = retriever.retrieve(QUERIES, "score", -1.0, limit=3)
     assert found_of(answer) == [set(item_ids[row]) for row in np.argsort(-scores)[:, :3]]
     assert answer.items.truncated.all()
 
@@ -120,7 +120,7 @@ def test_a_limit_below_the_floor_cuts_the_floor(retriever, cosines, item_ids, kn
     best = np.argsort(-cosines[0], axis=1)
     broad = changed(retriever, "level", floor=5)
     assert all(len(row) >= 5 for row in found_of(broad.retrieve(QUERIES, *knob)))
-    answer = broad.retrieve(QUERIES, *knob, max_results=3)
+    answer = broad.retrieve(QUERIES, *knob, limit=3)
     assert found_of(answer) == [set(item_ids[row]) for row in best[:, :3]]
     assert answer.items.truncated.all()
     with pytest.raises(UserError, match=r"top_k must be a whole number from 5 to 150\."):
@@ -248,8 +248,8 @@ def test_knobs_out_of_range_are_refused(retriever, knob, value, message):
 
 @pytest.mark.parametrize("limit", [0, 151, 2.0, True])
 def test_max_results_out_of_range_is_refused(retriever, limit):
-    with pytest.raises(UserError, match=r"max_results must be a whole number from 1 to 150\."):
-        retriever.retrieve(QUERIES, max_results=limit)
+    with pytest.raises(UserError, match=r"limit must be a whole number from 1 to 150\."):
+        retriever.retrieve(QUERIES, limit=limit)
 
 
 def test_blank_queries_are_refused(retriever):

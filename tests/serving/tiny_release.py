@@ -22,7 +22,7 @@ BUCKETS = 64
 STRATUM_OF = {"red phone": 0, "phone": 1}
 COLOURS = ("red", "blue", "black", "white", "green")
 CONFIG = Config().replace_all(
-    {"cutoff.cap": 150, "cutoff.probe_size": 20, "evaluation.average_k": [5, 50]}
+    {"cutoff.limit": 150, "cutoff.probe_size": 20, "evaluation.average_k": [5, 50]}
 )
 THINGS = ("phone", "phone case", "tablet", "laptop", "laptop bag", "headset", "charger", "cable")
 
@@ -153,9 +153,9 @@ def calibration(policy="level", **changes):
     values = {
         "policy": policy,
         "family": "beta",
-        "temper": 0.6,
+        "level_temperature": 0.6,
         "floor": 1,
-        "cap": 150,
+        "limit": 150,
         "queries": 300,
         "recall": recall(np.float32(0)),
         "strata": {

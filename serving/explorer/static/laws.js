@@ -52,7 +52,7 @@ export function listed(data, stop) {
 
 /** The cosine where a list ends: its threshold, or its last item where ranks end it. */
 export function cutOf(data, stop) {
-  if (stop.threshold !== null && !(stop.truncated && stop.count >= data.cap)) return stop.threshold;
+  if (stop.threshold !== null && !(stop.truncated && stop.count >= data.limit)) return stop.threshold;
   const places = listed(data, stop);
   if (places.length === stop.count && places.length) return data.items[places.at(-1)].score;
   return stop.threshold;

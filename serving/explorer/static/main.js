@@ -84,7 +84,7 @@ async function load({ query, other, knob, value }, count = null) {
 }
 
 function firstLimit() {
-  return Math.min(FIRST_LIMIT, release.cap);
+  return Math.min(FIRST_LIMIT, release.limit);
 }
 
 function fitPanes(count) {
@@ -132,10 +132,10 @@ function askLater() {
 
 async function lengthen(pane) {
   const { data } = pane;
-  const wanted = Math.min(needed(data.stops[controls.place]), data.cap, data.catalogue);
+  const wanted = Math.min(needed(data.stops[controls.place]), data.limit, data.catalogue);
   if (wanted <= data.items.length || data.items.length < firstLimit()) return;
   const { signal } = running;
-  const found = await fetchExplanation(data.query, data.knob, data.cap, signal);
+  const found = await fetchExplanation(data.query, data.knob, data.limit, signal);
   if (signal.aborted || pane.data !== data || found.release !== data.release) return;
   pane.load(found);
   update(controls.place);

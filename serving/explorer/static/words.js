@@ -51,7 +51,7 @@ export function superscript(number) {
 export function promise(data, stop) {
   if (stop.expected_recall === null) return null;
   const share = `${Math.round(stop.expected_recall * 100)}%`;
-  if (stop.truncated) return `Without the cap it would hold about ${share} of what is relevant.`;
+  if (stop.truncated) return `Without the limit it would hold about ${share} of what is relevant.`;
   const asked = data.knob === "recall" ? stop.value - stop.expected_recall : 0;
   const reach = { "-1": ", the least there is", 0: "", 1: ", the most that can be promised" };
   const bound = Math.abs(asked) < 0.005 ? 0 : Math.sign(asked);
@@ -62,10 +62,10 @@ export function promise(data, stop) {
 export function reason(data, stop) {
   if (!data.items.length) return "The catalogue has no items.";
   const { count, threshold, truncated } = stop;
-  if (truncated && count < data.cap) return "Ends early: the index looks no further for one query.";
+  if (truncated && count < data.limit) return "Ends early: the index looks no further for one query.";
   if (truncated) {
     const before = threshold === null ? "" : `, before its cosine of ${cosineText(threshold)}`;
-    return `Ends at ${items(count)}, the cap${before}.`;
+    return `Ends at ${items(count)}, the limit${before}.`;
   }
   if (isFloor(data, stop)) {
     const floor = data.floor === 1 ? "the best item" : items(data.floor);

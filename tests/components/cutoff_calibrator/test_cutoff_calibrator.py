@@ -9,7 +9,15 @@ from calibrated_cases import CONFIG, World, calibrate, channels, write_examples,
 
 from components.cutoff_calibrator import CutoffCalibrator
 from components.pairs import read_known, read_pairs, training_queries
-from pebr_tf.cutoff import Calibration, Pairs, Policies, Queries, collect, tempers_for, tune_temper
+from pebr_tf.cutoff import (
+    Calibration,
+    Pairs,
+    Policies,
+    Queries,
+    collect,
+    level_temperatures_for,
+    tune_level_temperature,
+)
 from pebr_tf.cutoff.calibration import recall_map
 from pebr_tf.errors import UserError
 
@@ -36,7 +44,7 @@ def calibrate_candidates(world):
     pairs = sorted({(int(q[1:]) // 2, place[i]) for q, i, c in world.clicks["calibrate"] if c})
     pairs = Pairs(*np.array(pairs).T)
     queries = Queries(world.queries[rows], world.tau[rows], rows // 2 % 3)
-    return collect(world.items, queries, pairs, "beta", tempers_for(None), 300)
+    return collect(world.items, queries, pairs, "beta", level_temperatures_for(None), 300)
 
 
 def test_the_calibration_is_that_of_the_library(world, output):
@@ -48,16 +56,16 @@ def test_the_calibration_is_that_of_the_library(world, output):
     assert [path.name for path in output.parent.iterdir()] == ["cutoff"]
     found = Calibration.from_json((output / "cutoff.json").read_text())
     candidates = calibrate_candidates(world)
-    tempering = tune_temper(candidates, (5, 20, 50))
+    level_tuning = tune_level_temperature(candidates, (5, 20, 50))
     assert (found.policy, found.family, found.queries) == ("level", "beta", 150)
-    assert found.temper == tempering.temper
-    lists = Policies(found.temper).lists("level", candidates)
+    assert found.level_temperature == level_tuning.level_temperature
+    lists = Policies(found.level_temperature).lists("level", candidates)
     expected = recall_map(lists, 1, 300)
     np.testing.assert_allclose(found.recall.asked, expected.asked)
     np.testing.assert_allclose(found.recall.cutoffs, expected.cutoffs, atol=1e-4)
     assert set(found.strata) == {"head", "torso", "tail"}
     tuning = json.loads((output / "tuning.json").read_text())
-    assert tuning["temper"] == found.temper
+    assert tuning["level_temperature"] == found.level_temperature
     assert tuning["level_head"]["queries"] == 300
 
 

@@ -23,7 +23,9 @@ def described(folder, **changes):
 
 
 def test_a_model_of_the_same_settings_is_taken(tmp_path):
-    config = Config().replace_all({"training.steps": 7, "cutoff.cap": 600, "data.reject_limit": 0})
+    config = Config().replace_all(
+        {"training.steps": 7, "cutoff.limit": 600, "data.reject_limit": 0}
+    )
     uri = build(tmp_path, described(tmp_path), config, fit=True)
     assert (uri / "ids.npy").exists()
 

@@ -216,7 +216,7 @@ def test_only_what_is_read_invalidates_the_cache():
 
     config = Config()
     assert properties(config.replace("training.steps", 7)) == properties(config)
-    assert properties(config.replace("cutoff.cap", 7_000)) == properties(config)
+    assert properties(config.replace("cutoff.limit", 7_000)) == properties(config)
     for key, value in {
         "index.leaves": 7,
         "cutoff.background_sample": 7,

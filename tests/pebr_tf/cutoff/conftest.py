@@ -3,7 +3,7 @@
 import pytest
 from cutoff_worlds import make_world
 
-from pebr_tf.cutoff import collect, tempers_for
+from pebr_tf.cutoff import collect, level_temperatures_for
 
 
 @pytest.fixture(scope="session")
@@ -16,4 +16,6 @@ def world():
 def candidates(request, world):
     """All items are candidates."""
     corpus, queries, relevant = world
-    return collect(corpus, queries, relevant, request.param, tempers_for(None), len(corpus))
+    return collect(
+        corpus, queries, relevant, request.param, level_temperatures_for(None), len(corpus)
+    )

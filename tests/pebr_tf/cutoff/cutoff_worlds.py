@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pebr_tf.cutoff import Pairs, Queries, collect, tempers_for
+from pebr_tf.cutoff import Pairs, Queries, collect, level_temperatures_for
 from pebr_tf.metrics import Ranks
 
 
@@ -43,7 +43,7 @@ def clicks_by_breadth():
     generator = np.random.default_rng(0)
     breadth = np.where(generator.random(600) < 0.5, 2.0, 500.0)
     queries = replace(queries, breadth=breadth)
-    base = collect(corpus, queries, relevant, "beta", tempers_for(None), 300)
+    base = collect(corpus, queries, relevant, "beta", level_temperatures_for(None), 300)
     # Broad queries have fewer clicks here: each query counts once all the same.
     size = np.where(breadth > 100, 4, 12)
     rows = np.repeat(np.arange(600), size)

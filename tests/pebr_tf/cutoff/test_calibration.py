@@ -27,21 +27,21 @@ def random_lists(seed, queries=30, candidates=40, ties=False):
     return RankedLists(scores, Ranks(np.array(rows), np.array(ranks)), np.bincount(rows))
 
 
-def recall_at(lists, cutoff, floor, cap):
-    counts = bounded(lists, lists.counts_at(cutoff), floor, cap)
+def recall_at(lists, cutoff, floor, limit):
+    counts = bounded(lists, lists.counts_at(cutoff), floor, limit)
     return lists.figures(counts).recall
 
 
 @pytest.mark.parametrize("ties", [False, True])
-@given(seed=st.integers(0, 10**6), floor=st.integers(0, 3), cap=st.sampled_from([3, 20, 100]))
+@given(seed=st.integers(0, 10**6), floor=st.integers(0, 3), limit=st.sampled_from([3, 20, 100]))
 @settings(max_examples=12, deadline=None)
-def test_a_cutoff_is_the_largest_that_controls_the_risk(ties, seed, floor, cap):
+def test_a_cutoff_is_the_largest_that_controls_the_risk(ties, seed, floor, limit):
     """At the points of the grid, by trying every score."""
     lists = random_lists(seed, ties=ties)
-    found = recall_map(lists, floor, cap)
+    found = recall_map(lists, floor, limit)
     n = len(lists)
     tried = np.unique(lists.scores)[::-1]
-    losses = np.array([1 - recall_at(lists, c, floor, cap) for c in tried])
+    losses = np.array([1 - recall_at(lists, c, floor, limit) for c in tried])
     risks = n / (n + 1) * losses + 1 / (n + 1)
     for share in SHARES:
         passed = tried[risks <= 1 - share + 1e-9]
@@ -49,9 +49,9 @@ def test_a_cutoff_is_the_largest_that_controls_the_risk(ties, seed, floor, cap):
             assert found.cutoff(share) == pytest.approx(passed.max(), abs=2e-5)
         elif share > found.highest + 1e-9:
             assert not len(passed)
-    everything = bounded(lists, lists.lengths, floor, cap)
+    everything = bounded(lists, lists.lengths, floor, limit)
     assert found.highest == pytest.approx(n / (n + 1) * lists.figures(everything).recall)
-    nothing = bounded(lists, np.zeros(n, int), floor, cap)
+    nothing = bounded(lists, np.zeros(n, int), floor, limit)
     assert found.lowest == pytest.approx(n / (n + 1) * lists.figures(nothing).recall, abs=1e-6)
 
 
@@ -86,18 +86,18 @@ def test_the_guarantee_holds_and_needs_its_correction():
     assert simulate(10, 0.8, 2_500, corrected=False) == pytest.approx(8 / 11, abs=0.025)
 
 
-@given(seed=st.integers(0, 10**6), floor=st.integers(0, 3), cap=st.sampled_from([5, 100]))
+@given(seed=st.integers(0, 10**6), floor=st.integers(0, 3), limit=st.sampled_from([5, 100]))
 @settings(max_examples=12, deadline=None)
-def test_a_budget_is_met(seed, floor, cap):
+def test_a_budget_is_met(seed, floor, limit):
     lists = random_lists(seed)
-    found = budget_map(lists, floor, cap)
+    found = budget_map(lists, floor, limit)
     assert found.lowest == pytest.approx(floor, abs=1e-6)
-    assert found.highest == pytest.approx(min(cap, 40))
+    assert found.highest == pytest.approx(min(limit, 40))
     for asked, cutoff in zip(found.asked[1:], found.cutoffs[1:], strict=True):
-        average = bounded(lists, lists.counts_at(cutoff), floor, cap).mean()
+        average = bounded(lists, lists.counts_at(cutoff), floor, limit).mean()
         assert average == pytest.approx(asked, abs=0.1)
     between = (found.asked[-2] + found.asked[-3]) / 2
-    average = bounded(lists, lists.counts_at(found.cutoff(between)), floor, cap).mean()
+    average = bounded(lists, lists.counts_at(found.cutoff(between)), floor, limit).mean()
     assert found.asked[-3] <= average <= found.asked[-2]
 
 
@@ -153,7 +153,12 @@ def test_a_calibration_survives_json():
     strata, value = np.array([0, 1, 2]), 0.77
     received, expected = (each.cutoff_for("recall", value, strata) for each in (again, found))
     assert received.tolist() == expected.tolist()
-    assert (again.policy, again.family, again.temper, again.queries) == ("level", "beta", 0.6, 300)
+    assert (again.policy, again.family, again.level_temperature, again.queries) == (
+        "level",
+        "beta",
+        0.6,
+        300,
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,9 +167,15 @@ def test_a_calibration_survives_json():
         (lambda c: "nonsense", r"cutoff\.json must be JSON\."),
         (lambda c: [], r"cutoff\.json must have version 1\. Received: \[\]\."),
         (lambda c: {**c, "version": 2}, r"must have version 1\. Received: 2\."),
-        (lambda c: {**c, "hat": 1}, r"must have the keys version, .*Received: budget, cap, family"),
+        (
+            lambda c: {**c, "hat": 1},
+            r"must have the keys version, .*Received: budget, limit, family",
+        ),
         (lambda c: {**c, "strata": {"neck": {}}}, "strata must be among head, torso, tail"),
-        (lambda c: {**c, "temper": "1"}, "temper of cutoff.json must be a number. Received: '1'"),
+        (
+            lambda c: {**c, "level_temperature": "1"},
+            "level_temperature of cutoff.json must be a number. Received: '1'",
+        ),
         (lambda c: {**c, "budget": 3}, r"budget must be a mapping\. Received: int\."),
         (
             lambda c: {**c, "recall": {"asked": [1, 0], "cutoffs": [1, 0], "queries": 1}},

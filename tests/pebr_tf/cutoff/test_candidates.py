@@ -10,7 +10,7 @@ from pebr_tf.cutoff.candidates import levels_of
 from pebr_tf.distributions import exact_level
 from pebr_tf.distributions.logit import relevance_logit
 
-TEMPERS = (0.0, 0.3, 1.0, 3.0)
+LEVEL_TEMPERATURES = (0.0, 0.3, 1.0, 3.0)
 
 
 def ranks_by_loop(corpus, queries, pairs):
@@ -29,7 +29,7 @@ def test_cosines_ranks_and_totals_are_those_of_a_loop(world, block, monkeypatch)
     shuffled = np.random.default_rng(1).permutation(len(relevant.rows))
     mixed = Pairs(relevant.rows[shuffled], relevant.items[shuffled])
     known = Pairs(np.array([3, 0]), np.array([7, 299]))
-    found = collect(corpus, queries, mixed, "beta", TEMPERS, 40, known)
+    found = collect(corpus, queries, mixed, "beta", LEVEL_TEMPERATURES, 40, known)
     every = np.sort(queries.vectors @ corpus.T, axis=1)[:, ::-1]
     np.testing.assert_allclose(found.cosines, every[:, :40], atol=1e-6)
     assert found.totals.tolist() == np.bincount(relevant.rows).tolist()
@@ -47,13 +47,13 @@ def test_cosines_ranks_and_totals_are_those_of_a_loop(world, block, monkeypatch)
 @pytest.mark.parametrize("family", ["beta", "exponential"])
 def test_levels_are_those_of_tensorflow(world, family):
     corpus, queries, relevant = world
-    found = collect(corpus, queries, relevant, family, TEMPERS, 5)
+    found = collect(corpus, queries, relevant, family, LEVEL_TEMPERATURES, 5)
     logits = relevance_logit(tf.constant(queries.vectors @ corpus.T), queries.tau[:, None], family)
-    for temper in TEMPERS:
-        expected = exact_level(logits, temper)
-        np.testing.assert_allclose(found.levels[temper], expected, rtol=2e-5, atol=2e-5)
+    for level_temperature in LEVEL_TEMPERATURES:
+        expected = exact_level(logits, level_temperature)
+        np.testing.assert_allclose(found.levels[level_temperature], expected, rtol=2e-5, atol=2e-5)
         np.testing.assert_allclose(
-            levels_of(corpus, queries, family, temper), expected, rtol=2e-5, atol=2e-5
+            levels_of(corpus, queries, family, level_temperature), expected, rtol=2e-5, atol=2e-5
         )
 
 

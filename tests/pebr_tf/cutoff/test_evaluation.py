@@ -37,7 +37,7 @@ def test_candidates():
 
 @pytest.fixture(scope="module")
 def knobs(test_candidates):
-    settings = Cutoff(default_value=0.7, cap=150)
+    settings = Cutoff(default_value=0.7, limit=150)
     held_out = candidates_of(0, 800).part(np.arange(800) >= 400)
     policies = Policies(0.6)
     lists = policies.lists("level", held_out)
@@ -122,7 +122,7 @@ def test_examples_go_from_few_items_to_many(knobs, test_candidates):
 
 @pytest.mark.parametrize(("knob", "value"), [("top_k", 7), ("score", 0.5)])
 def test_knobs_that_need_no_calibration(knobs, test_candidates, knob, value):
-    settings = Cutoff(default_knob=knob, default_value=value, floor=2, cap=100)
+    settings = Cutoff(default_knob=knob, default_value=value, floor=2, limit=100)
     counts = Knobs(knobs.calibration, Policies(0.6), test_candidates, settings).counts
     if knob == "top_k":
         assert set(counts) == {7}

@@ -11,7 +11,7 @@ from scipy import special
 from pebr_tf.distributions import Beta, LevelLaw, exact_level, probe_level
 from pebr_tf.distributions.level import level_threshold, upper_support
 
-TEMPERS = [0.0, 0.3, 0.6, 1.0, 1.5, math.inf]
+LEVEL_TEMPERATURES = [0.0, 0.3, 0.6, 1.0, 1.5, math.inf]
 
 
 @pytest.fixture(scope="module")
@@ -22,34 +22,45 @@ def corpus_logits():
     return np.log(z) / np.array([[0.3], [0.05], [0.01]])
 
 
-def expected_level(logits, temper):
+def expected_level(logits, level_temperature):
     """By SciPy, in float64."""
-    if temper == 0:
+    if level_temperature == 0:
         return logits.max(axis=1)
-    if math.isinf(temper):
+    if math.isinf(level_temperature):
         return logits.mean(axis=1)
-    return temper * (special.logsumexp(logits / temper, axis=1) - math.log(logits.shape[1]))
+    return level_temperature * (
+        special.logsumexp(logits / level_temperature, axis=1) - math.log(logits.shape[1])
+    )
 
 
-@pytest.mark.parametrize("temper", TEMPERS)
-def test_the_exact_level(corpus_logits, temper):
-    expected = expected_level(corpus_logits, temper)
-    np.testing.assert_allclose(exact_level(tf.constant(corpus_logits), temper), expected)
-    single = exact_level(tf.constant(corpus_logits, tf.float32), temper)
+@pytest.mark.parametrize("level_temperature", LEVEL_TEMPERATURES)
+def test_the_exact_level(corpus_logits, level_temperature):
+    expected = expected_level(corpus_logits, level_temperature)
+    np.testing.assert_allclose(exact_level(tf.constant(corpus_logits), level_temperature), expected)
+    single = exact_level(tf.constant(corpus_logits, tf.float32), level_temperature)
     assert single.dtype == tf.float32
     np.testing.assert_allclose(single, expected, rtol=1e-5)
 
 
 def test_the_level_rises_to_the_best_item_as_the_temper_falls(corpus_logits):
-    levels = np.stack([exact_level(tf.constant(corpus_logits), temper) for temper in TEMPERS])
+    levels = np.stack(
+        [
+            exact_level(tf.constant(corpus_logits), level_temperature)
+            for level_temperature in LEVEL_TEMPERATURES
+        ]
+    )
     assert np.all(np.diff(levels, axis=0) < 0)
 
 
-@pytest.mark.parametrize("temper", TEMPERS)
-def test_a_probe_and_the_whole_corpus_as_sample_give_the_exact_level(corpus_logits, temper):
+@pytest.mark.parametrize("level_temperature", LEVEL_TEMPERATURES)
+def test_a_probe_and_the_whole_corpus_as_sample_give_the_exact_level(
+    corpus_logits, level_temperature
+):
     logits = tf.constant(corpus_logits)
-    level = probe_level(logits[:, :100], logits, corpus_size=5000, temper=temper)
-    np.testing.assert_allclose(level, exact_level(logits, temper), rtol=1e-12)
+    level = probe_level(
+        logits[:, :100], logits, corpus_size=5000, level_temperature=level_temperature
+    )
+    np.testing.assert_allclose(level, exact_level(logits, level_temperature), rtol=1e-12)
 
 
 def test_a_probe_that_is_the_corpus_needs_no_sample(corpus_logits):
@@ -58,13 +69,13 @@ def test_a_probe_that_is_the_corpus_needs_no_sample(corpus_logits):
     np.testing.assert_allclose(level, exact_level(logits), rtol=1e-12)
 
 
-@pytest.mark.parametrize("temper", [0.6, 1.0, 1.5])
-def test_a_probe_and_a_random_sample_come_close(corpus_logits, temper):
+@pytest.mark.parametrize("level_temperature", [0.6, 1.0, 1.5])
+def test_a_probe_and_a_random_sample_come_close(corpus_logits, level_temperature):
     generator = np.random.default_rng(3)
     sample = tf.constant(corpus_logits[:, generator.choice(5000, 2000, replace=False)])
     probe = tf.constant(corpus_logits[:, :100])
-    level = probe_level(probe, sample, corpus_size=5000, temper=temper)
-    np.testing.assert_allclose(level, expected_level(corpus_logits, temper), atol=0.05)
+    level = probe_level(probe, sample, corpus_size=5000, level_temperature=level_temperature)
+    np.testing.assert_allclose(level, expected_level(corpus_logits, level_temperature), atol=0.05)
 
 
 def test_retrieval_at_a_cut_off_is_the_same_in_logits_and_in_cosines(corpus_logits):
@@ -101,11 +112,11 @@ def test_a_level_of_zero_is_the_plain_beta_law():
     [
         (
             lambda: exact_level(tf.zeros([1, 3]), -0.5),
-            "temper must be a number from 0 to infinity. Received: -0.5.",
+            "level_temperature must be a number from 0 to infinity. Received: -0.5.",
         ),
         (
             lambda: exact_level(tf.zeros([1, 3]), math.nan),
-            "temper must be a number from 0 to infinity. Received: nan.",
+            "level_temperature must be a number from 0 to infinity. Received: nan.",
         ),
         (
             lambda: probe_level(tf.zeros([1, 3]), tf.zeros([1, 3]), corpus_size=2),

@@ -122,7 +122,7 @@ def example() -> dict[str, Any]:
             "loss": "beta_nce",
             "dimension": 128,
             "steps": 3000,
-            "temper": 0.6,
+            "level_temperature": 0.6,
             "policy": "level",
             "family": "beta",
         },

@@ -51,7 +51,7 @@ def requests(draw, most=20):
         "queries": QUERY_DIRECTIONS[rows].reshape(len(rows), 4),
         "thresholds": thresholds,
         "top_k": draw(st.sampled_from([None, 1, 2, 5, 40, 10**30])),
-        "max_results": draw(st.sampled_from([1, 3, 10, 10_000, 10**31])),
+        "limit": draw(st.sampled_from([1, 3, 10, 10_000, 10**31])),
     }
 
 
@@ -116,5 +116,5 @@ BAD_REQUESTS = {
     "number of thresholds": {"queries": np.eye(4), "thresholds": [0.5, 0.5]},
     "threshold NaN": {"queries": np.eye(4), "thresholds": [0.5, 0.5, np.nan, 0.5]},
     "top_k": {"queries": np.eye(4), "top_k": 0},
-    "max_results": {"queries": np.eye(4), "thresholds": 0.5, "max_results": 2.5},
+    "limit": {"queries": np.eye(4), "thresholds": 0.5, "limit": 2.5},
 }

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from pebr_tf.retrieval.exact import ExactSearcher, cosines, sample_of
-from pebr_tf.retrieval.searcher import DEFAULT_MAX_RESULTS
+from pebr_tf.retrieval.searcher import DEFAULT_LIMIT
 
 THRESHOLDS = [-2.0, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0, math.inf, -math.inf]
 # The oracle of the others keeps more than the 5e-7 that every searcher promises.
@@ -51,8 +51,8 @@ def random_ids(chance, size, text):
     return [f"item {number}" for number in numbers] if text else numbers
 
 
-def brute_force(query, items, ids, threshold, top_k, max_results):
-    """Pairs (id, score), best first, and whether the cap cut some, of vectors {place: value}."""
+def brute_force(query, items, ids, threshold, top_k, limit):
+    """Pairs (id, score), best first, and whether the limit cut some, of vectors {place: value}."""
     found = []
     for item_id, item in zip(ids, items, strict=True):
         score = sum(value * item.get(place, 0.0) for place, value in query.items())
@@ -60,7 +60,7 @@ def brute_force(query, items, ids, threshold, top_k, max_results):
             found.append((item_id, score))
     found.sort(key=lambda pair: (-pair[1], pair[0]))
     wanted = len(found) if top_k is None else min(len(found), top_k)
-    return found[: min(wanted, max_results)], wanted > max_results
+    return found[: min(wanted, limit)], wanted > limit
 
 
 def rows_of(result):
@@ -95,10 +95,10 @@ DIMENSIONS = st.integers(2, 8) | st.integers(9, 256)
     text=st.booleans(),
     thresholds=st.lists(st.sampled_from(THRESHOLDS), min_size=1, max_size=4),
     top_k=st.none() | st.integers(1, 6) | st.integers(1, 6_000),
-    max_results=st.integers(1, 6) | st.integers(1, 6_000) | st.just(DEFAULT_MAX_RESULTS),
+    limit=st.integers(1, 6) | st.integers(1, 6_000) | st.just(DEFAULT_LIMIT),
 )
 def test_every_item_at_or_above_the_threshold_best_first(
-    seed, size, dimension, text, thresholds, top_k, max_results
+    seed, size, dimension, text, thresholds, top_k, limit
 ):
     chance = random.Random(seed)
     items = [sparse_vector(chance, dimension) for _ in range(size)]
@@ -107,18 +107,18 @@ def test_every_item_at_or_above_the_threshold_best_first(
     searcher = ExactSearcher(
         dense(items, dimension), np.array(ids, "U12") if text else np.array(ids, np.int64)
     )
-    result = searcher.search(dense(queries, dimension), thresholds, top_k, max_results)
+    result = searcher.search(dense(queries, dimension), thresholds, top_k, limit)
 
     for row, (query, threshold) in enumerate(zip(queries, thresholds, strict=True)):
-        expected, cut = brute_force(query, items, ids, threshold, top_k, max_results)
+        expected, cut = brute_force(query, items, ids, threshold, top_k, limit)
         assert rows_of(result)[row] == expected
         assert result.truncated[row] == cut
-        # The flag turns exactly where the cap begins to cut.
+        # The flag turns exactly where the limit begins to cut.
         passed = len(brute_force(query, items, ids, threshold, None, size + 1)[0])
-        for cap in {max(1, passed - 1), max(1, passed), passed + 1}:
-            capped = searcher.search(dense([query], dimension), threshold, max_results=cap)
-            assert capped.truncated.tolist() == [passed > cap]
-            assert capped.counts.tolist() == [min(passed, cap)]
+        for limit in {max(1, passed - 1), max(1, passed), passed + 1}:
+            capped = searcher.search(dense([query], dimension), threshold, limit=limit)
+            assert capped.truncated.tolist() == [passed > limit]
+            assert capped.counts.tolist() == [min(passed, limit)]
     assert result.item_ids.dtype == searcher.id_dtype
     assert result.scores.dtype == np.float32
     assert not result.partial
@@ -251,7 +251,7 @@ def test_identical_and_opposite_vectors(size, dimension):
     # Of more ties than are wanted, the smallest ids are taken.
     few = searcher.search([direction], top_k=min(5, size))
     np.testing.assert_array_equal(few.item_ids, same[:5])
-    cut = searcher.search([direction], 0, max_results=max(1, size - 1))
+    cut = searcher.search([direction], 0, limit=max(1, size - 1))
     assert cut.truncated.tolist() == [size > 1]
 
 
@@ -289,7 +289,7 @@ def test_top_k_alone_takes_the_best_whatever_their_score():
 
 
 @pytest.mark.parametrize(
-    ("top_k", "max_results", "count", "truncated"),
+    ("top_k", "limit", "count", "truncated"),
     [
         (None, 2, 2, True),
         (None, 3, 3, False),
@@ -300,8 +300,8 @@ def test_top_k_alone_takes_the_best_whatever_their_score():
         (9, 2, 2, True),
     ],
 )
-def test_only_the_cap_truncates_and_not_what_the_caller_wants(top_k, max_results, count, truncated):
-    result = ExactSearcher(np.ones((3, 2))).search([[1, 1]], 0.5, top_k, max_results)
+def test_only_the_cap_truncates_and_not_what_the_caller_wants(top_k, limit, count, truncated):
+    result = ExactSearcher(np.ones((3, 2))).search([[1, 1]], 0.5, top_k, limit)
     assert result.counts.tolist() == [count]
     assert result.truncated.tolist() == [truncated]
 
@@ -369,8 +369,8 @@ def test_bad_queries_are_refused(queries, message, size):
         ({"top_k": 2.0}, "top_k must be a whole number of at least 1. Received: 2.0."),
         ({"top_k": True}, "top_k must be a whole number of at least 1. Received: True."),
         (
-            {"top_k": 1, "max_results": -1},
-            "max_results must be a whole number of at least 1. Received: -1.",
+            {"top_k": 1, "limit": -1},
+            "limit must be a whole number of at least 1. Received: -1.",
         ),
     ],
 )

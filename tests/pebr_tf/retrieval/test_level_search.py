@@ -18,7 +18,7 @@ from pebr_tf.retrieval.exact import ExactSearcher
 from pebr_tf.retrieval.level import LevelCut, search_by_level
 from pebr_tf.retrieval.vectors import unit_vectors
 
-TEMPERS = [0.0, 0.3, 1.0, math.inf]
+LEVEL_TEMPERATURES = [0.0, 0.3, 1.0, math.inf]
 FAMILIES = ["beta", "exponential"]
 
 
@@ -53,13 +53,15 @@ def logits_of(cosines, tau, family):
     return scores / tau.astype(np.float64)[:, None]
 
 
-def level_of(logits, temper):
+def level_of(logits, level_temperature):
     """Of all items [B, N], in float64."""
-    if temper == 0:
+    if level_temperature == 0:
         return logits.max(axis=1)
-    if math.isinf(temper):
+    if math.isinf(level_temperature):
         return logits.mean(axis=1)
-    return temper * (special.logsumexp(logits / temper, axis=1) - math.log(logits.shape[1]))
+    return level_temperature * (
+        special.logsumexp(logits / level_temperature, axis=1) - math.log(logits.shape[1])
+    )
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +76,11 @@ def _forget(searcher):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("temper", TEMPERS)
-def test_thresholds_are_those_of_the_level_in_tensorflow(searcher, temper, family):
+@pytest.mark.parametrize("level_temperature", LEVEL_TEMPERATURES)
+def test_thresholds_are_those_of_the_level_in_tensorflow(searcher, level_temperature, family):
     """On the same probe and sample; floor 0, for a floor lowers a threshold."""
     queries, tau = unit_vectors("queries", vectors_of(40, seed=1)), temperatures(40)
-    cut = LevelCut(-0.7, temper, family, probe_size=50, floor=0)
+    cut = LevelCut(-0.7, level_temperature, family, probe_size=50, floor=0)
     result = search_by_level(searcher, queries, tau, cut)
 
     probe = searcher.search(queries, top_k=50).scores.reshape(40, 50)
@@ -87,7 +89,7 @@ def test_thresholds_are_those_of_the_level_in_tensorflow(searcher, temper, famil
         relevance_logit(tf.constant(probe), tau[:, None], family),
         relevance_logit(tf.constant(sample), tau[:, None], family),
         corpus_size=3_000,
-        temper=temper,
+        level_temperature=level_temperature,
     )
     np.testing.assert_allclose(result.levels, levels, rtol=2e-5, atol=2e-5)
     thresholds = level_threshold(-0.7, levels, tau, family)
@@ -100,20 +102,20 @@ def test_thresholds_are_those_of_the_level_in_tensorflow(searcher, temper, famil
     seed=st.integers(0, 2**32 - 1),
     count=st.integers(1, 400),
     probe_size=st.integers(1, 60),
-    temper=st.sampled_from(TEMPERS),
+    level_temperature=st.sampled_from(LEVEL_TEMPERATURES),
     family=st.sampled_from(FAMILIES),
     cutoff=st.floats(-6, 3),
 )
 def test_a_level_with_the_corpus_as_background_is_that_of_the_corpus(
-    seed, count, probe_size, temper, family, cutoff
+    seed, count, probe_size, level_temperature, family, cutoff
 ):
     """The items are then those whose logit is the cut-off or more above it."""
     vectors = vectors_of(count, seed=seed)
     queries, tau = vectors_of(5, seed=seed + 1), temperatures(5)
-    cut = LevelCut(cutoff, temper, family, probe_size, floor=0)
+    cut = LevelCut(cutoff, level_temperature, family, probe_size, floor=0)
     result = search_by_level(ExactSearcher(vectors), queries, tau, cut)
     logits = logits_of(queries @ vectors.T, tau, family)
-    levels = level_of(logits, temper)
+    levels = level_of(logits, level_temperature)
     np.testing.assert_allclose(result.levels, levels, rtol=1e-4, atol=1e-4)
     levels = result.levels.astype(np.float64)
     for row in range(5):
@@ -124,17 +126,17 @@ def test_a_level_with_the_corpus_as_background_is_that_of_the_corpus(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("temper", TEMPERS)
+@pytest.mark.parametrize("level_temperature", LEVEL_TEMPERATURES)
 @pytest.mark.parametrize("cutoff", [-8.0, -2.0, -0.5, 0.0, 1.0, 5.0])
-@pytest.mark.parametrize("max_results", [10, 30, 10_000])
+@pytest.mark.parametrize("limit", [10, 30, 10_000])
 def test_items_are_those_of_a_search_down_to_the_thresholds(
-    searcher, temper, family, cutoff, max_results
+    searcher, level_temperature, family, cutoff, limit
 ):
     """Wherever the list ends, inside the probe or far behind it, capped or not."""
     queries, tau = vectors_of(30, seed=2), temperatures(30)
-    cut = LevelCut(cutoff, temper, family, probe_size=20, floor=0)
-    items = search_by_level(searcher, queries, tau, cut, max_results).items
-    expected = searcher.search(queries, items.thresholds, max_results=max_results)
+    cut = LevelCut(cutoff, level_temperature, family, probe_size=20, floor=0)
+    items = search_by_level(searcher, queries, tau, cut, limit).items
+    expected = searcher.search(queries, items.thresholds, limit=limit)
     for name in ("row_splits", "item_ids", "scores", "truncated", "thresholds"):
         np.testing.assert_array_equal(getattr(items, name), getattr(expected, name), name)
     assert items.expected_counts.shape == (30,)
@@ -142,7 +144,7 @@ def test_items_are_those_of_a_search_down_to_the_thresholds(
 
 
 def test_lists_that_end_inside_the_probe_cost_one_search(searcher):
-    cut = LevelCut(-0.01, temper=0.0, probe_size=100)
+    cut = LevelCut(-0.01, level_temperature=0.0, probe_size=100)
     result = search_by_level(searcher, vectors_of(20, seed=3), temperatures(20), cut)
     assert not result.extended.any()
     (request,) = searcher.requests
@@ -153,7 +155,7 @@ def test_lists_that_end_inside_the_probe_cost_one_search(searcher):
 def test_only_the_other_queries_are_searched_again(searcher):
     """Broad queries, of high temperature, need more than the probe."""
     queries, tau = vectors_of(20, seed=4), np.where(np.arange(20) % 3 == 1, 0.8, 0.02)
-    cut = LevelCut(-1.0, temper=0.6, probe_size=50)
+    cut = LevelCut(-1.0, level_temperature=0.6, probe_size=50)
     result = search_by_level(searcher, queries, tau, cut)
     again = np.flatnonzero(result.extended)
     assert 0 < len(again) < 20
@@ -208,13 +210,13 @@ def test_items_that_tie_with_the_floor_are_in():
 def test_a_cap_cuts_and_says_so(searcher):
     """Inside the probe, and behind it."""
     queries, tau = vectors_of(20, seed=4), np.where(np.arange(20) % 3 == 1, 0.8, 0.02)
-    cut = LevelCut(-1.0, temper=0.6, probe_size=50)
+    cut = LevelCut(-1.0, level_temperature=0.6, probe_size=50)
     free = search_by_level(searcher, queries, tau, cut)
     assert not free.items.truncated.any()
-    for cap in (1, 20, 60):
-        capped = search_by_level(searcher, queries, tau, cut, max_results=cap).items
-        np.testing.assert_array_equal(capped.truncated, free.items.counts > cap)
-        np.testing.assert_array_equal(capped.item_ids, free.items.head(cap).item_ids)
+    for limit in (1, 20, 60):
+        capped = search_by_level(searcher, queries, tau, cut, limit=limit).items
+        np.testing.assert_array_equal(capped.truncated, free.items.counts > limit)
+        np.testing.assert_array_equal(capped.item_ids, free.items.head(limit).item_ids)
 
 
 @pytest.mark.parametrize("count", [1, 2, 99, 100])
@@ -249,14 +251,16 @@ def test_an_empty_batch_gives_an_empty_result(searcher):
     assert searcher.requests == []
 
 
-@pytest.mark.parametrize("temper", TEMPERS)
-def test_an_item_opposite_to_its_query_has_a_finite_logit(temper):
+@pytest.mark.parametrize("level_temperature", LEVEL_TEMPERATURES)
+def test_an_item_opposite_to_its_query_has_a_finite_logit(level_temperature):
     """The logarithm of its z = 0 goes on as a tangent, as in training."""
     searcher = ExactSearcher([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
     queries, tau = np.array([[1, 0]], np.float32), np.array([0.5], np.float32)
-    result = search_by_level(searcher, queries, tau, LevelCut(-0.1, temper, floor=0))
+    result = search_by_level(searcher, queries, tau, LevelCut(-0.1, level_temperature, floor=0))
     logits = relevance_logit(tf.constant([[1.0, 0.0, -1.0]], tf.float64), 0.5)
-    np.testing.assert_allclose(result.levels, level_of(logits.numpy(), temper), rtol=1e-5)
+    np.testing.assert_allclose(
+        result.levels, level_of(logits.numpy(), level_temperature), rtol=1e-5
+    )
 
 
 def test_a_part_that_is_missing_is_not_forgotten():
@@ -275,7 +279,7 @@ def test_a_part_that_is_missing_is_not_forgotten():
 def test_a_scann_index_gives_nearly_the_same(sample_of):
     sample = sample_of("many")
     queries, tau = sample.queries(60, 11), temperatures(60)
-    cut = LevelCut(-2.0, temper=0.6, probe_size=50)
+    cut = LevelCut(-2.0, level_temperature=0.6, probe_size=50)
     found = search_by_level(sample.searcher, queries, tau, cut)
     expected = search_by_level(sample.exact, queries, tau, cut)
     np.testing.assert_allclose(found.levels, expected.levels, rtol=0.05, atol=0.05)
@@ -300,7 +304,7 @@ def test_a_scann_index_gives_nearly_the_same(sample_of):
             {"queries": np.zeros((3, 6))},
             "queries must have a length above zero. Received: rows 0, 1, 2.",
         ),
-        ({"max_results": 0}, "max_results must be a whole number of at least 1. Received: 0."),
+        ({"limit": 0}, "limit must be a whole number of at least 1. Received: 0."),
     ],
 )
 def test_requests_are_checked(searcher, arguments, message):
@@ -314,8 +318,14 @@ def test_requests_are_checked(searcher, arguments, message):
     ("settings_of_a_cut", "message"),
     [
         ({"cutoff": math.nan}, "cutoff must be a number. Received: nan."),
-        ({"temper": -0.1}, "temper must be a number from 0 to infinity. Received: -0.1."),
-        ({"temper": math.nan}, "temper must be a number from 0 to infinity. Received: nan."),
+        (
+            {"level_temperature": -0.1},
+            "level_temperature must be a number from 0 to infinity. Received: -0.1.",
+        ),
+        (
+            {"level_temperature": math.nan},
+            "level_temperature must be a number from 0 to infinity. Received: nan.",
+        ),
         ({"family": "gamma"}, "family must be 'beta' or 'exponential'. Received: 'gamma'."),
         ({"probe_size": 0}, "probe_size must be a whole number of at least 1. Received: 0."),
         ({"floor": -1}, "floor must be from 0 to probe_size (100). Received: -1."),
@@ -335,17 +345,17 @@ class NearSightedSearcher(ExactSearcher):
         rank = np.arange(len(found.scores)) - np.repeat(found.row_splits[:-1], found.counts)
         return found.keep(rank >= 3 * size)
 
-    def extend(self, queries, thresholds, probe, max_results):
-        return np.arange(len(queries)), self.search(queries, thresholds, max_results=max_results)
+    def extend(self, queries, thresholds, probe, limit):
+        return np.arange(len(queries)), self.search(queries, thresholds, limit=limit)
 
 
-@pytest.mark.parametrize("temper", [0.001, 0.02, *TEMPERS])
+@pytest.mark.parametrize("level_temperature", [0.001, 0.02, *LEVEL_TEMPERATURES])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_level_taken_anew_is_that_of_a_probe_that_missed_nothing(temper, family):
+def test_a_level_taken_anew_is_that_of_a_probe_that_missed_nothing(level_temperature, family):
     """Even where the best are so far above the probe that their masses have no float32."""
     items, queries = vectors_of(600), vectors_of(8, seed=1)
     tau = np.full(8, 0.01, np.float32)
-    cut = LevelCut(-1e4, temper, family, probe_size=20)
+    cut = LevelCut(-1e4, level_temperature, family, probe_size=20)
     expected = search_by_level(ExactSearcher(items), queries, tau, cut).levels
     levels = search_by_level(NearSightedSearcher(items), queries, tau, cut).levels
     np.testing.assert_allclose(levels, expected, rtol=1e-5, atol=1e-3)

@@ -133,10 +133,10 @@ def parts_of_a_corpus(draw):
 @given(
     corpus=parts_of_a_corpus(),
     top_k=st.none() | st.integers(1, 14),
-    max_results=st.integers(1, 14),
+    limit=st.integers(1, 14),
     partial=st.booleans(),
 )
-def test_merge_is_the_best_of_all_parts(corpus, top_k, max_results, partial):
+def test_merge_is_the_best_of_all_parts(corpus, top_k, limit, partial):
     rows, flags, partials, id_dtype = corpus
     count = len(rows[0])
     thresholds = [index / 8 for index in range(count)]
@@ -144,13 +144,13 @@ def test_merge_is_the_best_of_all_parts(corpus, top_k, max_results, partial):
         result_of(part, flag, some, thresholds, id_dtype)
         for part, flag, some in zip(rows, flags, partials, strict=True)
     ]
-    merged = merge(parts, top_k, max_results, partial)
+    merged = merge(parts, top_k, limit, partial)
 
     for query in range(count):
         together = best_first([pair for part in rows for pair in part[query]])
-        limit = max_results if top_k is None else min(top_k, max_results)
+        limit = limit if top_k is None else min(top_k, limit)
         assert rows_of(merged)[query] == together[:limit]
-        cut = len(together) > max_results and (top_k is None or top_k > max_results)
+        cut = len(together) > limit and (top_k is None or top_k > limit)
         assert merged.truncated[query] == (cut or any(flag[query] for flag in flags))
         assert merged.expected_counts[query] == sum(part.expected_counts[query] for part in parts)
     assert merged.thresholds.tolist() == thresholds
@@ -160,15 +160,15 @@ def test_merge_is_the_best_of_all_parts(corpus, top_k, max_results, partial):
 
 
 @pytest.mark.parametrize("top_k", [None, 4, 3, 2])
-@pytest.mark.parametrize("max_results", [1, 2, 3, 4])
+@pytest.mark.parametrize("limit", [1, 2, 3, 4])
 @pytest.mark.parametrize("sizes", [(3,), (2, 1), (0, 3)])
-def test_merge_flags_a_row_exactly_where_the_cap_cuts_it(sizes, max_results, top_k):
+def test_merge_flags_a_row_exactly_where_the_cap_cuts_it(sizes, limit, top_k):
     numbers = iter(range(3))
     parts = [result_of([[(next(numbers), 0.5) for _ in range(size)]]) for size in sizes]
-    merged = merge(parts, top_k, max_results)
+    merged = merge(parts, top_k, limit)
     wanted = 3 if top_k is None else min(3, top_k)
-    assert merged.counts.tolist() == [min(wanted, max_results)]
-    assert merged.truncated.tolist() == [wanted > max_results]
+    assert merged.counts.tolist() == [min(wanted, limit)]
+    assert merged.truncated.tolist() == [wanted > limit]
 
 
 def test_merge_keeps_the_longest_text():

@@ -73,9 +73,9 @@ def queries(sample_of):
     return embeddings, thresholds
 
 
-def ask(folder, embeddings, thresholds, scratch, max_results):
+def ask(folder, embeddings, thresholds, scratch, limit):
     """Exports a model, and lets another process answer all queries, one query and none."""
-    export(Numbered(embeddings, thresholds), folder, scratch / "model", max_results)
+    export(Numbered(embeddings, thresholds), folder, scratch / "model", limit)
     arguments = [str(scratch / "model"), str(len(embeddings)), str(scratch)]
     subprocess.run([sys.executable, "-c", ASK, *arguments], check=True)
     return {name: dict(np.load(scratch / f"{name}.npz")) for name in ("answers", "alone", "none")}
@@ -94,13 +94,13 @@ def everywhere(sample_of, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def capped(everywhere, queries, tmp_path_factory):
-    """Answers with a cap, from every leaf."""
+    """Answers with a limit, from every leaf."""
     return ask(everywhere, *queries, tmp_path_factory.mktemp("capped"), CAP)
 
 
 @pytest.fixture(scope="module")
 def tuned(sample_of, queries, tmp_path_factory):
-    """Answers without a cap, as tuned."""
+    """Answers without a limit, as tuned."""
     folder = sample_of("text ids").directory
     return ask(folder, *queries, tmp_path_factory.mktemp("tuned"), 10_000)
 
@@ -115,7 +115,7 @@ def items_of(answers):
 
 def test_answers_are_those_of_the_searcher(everywhere, queries, capped):
     answers = capped["answers"]
-    expected = load_index(everywhere).search(*queries, max_results=CAP)
+    expected = load_index(everywhere).search(*queries, limit=CAP)
     np.testing.assert_array_equal(answers["row_splits"], expected.row_splits)
     for row, items in enumerate(items_of(answers)):
         assert items == set(expected.row(row)[0])

@@ -121,19 +121,19 @@ def test_just_above_a_score_its_item_is_left_out(sample_of, name, seed, count):
     st.integers(1, 30) | st.integers(1, 6_000) | st.just(10_000),
 )
 def test_no_tuning_returns_an_item_below_its_threshold(
-    sample_of, name, seed, tuning, thresholds, top_k, max_results
+    sample_of, name, seed, tuning, thresholds, top_k, limit
 ):
     sample = sample_of(name)
     queries = sample.queries(len(thresholds), seed)
-    result = searcher_of(sample, tuning).search(queries, thresholds, top_k, max_results)
+    result = searcher_of(sample, tuning).search(queries, thresholds, top_k, limit)
     assert_valid(result, sample, queries)
-    limit = max_results if top_k is None else min(top_k, max_results)
+    limit = limit if top_k is None else min(top_k, limit)
     assert result.counts.max() <= limit
     passing = sample.exact.search(queries, thresholds).counts
     assert (result.counts <= passing).all()
     # What was cut was full, and only the caller's own top_k cuts without a word.
-    assert (result.counts[result.truncated] == max_results).all()
-    if top_k is not None and top_k <= max_results:
+    assert (result.counts[result.truncated] == limit).all()
+    if top_k is not None and top_k <= limit:
         assert not result.truncated.any()
 
 
@@ -144,13 +144,13 @@ def test_the_flag_turns_where_the_cap_begins_to_cut(sample_of, name):
         query = sample.queries(2, seed)[1:]
         threshold = scores_to_cut_at(sample, query, [0.03])
         passing = int(sample.exact.search(query, threshold).counts[0])
-        for cap in {max(1, passing - 1), passing, passing + 1}:
-            result = sample.everywhere.search(query, threshold, max_results=cap)
-            assert result.truncated.tolist() == [passing > cap]
-            assert result.counts.tolist() == [min(passing, cap)]
-            wanted = sample.everywhere.search(query, threshold, top_k=cap)
+        for limit in {max(1, passing - 1), passing, passing + 1}:
+            result = sample.everywhere.search(query, threshold, limit=limit)
+            assert result.truncated.tolist() == [passing > limit]
+            assert result.counts.tolist() == [min(passing, limit)]
+            wanted = sample.everywhere.search(query, threshold, top_k=limit)
             assert wanted.truncated.tolist() == [False]
-            assert wanted.counts.tolist() == [min(passing, cap)]
+            assert wanted.counts.tolist() == [min(passing, limit)]
 
 
 def share_of_the_best(found, best):
@@ -289,7 +289,7 @@ def test_everything_is_found_however_narrow_the_margin(sample_of):
 
 
 def capped(sample, most):
-    """The same index with a cap on the leaves of a query."""
+    """The same index with a limit on the leaves of a query."""
     searcher = sample.searcher.with_tuning(sample.searcher.tuning)
     searcher.max_leaves = most
     return searcher

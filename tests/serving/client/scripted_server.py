@@ -42,7 +42,7 @@ RELEASE = retrieval_pb2.Release(
     default_knob="recall",
     default_value=0.9,
     floor=1,
-    cap=10_000,
+    limit=10_000,
     fields=["title", "brand"],
 )
 HANG = "hang"

@@ -106,7 +106,7 @@ def test_an_answer_has_types(client, script):
 
 
 def test_what_is_asked_arrives(client, script):
-    client.retrieve(["gift"], top_k=5, max_results=3, fields=["title"], request_id="mine")
+    client.retrieve(["gift"], top_k=5, limit=3, fields=["title"], request_id="mine")
     client.retrieve(("gift",), budget=12.5, fields=())
     client.retrieve(["gift"], score=-1)
     client.retrieve(["gift"])
@@ -116,8 +116,8 @@ def test_what_is_asked_arrives(client, script):
         None,
     ]
     assert (requests[0].top_k, requests[1].budget, requests[2].score) == (5, 12.5, -1)
-    assert (requests[0].max_results, requests[0].fields.names) == (3, ["title"])
-    assert not requests[1].HasField("max_results")
+    assert (requests[0].limit, requests[0].fields.names) == (3, ["title"])
+    assert not requests[1].HasField("limit")
     assert requests[1].HasField("fields")
     assert requests[1].fields.names == []
     assert not requests[3].HasField("fields")
@@ -135,7 +135,7 @@ def test_the_release_and_the_health_of_the_server(client, script):
         default_knob="recall",
         default_value=0.9,
         floor=1,
-        cap=10_000,
+        limit=10_000,
         fields=("title", "brand"),
     )
     assert client.healthy() is True
@@ -155,9 +155,9 @@ def test_the_release_and_the_health_of_the_server(client, script):
         ({"top_k": 2.5}, "top_k", "top_k must be a whole number of at least 0. Received: 2.5."),
         ({"top_k": True}, "top_k", "top_k must be a whole number of at least 0. Received: True."),
         (
-            {"max_results": -1},
-            "max_results",
-            "max_results must be a whole number of at least 0. Received: -1.",
+            {"limit": -1},
+            "limit",
+            "limit must be a whole number of at least 0. Received: -1.",
         ),
         (
             {"recall": 0.9, "top_k": 5},

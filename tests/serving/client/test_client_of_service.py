@@ -61,7 +61,7 @@ def test_answers_are_those_of_the_release(client, retriever):
 
 
 def test_fields_and_the_number_of_results(client):
-    (result,) = client.retrieve(["phone"], top_k=9, max_results=2, fields=[])
+    (result,) = client.retrieve(["phone"], top_k=9, limit=2, fields=[])
     assert [dict(item.fields) for item in result] == [{}, {}]
     assert result.truncated
 
@@ -89,7 +89,7 @@ def test_the_release_says_what_it_accepts(client, retriever):
     release = client.release()
     assert release.version == retriever.release.version
     assert release.created == retriever.release.manifest.created
-    assert (release.items, release.dimension, release.floor, release.cap) == (200, 8, 1, 150)
+    assert (release.items, release.dimension, release.floor, release.limit) == (200, 8, 1, 150)
     assert (release.default_knob, release.default_value) == ("recall", 0.9)
     assert release.fields == ("title",)
 
@@ -99,7 +99,7 @@ def test_the_release_says_what_it_accepts(client, retriever):
     [
         ({"recall": 1.5}, "recall"),
         ({"top_k": 0}, "top_k"),
-        ({"max_results": 151}, "max_results"),
+        ({"limit": 151}, "limit"),
         ({"fields": ["price"]}, "fields"),
         ({"queries": []}, "queries"),
         ({"queries": [" "]}, "queries"),

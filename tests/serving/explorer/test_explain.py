@@ -135,7 +135,7 @@ def test_facts_of_the_release(retriever):
     content = explain(retriever, "red phone", 5)
     assert content["release"] == retriever.release.version
     assert content["default"] == {"knob": "recall", "value": 0.9}
-    assert (content["catalogue"], content["floor"], content["cap"]) == (200, 1, CAP)
+    assert (content["catalogue"], content["floor"], content["limit"]) == (200, 1, CAP)
     assert (content["stratum"], content["family"]) == ("head", "beta")
     cutoffs = retriever.calibration.cutoff_for("recall", 0.5, np.array([0]))
     assert [s["cutoff"] for s in content["stops"] if s["value"] == 0.5] == cutoffs.tolist()
@@ -214,8 +214,8 @@ def test_stops_run_from_short_lists_to_long_ones_and_hold_the_default(retriever)
     ("arguments", "message"),
     [
         ((" ", 5), "query must be a text that is not blank. Received: ' '."),
-        (("phone", 0), "max_results must be a whole number from 1 to 150. Received: 0."),
-        (("phone", 151), "max_results must be a whole number from 1 to 150. Received: 151."),
+        (("phone", 0), "limit must be a whole number from 1 to 150. Received: 0."),
+        (("phone", 151), "limit must be a whole number from 1 to 150. Received: 151."),
         (
             ("phone", 5, "sure"),
             "knob must be one of recall, budget, top_k, score. Received: 'sure'.",

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 def test_what_the_index_missed_is_shown_without_a_rank(browser, service):
     items = [{"item_id": f"i{at}", "score": 0.9 - 0.01 * at, "fields": {}} for at in range(60)]
-    data = {"items": items, "columns": [], "catalogue": 90, "cap": 100}
+    data = {"items": items, "columns": [], "catalogue": 90, "limit": 100}
     stop = {"count": 40, "missed": [2, 30, 39], "threshold": 0.475, "truncated": False}
     with opened(browser, service) as page:
         rows = page.evaluate(
@@ -80,7 +80,7 @@ def test_the_sentences_of_the_page(browser, service):
     items = [{"score": 0.9 - 0.01 * at} for at in range(30)]
     usual = {
         "knob": "recall", "policy": "level", "stratum": "tail", "family": "beta", "tau": 0.02,
-        "floor": 1, "cap": 20, "items": items,
+        "floor": 1, "limit": 20, "items": items,
     }  # fmt: skip
     stop = {
         "value": 0.8, "count": 7, "threshold": 0.835, "cutoff": np.log(2.6), "truncated": False,
@@ -96,8 +96,8 @@ def test_the_sentences_of_the_page(browser, service):
         ({"floor": 3}, {"count": 3, "threshold": 0.88},
          "Ends after 3 items, which every query gets."),
         ({}, {"count": 20, "truncated": True, "threshold": 0.5},
-         "Ends at 20 items, the cap, before its cosine of 0.500."),
-        ({}, {"count": 20, "truncated": True, "threshold": None}, "Ends at 20 items, the cap."),
+         "Ends at 20 items, the limit, before its cosine of 0.500."),
+        ({}, {"count": 20, "truncated": True, "threshold": None}, "Ends at 20 items, the limit."),
         ({}, {"truncated": True}, "Ends early: the index looks no further for one query."),
         ({"policy": "score"}, {}, "Ends at cosine 0.835, as every tail query does."),
         ({"policy": "score", **seventh}, {}, "Ends at cosine 0.835, as every query does."),
@@ -137,5 +137,5 @@ def test_the_sentences_of_the_page(browser, service):
         )
         assert none is None
         assert promise == "Expected to hold 80% of what is relevant."
-        assert capped == "Without the cap it would hold about 80% of what is relevant."
+        assert capped == "Without the limit it would hold about 80% of what is relevant."
         assert most == "Expected to hold 80% of what is relevant, the most that can be promised."

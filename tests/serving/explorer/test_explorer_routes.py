@@ -139,7 +139,7 @@ def test_what_the_page_begins_with(client, retriever):
     assert client.get("/v1/explain/start").json() == {
         "release": retriever.release.version,
         "catalogue": 200,
-        "cap": 150,
+        "limit": 150,
         "default": {"knob": "recall", "value": 0.9},
         "examples": [],
     }

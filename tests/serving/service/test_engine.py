@@ -57,7 +57,7 @@ def test_a_mixed_batch_answers_like_each_call_alone(two_versions, open_engine):
     engine, metrics = open_engine(find_release(two_versions))
     alone = Retriever.load(find_release(two_versions))
     calls = [
-        Call((first, second), knob, value, max_results=limit, fields=fields)
+        Call((first, second), knob, value, limit=limit, fields=fields)
         for (knob, value), first, second, (limit, fields) in zip(
             KNOBS * 4,
             itertools.cycle(TEXTS),
@@ -68,7 +68,7 @@ def test_a_mixed_batch_answers_like_each_call_alone(two_versions, open_engine):
     ]
     replies = ask(engine, calls)
     for call, reply in zip(calls, replies, strict=True):
-        expected = alone.retrieve(call.queries, call.knob, call.value, call.max_results)
+        expected = alone.retrieve(call.queries, call.knob, call.value, call.limit)
         found = reply.answer
         assert (found.queries, found.knob, found.value) == (
             call.queries, expected.knob, expected.value
@@ -106,9 +106,9 @@ def test_a_mixed_batch_answers_like_each_call_alone(two_versions, open_engine):
             "top_k must be a whole number from 1 to 150. Received: 2.5.",
         ),
         (
-            Call(("a",), max_results=151),
-            "max_results",
-            "max_results must be a whole number from 1 to 150. Received: 151.",
+            Call(("a",), limit=151),
+            "limit",
+            "limit must be a whole number from 1 to 150. Received: 151.",
         ),
         (
             Call(("a",), fields=("title", "price")),
@@ -157,7 +157,7 @@ def test_an_unforeseen_call_does_not_end_the_service(two_versions, open_engine, 
 
 def test_metrics_count_what_was_answered(two_versions, open_engine):
     engine, metrics = open_engine(find_release(two_versions))
-    (reply,) = ask(engine, [Call(("phone", "cable"), "score", -1.0, max_results=5)])
+    (reply,) = ask(engine, [Call(("phone", "cable"), "score", -1.0, limit=5)])
     assert reply.answer.items.truncated.tolist() == [True, True]
     # What is counted after an answer has been counted by then.
     asyncio.run(engine.stop())

@@ -41,7 +41,7 @@ EXAMPLES = {
     "suppress_health_check": list(hypothesis.HealthCheck),
 }
 # All that hold for any server but `not_a_server_error`, for a deadline may be over (504), and
-# `positive_data_acceptance`, for the cap of a release is not in the document.
+# `positive_data_acceptance`, for the limit of a release is not in the document.
 CHECKS = [
     schemathesis.checks.status_code_conformance,
     schemathesis.checks.content_type_conformance,

@@ -51,7 +51,7 @@ def test_answers_what_the_retriever_answers(service, retriever):
 
 
 def test_max_results_and_fields(service):
-    request = RetrieveRequest(queries=["phone"], score=-1, max_results=3)
+    request = RetrieveRequest(queries=["phone"], score=-1, limit=3)
     (result,) = service.stub.Retrieve(request).results
     assert (result.count, len(result.items), result.truncated) == (3, 3, True)
     assert all(list(item.fields) == ["title"] for item in result.items)
@@ -111,12 +111,12 @@ def test_timings_add_up(service):
             "score must be a number from -1 to 1. Received: -1.5.",
         ),
         (
-            {"queries": ["phone"], "max_results": 0},
-            "max_results must be a whole number from 1 to 150. Received: 0.",
+            {"queries": ["phone"], "limit": 0},
+            "limit must be a whole number from 1 to 150. Received: 0.",
         ),
         (
-            {"queries": ["phone"], "max_results": 151},
-            "max_results must be a whole number from 1 to 150. Received: 151.",
+            {"queries": ["phone"], "limit": 151},
+            "limit must be a whole number from 1 to 150. Received: 151.",
         ),
         (
             {"queries": ["phone"], "fields": Fields(names=["title", "price"])},
@@ -218,7 +218,7 @@ def test_get_release(service, retriever):
         default_knob="recall",
         default_value=0.9,
         floor=1,
-        cap=150,
+        limit=150,
         fields=["title"],
     )
 

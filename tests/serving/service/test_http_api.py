@@ -10,7 +10,7 @@ from service_helpers import PATIENCE, GatedEngine, poll, served
 from serving.proto.retrieval_pb2 import Fields, RetrieveRequest
 from serving.service.engine import Engine
 
-KNOWN = "queries, recall, budget, top_k, score, max_results, fields, deadline_milliseconds"
+KNOWN = "queries, recall, budget, top_k, score, limit, fields, deadline_milliseconds"
 
 
 class FailingEngine(Engine):
@@ -43,9 +43,9 @@ def error_of(answer):
     [
         {},
         {"recall": 0.75, "fields": ["title"]},
-        {"budget": 12.5, "max_results": 9},
+        {"budget": 12.5, "limit": 9},
         {"top_k": 7, "fields": []},
-        {"score": -1, "max_results": 2},
+        {"score": -1, "limit": 2},
         {"score": 0.25, "recall": None, "fields": None, "deadline_milliseconds": 20_000},
     ],
 )
@@ -147,14 +147,14 @@ def test_both_apis_answer_alike(service, body):
             "at most one of recall, budget, top_k, score may be given. Received: recall, score.",
         ),
         (
-            {"queries": ["phone"], "max_results": -1},
-            "max_results",
-            "max_results must be a whole number from 1 to 150. Received: -1.",
+            {"queries": ["phone"], "limit": -1},
+            "limit",
+            "limit must be a whole number from 1 to 150. Received: -1.",
         ),
         (
-            {"queries": ["phone"], "max_results": True},
-            "max_results",
-            "max_results must be a whole number. Received: true.",
+            {"queries": ["phone"], "limit": True},
+            "limit",
+            "limit must be a whole number. Received: true.",
         ),
         (
             {"queries": ["phone"], "fields": "title"},
@@ -214,7 +214,7 @@ def test_a_body_that_is_not_json(service, body, received):
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 400])
 def test_numbers_that_are_none(service, number):
-    for name in ("recall", "budget", "top_k", "score", "max_results", "deadline_milliseconds"):
+    for name in ("recall", "budget", "top_k", "score", "limit", "deadline_milliseconds"):
         body = f'{{"queries": ["phone"], "{name}": {number}}}'
         answer = service.http.post(
             "/v1/retrieve", content=body, headers={"content-type": "application/json"}
@@ -309,7 +309,7 @@ def test_release_and_probes(service, retriever):
         "default_knob": "recall",
         "default_value": 0.9,
         "floor": 1,
-        "cap": 150,
+        "limit": 150,
         "fields": ["title"],
     }
     for path, text in (("/healthz", "ok\n"), ("/readyz", "ready\n")):

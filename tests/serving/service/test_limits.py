@@ -24,14 +24,14 @@ def test_a_call_has_what_was_given(limits):
     before = time.monotonic()
     call = limits.call(["a", "bcdef"], {**NONE, "top_k": 7}, 9, ["title", "brand", "title"], 0.5)
     assert (call.queries, call.knob, call.value) == (("a", "bcdef"), "top_k", 7)
-    assert (call.max_results, call.fields) == (9, ("title", "brand"))
+    assert (call.limit, call.fields) == (9, ("title", "brand"))
     assert before + 0.5 <= call.deadline <= time.monotonic() + 0.5
 
 
 def test_what_was_not_given_is_left_to_the_release(limits):
     before = time.monotonic()
     call = limits.call(["a"], NONE)
-    assert (call.knob, call.value, call.max_results, call.fields) == (None, None, None, None)
+    assert (call.knob, call.value, call.limit, call.fields) == (None, None, None, None)
     assert before + 2 <= call.deadline <= time.monotonic() + 2
     assert limits.call(["a"], {}, fields=[]).fields == ()
 
@@ -83,8 +83,8 @@ def test_no_caller_waits_longer_than_ten_minutes(limits):
         ),
         (
             (["a"], {}, -(10**400)),
-            "max_results",
-            "max_results must be a whole number up to 4294967295. "
+            "limit",
+            "limit must be a whole number up to 4294967295. "
             "Received: -10000000000000000...0000000000000000000.",
         ),
     ],

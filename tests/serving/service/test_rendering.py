@@ -172,7 +172,7 @@ def test_a_release_says_what_it_is(retriever, config):
         "default_knob": config.cutoff.default_knob,
         "default_value": config.cutoff.default_value,
         "floor": 1,
-        "cap": 150,
+        "limit": 150,
         "fields": ["title"],
     }
     assert retrieval_pb2.Release(**facts).items == 200

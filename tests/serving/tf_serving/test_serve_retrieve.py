@@ -42,7 +42,7 @@ def test_retrieve(tmp_path):
     vectors = np.random.default_rng(0).normal(size=(1_500, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     build_index(tmp_path / "index", vectors, config=Index(exact_below=0))
-    export(Numbered(vectors[:50]), tmp_path / "index", tmp_path / "model", max_results=1_500)
+    export(Numbered(vectors[:50]), tmp_path / "index", tmp_path / "model", limit=1_500)
     request = predict_pb2.PredictRequest()
     request.model_spec.signature_name = "retrieve"
     request.inputs["query"].CopyFrom(tf.make_tensor_proto(["0", "49"]))

@@ -1,17 +1,17 @@
-"""The choice of the temper by its rule, on measured and on made-up figures."""
+"""The choice of the level temperature by its rule, on measured and on made-up figures."""
 
 import numpy as np
 import pytest
 
-from pebr_tf.cutoff import Policies, tempers_for, tune_temper
-from pebr_tf.cutoff import temper as module
+from pebr_tf.cutoff import Policies, level_temperatures_for, tune_level_temperature
+from pebr_tf.cutoff import level_temperature as module
 from pebr_tf.metrics import cutoff_at, evaluate
 
 
 def test_figures_are_those_of_the_general_lists(candidates):
-    found = tune_temper(candidates, (3, 20))
-    for place in (0, 5, len(found.tempers) - 1):
-        lists = Policies(found.tempers[place]).lists("level", candidates).unranked()
+    found = tune_level_temperature(candidates, (3, 20))
+    for place in (0, 5, len(found.level_temperatures) - 1):
+        lists = Policies(found.level_temperatures[place]).lists("level", candidates).unranked()
         for column, k in enumerate((3, 20)):
             figures = evaluate(lists, cutoff_at(lists, k))
             assert found.recall[place, column] == pytest.approx(figures.recall)
@@ -19,8 +19,8 @@ def test_figures_are_those_of_the_general_lists(candidates):
 
 
 def test_a_fixed_temper_is_taken(candidates):
-    assert tune_temper(candidates, (5,), fixed=1.0).temper == 1.0
-    assert tempers_for(0.35) == (0.35, 1.0)
+    assert tune_level_temperature(candidates, (5,), fixed=1.0).level_temperature == 1.0
+    assert level_temperatures_for(0.35) == (0.35, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_the_rule(monkeypatch, figures, chosen):
     monkeypatch.setattr(module, "GRID", tuple(figures))
     monkeypatch.setattr(module, "_measure", lambda *_: tuple(np.array([v]) for v in next(values)))
     monkeypatch.setattr(module.Policies, "lists", lambda *_: None)
-    assert tune_temper(None, (150,)).temper == chosen
+    assert tune_level_temperature(None, (150,)).level_temperature == chosen

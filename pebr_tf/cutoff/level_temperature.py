@@ -1,4 +1,4 @@
-"""Tunes the temper T of the level on held-out clicks."""
+"""Tunes the level temperature T of the level on held-out clicks."""
 
 from __future__ import annotations
 
@@ -18,57 +18,60 @@ TIE = 0.002
 
 
 @dataclass(frozen=True)
-class Tempering:
-    """What each temper gives on held-out clicks, and the one that was chosen.
+class LevelTuning:
+    """What each level_temperature gives on held-out clicks, and the one that was chosen.
 
     Attributes:
-      temper: The chosen T.
-      tempers: [T] those that were tried.
+      level_temperature: The chosen T.
+      level_temperatures: [T] those that were tried.
       recall: [T, K] macro recall at each average.
       precision: [T, K] macro precision at each average.
       top_k_recall: [K] the recall of the fixed number.
       top_k_precision: [K] its precision.
     """
 
-    temper: float
-    tempers: tuple[float, ...]
+    level_temperature: float
+    level_temperatures: tuple[float, ...]
     recall: np.ndarray
     precision: np.ndarray
     top_k_recall: np.ndarray
     top_k_precision: np.ndarray
 
 
-def tempers_for(fixed: float | None) -> tuple[float, ...]:
-    """Tempers that levels are needed at: those to try, or the fixed one; 1 for the nucleus."""
+def level_temperatures_for(fixed: float | None) -> tuple[float, ...]:
+    """The level temperatures to compute: those to try or the fixed one, and 1 for the nucleus."""
     return tuple(sorted({*(GRID if fixed is None else (fixed,)), 1.0}))
 
 
-def tune_temper(
+def tune_level_temperature(
     candidates: Candidates, average_k: Sequence[int], fixed: float | None = None
-) -> Tempering:
-    """Chooses the temper with the best recall that costs no precision.
+) -> LevelTuning:
+    """Chooses the level temperature with the best recall that costs no precision.
 
-    Of the tempers whose macro precision is at least that of the fixed number at every average, the
+    Of the level_temperatures whose macro precision is at least that of the fixed number at every
+    average, the
     one with the greatest macro recall, averaged over the averages; of recalls within .002 the one
     with the higher precision. If none keeps the precision, all compete.
 
     Args:
-      candidates: Of calibrate queries, with levels at `tempers_for(fixed)`.
+      candidates: Of calibrate queries, with levels at `level_temperatures_for(fixed)`.
       average_k: Averages to compare at.
-      fixed: The temper to take as it is; None tunes.
+      fixed: The level temperature to take as it is; None tunes.
     """
-    tempers = GRID if fixed is None else (fixed,)
-    measured = [_measure(Policies(t).lists("level", candidates), average_k) for t in tempers]
+    level_temperatures = GRID if fixed is None else (fixed,)
+    measured = [
+        _measure(Policies(t).lists("level", candidates), average_k) for t in level_temperatures
+    ]
     recall, precision = (np.array(column) for column in zip(*measured, strict=True))
     base_recall, base_precision = _measure(Policies(1.0).lists("top_k", candidates), average_k)
     kept = (precision >= base_precision).all(axis=1)
-    eligible = kept if kept.any() else np.ones(len(tempers), bool)
+    eligible = kept if kept.any() else np.ones(len(level_temperatures), bool)
     mean_recall = np.where(eligible, recall.mean(axis=1), -np.inf)
     tied = mean_recall >= mean_recall.max() - TIE
     chosen = int(np.argmax(np.where(tied, precision.mean(axis=1), -np.inf)))
-    return Tempering(
-        temper=float(tempers[chosen]),
-        tempers=tuple(tempers),
+    return LevelTuning(
+        level_temperature=float(level_temperatures[chosen]),
+        level_temperatures=tuple(level_temperatures),
         recall=recall,
         precision=precision,
         top_k_recall=base_recall,
