@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from pebr_tf.cutoff.calibration import Calibration
-from pebr_tf.errors import UserError
 from pebr_tf.metrics import STRATA
+from serving.errors import InvalidArgument
 
 KNOBS = ("recall", "budget", "top_k", "score")
 
@@ -23,10 +23,12 @@ def check_knob(knob: str, value: Any, floor: int, limit: int) -> float:
       limit: Items that a query never exceeds.
 
     Raises:
-      UserError: An unknown knob, or a value out of its range; says what is required.
+      InvalidArgument: The knob is unknown, or its value is out of range.
     """
     if knob not in KNOBS:
-        raise UserError(f"knob must be one of {', '.join(KNOBS)}. Received: {knob!r}.")
+        raise InvalidArgument(
+            "knob", f"knob must be one of {', '.join(KNOBS)}. Received: {knob!r}."
+        )
     least = max(floor, 1)
     number = float(value) if _is_number(value) else float("nan")
     valid, requirement = {
@@ -39,7 +41,7 @@ def check_knob(knob: str, value: Any, floor: int, limit: int) -> float:
         "score": (-1 <= number <= 1, "a number from -1 to 1"),
     }[knob]
     if not valid:
-        raise UserError(f"{knob} must be {requirement}. Received: {value!r}.")
+        raise InvalidArgument(knob, f"{knob} must be {requirement}. Received: {value!r}.")
     return number
 
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.calibration import Calibration
-from pebr_tf.errors import UserError
 from pebr_tf.metrics import STRATA
 from pebr_tf.retrieval import RangeResult, Searcher, load_index
 from pebr_tf.retrieval.result import assemble
 from serving import ending
 from serving.encoder import EmbeddedEncoder, Encoded, Encoder
+from serving.errors import InvalidArgument
 from serving.knobs import check_knob, cut_of
 from serving.payload import Payload
 from serving.release import Release, read_release
@@ -180,7 +180,7 @@ class Retriever:
             limit.
 
         Raises:
-          UserError: A blank query, an unknown knob, or a number out of range.
+          InvalidArgument: A blank query, an unknown knob, or a number out of range.
         """
         return self.answer([self.wish(queries, knob, value, limit)]).answers[0]
 
@@ -194,7 +194,9 @@ class Retriever:
         """Checks what `retrieve` takes, for `answer`; raises what it raises."""
         for query in queries:
             if not isinstance(query, str) or not query.strip():
-                raise UserError(f"query must be a text that is not blank. Received: {query!r}.")
+                raise InvalidArgument(
+                    "queries", f"query must be a text that is not blank. Received: {query!r}."
+                )
         limit = self._limit(limit)
         knob, value = self._knob(knob, value)
         return Wish(tuple(queries), knob, value, *self._cut(knob, value), limit)
@@ -258,7 +260,9 @@ class Retriever:
     def _knob(self, knob: str | None, value: float | None) -> tuple[str, float]:
         if knob is None:
             if value is not None:
-                raise UserError(f"value requires a knob. Received: {value!r} without one.")
+                raise InvalidArgument(
+                    "value", f"value requires a knob. Received: {value!r} without one."
+                )
             return self.settings.default_knob, self.settings.default_value
         return knob, check_knob(knob, value, self.calibration.floor, self.calibration.limit)
 
@@ -285,5 +289,7 @@ class Retriever:
             return most
         whole = isinstance(limit, int) and not isinstance(limit, bool)
         if not whole or not 1 <= limit <= most:
-            raise UserError(f"limit must be a whole number from 1 to {most}. Received: {limit!r}.")
+            raise InvalidArgument(
+                "limit", f"limit must be a whole number from 1 to {most}. Received: {limit!r}."
+            )
         return limit

@@ -12,11 +12,10 @@ import orjson
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from pebr_tf.errors import UserError
+from serving.errors import InvalidArgument, Overloaded, Unavailable
 from serving.explorer.explain import explain
 from serving.knobs import KNOBS
 from serving.retriever import Retriever
-from serving.service.errors import InvalidArgument, Overloaded, Unavailable
 
 STATIC = Path(__file__).parent / "static"
 PAGE = "index.html"
@@ -82,14 +81,15 @@ def explorer_router(engine: Engine, query_characters: int = 512) -> APIRouter:
 
     @router.get("/v1/explain")
     async def _explain(query: str, limit: int = 200, knob: str = KNOBS[0]) -> Response:
+        if not query.strip():
+            requirement = f"a text that is not blank. Received: {query!r}."
+            raise InvalidArgument("query", f"query must be {requirement}")
         if len(query) > query_characters:
-            raise InvalidArgument(
-                "query",
-                f"query must be at most {query_characters} characters. Received: {len(query)}.",
-            )
+            requirement = f"at most {query_characters} characters. Received: {len(query)}."
+            raise InvalidArgument("query", f"query must be {requirement}")
         retriever = engine.retriever()
         async with turns:
-            return _json(await run_in_threadpool(_explained, retriever, query, limit, knob))
+            return _json(await run_in_threadpool(explain, retriever, query, limit, knob))
 
     @router.get("/v1/explain/start")
     async def _start() -> Response:
@@ -131,17 +131,6 @@ def examples(path: Path) -> list[str]:
         return queries
     # Evenly from the first to the last: they are in the order of their breadth.
     return [queries[place * (len(queries) - 1) // (EXAMPLES - 1)] for place in range(EXAMPLES)]
-
-
-def _explained(retriever: Retriever, query: str, limit: int, knob: str) -> dict[str, Any]:
-    try:
-        return explain(retriever, query, limit, knob)
-    except UserError as error:
-        message = str(error)
-        field = message.split(" ", 1)[0]
-        if field == "limit":
-            field = "limit"
-        raise InvalidArgument(field, message) from None
 
 
 def _json(content: dict[str, Any]) -> Response:

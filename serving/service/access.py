@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pebr_tf.errors import UserError
-from serving.service.errors import Unauthenticated
+from serving.errors import Unauthenticated
 
 _TOKEN = re.compile(r"[!-~]+")
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pebr_tf.config.serving import Batching
+from serving.errors import DeadlineExceeded, Overloaded, Unavailable
 from serving.service.call import Call, Reply
-from serving.service.errors import DeadlineExceeded, Overloaded, Unavailable
 
 
 @dataclass(eq=False)

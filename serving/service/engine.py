@@ -10,11 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from pebr_tf.config import Serving
-from pebr_tf.errors import UserError
+from serving.errors import InvalidArgument, ServiceError
 from serving.retriever import Batch, Retriever, Wish
 from serving.service.batcher import Batcher, Outcome, Pending
 from serving.service.call import Call, Reply, Stages
-from serving.service.errors import InvalidArgument, ServiceError
 from serving.service.heads import Heads
 from serving.service.live import Live, ReleaseSource
 from serving.service.metrics import Metrics
@@ -55,7 +54,7 @@ class Engine:
         """The answer to a call.
 
         Raises:
-          ServiceError: Why there is none; see `serving.service.errors`.
+          ServiceError: Why there is none; see `serving.errors`.
         """
         try:
             return await self._batcher.submit(call)
@@ -175,14 +174,4 @@ def wish_of(retriever: Retriever, call: Call) -> Wish:
             raise InvalidArgument(
                 "fields", f"fields must be among {', '.join(columns)}. Received: {name!r}."
             )
-    try:
-        return retriever.wish(call.queries, call.knob, call.value, call.limit)
-    except UserError as error:
-        message = str(error)
-        raise InvalidArgument(_field(message, call), message) from None
-
-
-def _field(message: str, call: Call) -> str:
-    """The field of a call that a sentence of the retriever is about: it begins with the name."""
-    names = {"query": "queries", "limit": "limit"}
-    return names.get(message.split(" ", 1)[0], call.knob or "value")
+    return retriever.wish(call.queries, call.knob, call.value, call.limit)

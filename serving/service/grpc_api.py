@@ -11,11 +11,11 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from pebr_tf.config import Serving
+from serving.errors import InvalidArgument, ServiceError, Unauthenticated
 from serving.proto import retrieval_pb2
 from serving.service import logs
 from serving.service.access import Access
 from serving.service.engine import Engine
-from serving.service.errors import InvalidArgument, ServiceError, Unauthenticated
 from serving.service.grpc_request import parse_get_release, parse_retrieve
 from serving.service.limits import CallLimits
 from serving.service.metrics import Metrics

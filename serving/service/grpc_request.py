@@ -14,8 +14,8 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 
+from serving.errors import InvalidArgument
 from serving.proto import retrieval_pb2
-from serving.service.errors import InvalidArgument
 
 
 @dataclass(frozen=True)

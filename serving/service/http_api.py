@@ -17,11 +17,11 @@ from starlette.types import ASGIApp
 
 from pebr_tf import __version__
 from pebr_tf.config import Serving
+from serving.errors import DeadlineExceeded, InvalidArgument, ServiceError, Unavailable
 from serving.explorer.routes import explorer_router
 from serving.service import http_schema as schema
 from serving.service.access import Access
 from serving.service.engine import Engine
-from serving.service.errors import DeadlineExceeded, InvalidArgument, ServiceError, Unavailable
 from serving.service.http_front import (
     RETRIEVE_PATH,
     Front,

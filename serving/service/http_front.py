@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from serving.errors import InvalidArgument, ServiceError
 from serving.service import logs
 from serving.service.access import Access
-from serving.service.errors import InvalidArgument, ServiceError
 from serving.service.metrics import Metrics
 
 Handler = Callable[[Request], Awaitable[Response]]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pebr_tf.config.error import shown
-from serving.service.errors import InvalidArgument
+from serving.errors import InvalidArgument
 from serving.service.limits import LARGEST_WHOLE_NUMBER, LONGEST_DEADLINE_MILLISECONDS
 
 KNOBS = ("recall", "budget", "top_k", "score")

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from pebr_tf.config import Serving
 from pebr_tf.config.error import shown
+from serving.errors import InvalidArgument
 from serving.service.call import Call
-from serving.service.errors import InvalidArgument
 from serving.service.heads import Form
 
 # No call waits longer, whatever its caller says; the same as the largest configured default.

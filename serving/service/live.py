@@ -23,9 +23,9 @@ from pebr_tf.config import Serving
 from pebr_tf.errors import UserError
 from serving import manifest as manifests
 from serving import self_test
+from serving.errors import ServiceError
 from serving.release import find_release
 from serving.retriever import Retriever
-from serving.service.errors import ServiceError
 from serving.service.metrics import Metrics
 from serving.signatures import read_facts
 from serving.versions import served

@@ -20,8 +20,8 @@ from tensorflow_serving.apis import (
 
 from pebr_tf.config import TfServing
 from serving.encoder import Encoded
+from serving.errors import DeadlineExceeded, Unavailable
 from serving.retry_budget import RetryBudget
-from serving.service.errors import DeadlineExceeded, Unavailable
 from serving.tf_serving.answers import BadAnswer, check_signature, unfit, unpack
 from serving.tf_serving.circuit_breaker import CircuitBreaker
 from serving.tf_serving.requests import encode_request, model_spec

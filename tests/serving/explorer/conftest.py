@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from background import running
 from explorer_pages import HOSTILE
+from running_server import running
 from tiny_release import CONFIG, write_parts
 
 from pebr_tf.config import Config

@@ -9,9 +9,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from serving.errors import InvalidArgument, Overloaded, Unavailable
 from serving.explorer.explain import explain
 from serving.explorer.routes import FILES, PAGE, STATIC, WAITING, Turns, examples, explorer_router
-from serving.service.errors import InvalidArgument, Overloaded, Unavailable
 
 
 class Client:

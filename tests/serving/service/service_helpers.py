@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import grpc
 import httpx
-from background import running
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from running_server import running
 
 from pebr_tf.config import Config, Serving
 from serving.proto import retrieval_pb2_grpc

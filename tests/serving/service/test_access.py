@@ -8,9 +8,9 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from service_helpers import PATIENCE, poll, refusal, served
 
 from pebr_tf.errors import UserError
+from serving.errors import Unauthenticated
 from serving.proto.retrieval_pb2 import GetReleaseRequest, RetrieveRequest
 from serving.service.access import Access
-from serving.service.errors import Unauthenticated
 
 NOTHING = "authorization must be Bearer and a token. Received: nothing."
 ANOTHER = "authorization must be Bearer and an accepted token. Received: another."

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from pebr_tf.config.serving import Batching
+from serving.errors import DeadlineExceeded, Overloaded, Unavailable
 from serving.service.batcher import Batcher
 from serving.service.call import Call
-from serving.service.errors import DeadlineExceeded, Overloaded, Unavailable
 
 
 class Answers:

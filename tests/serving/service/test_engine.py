@@ -12,11 +12,11 @@ import pytest
 
 from pebr_tf.config import Serving
 from pebr_tf.config.serving import Batching
+from serving.errors import InvalidArgument, ServiceError, Unavailable
 from serving.release import find_release
 from serving.retriever import Retriever
 from serving.service.call import Call
 from serving.service.engine import Engine
-from serving.service.errors import InvalidArgument, ServiceError, Unavailable
 from serving.service.live import ReleaseSource
 from serving.service.metrics import Metrics
 from serving.versions import versions

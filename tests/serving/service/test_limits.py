@@ -5,7 +5,7 @@ import time
 import pytest
 from service_helpers import service_settings
 
-from serving.service.errors import InvalidArgument
+from serving.errors import InvalidArgument
 from serving.service.limits import CallLimits, deadline_seconds
 
 NONE = {"recall": None, "budget": None, "top_k": None, "score": None}

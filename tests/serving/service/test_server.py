@@ -6,8 +6,8 @@ import threading
 
 import grpc
 import pytest
-from background import running
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from running_server import running
 from service_helpers import PATIENCE, GatedEngine, loaded, poll, refusal, served, service_settings
 
 from pebr_tf.errors import UserError

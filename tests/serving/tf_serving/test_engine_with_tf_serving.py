@@ -11,10 +11,10 @@ from stand_in.model_versions import find_base_path
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
+from serving.errors import Unavailable
 from serving.service import live
 from serving.service.call import Call
 from serving.service.engine import Engine
-from serving.service.errors import Unavailable
 from serving.service.live import ReleaseSource
 from serving.service.metrics import Metrics
 

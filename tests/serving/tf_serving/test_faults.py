@@ -15,8 +15,8 @@ from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow_serving.apis import predict_pb2
 
 from serving.encoder import NAMES
+from serving.errors import DeadlineExceeded, Unavailable
 from serving.retry_budget import RetryBudget
-from serving.service.errors import DeadlineExceeded, Unavailable
 from serving.tf_serving.circuit_breaker import CircuitBreaker
 
 

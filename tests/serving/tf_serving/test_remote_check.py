@@ -18,7 +18,7 @@ from faulty_server import (
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 
 from serving.encoder import NAMES
-from serving.service.errors import Unavailable
+from serving.errors import Unavailable
 
 
 @pytest.fixture(scope="module")

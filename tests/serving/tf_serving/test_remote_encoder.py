@@ -9,8 +9,8 @@ from stand_in.model_server import serve_models
 
 from pebr_tf.config import TfServing
 from serving.encoder import NAMES
+from serving.errors import DeadlineExceeded, Unavailable
 from serving.retriever import Retriever
-from serving.service.errors import DeadlineExceeded, Unavailable
 from serving.tf_serving.remote_encoder import RemoteEncoder
 
 QUERIES = ["red phone", "phone", "größe 42 ☕", "x" * 500, "laptop bag 3"]

@@ -1,50 +1,56 @@
-"""Why a call got no answer, in the words and codes of both APIs."""
+"""Why a request was not answered, with the status codes of both APIs."""
 
 from __future__ import annotations
 
 import grpc
 
+from pebr_tf.errors import UserError
+
 
 class ServiceError(Exception):
-    """A call that is refused; the text is one sentence for the caller.
+    """A request that was not answered; the text is one sentence for the caller.
 
     Attributes:
-      grpc_status: The code of the gRPC API.
-      http_status: The code of the HTTP API.
+      grpc_status: Status code of the gRPC API.
+      http_status: Status code of the HTTP API.
     """
 
     grpc_status = grpc.StatusCode.INTERNAL
     http_status = 500
 
 
-class InvalidArgument(ServiceError):
-    """The caller's mistake, in the field `field`."""
+class InvalidArgument(ServiceError, UserError):
+    """A mistake in one field of a request. Commands report it like any other `UserError`.
+
+    Attributes:
+      field: Name of the field, as the caller wrote it.
+    """
 
     grpc_status = grpc.StatusCode.INVALID_ARGUMENT
     http_status = 422
 
     def __init__(self, field: str, message: str):
-        """Takes the name of the field, as the caller wrote it, and the sentence."""
+        """Takes the name of the field, and a sentence: what is required, then `Received: ...`."""
         super().__init__(message)
         self.field = field
 
 
 class Unauthenticated(ServiceError):
-    """No token, or one that is not accepted."""
+    """The request has no token, or one that is not accepted."""
 
     grpc_status = grpc.StatusCode.UNAUTHENTICATED
     http_status = 401
 
 
 class Overloaded(ServiceError):
-    """The queue is full; the same call may succeed later."""
+    """The queue is full; the same request may succeed later."""
 
     grpc_status = grpc.StatusCode.RESOURCE_EXHAUSTED
     http_status = 429
 
 
 class DeadlineExceeded(ServiceError):
-    """The time of the call was over before the answer was there."""
+    """The deadline of the request passed before the response was ready."""
 
     grpc_status = grpc.StatusCode.DEADLINE_EXCEEDED
     http_status = 504
