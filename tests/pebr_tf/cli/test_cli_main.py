@@ -20,7 +20,7 @@ def test_help_lists_every_command_and_imports_none():
     lines = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    assert lines[-1] == "['pebr_tf.cli.main']"
+    assert lines[-1] == "['pebr_tf.cli.late_group', 'pebr_tf.cli.main']"
     for name, (_, text) in command.COMMANDS.items():
         assert f"  {name} " in "\n".join(lines)
         assert text in "\n".join(lines)

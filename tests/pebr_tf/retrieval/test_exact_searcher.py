@@ -115,9 +115,9 @@ def test_every_item_at_or_above_the_threshold_best_first(
         assert result.truncated[row] == cut
         # The flag turns exactly where the limit begins to cut.
         passed = len(brute_force(query, items, ids, threshold, None, size + 1)[0])
-        for limit in {max(1, passed - 1), max(1, passed), passed + 1}:
-            capped = searcher.search(dense([query], dimension), threshold, limit=limit)
-            assert capped.truncated.tolist() == [passed > limit]
+        for other in {max(1, passed - 1), max(1, passed), passed + 1}:
+            limited = searcher.search(dense([query], dimension), threshold, limit=other)
+            assert limited.truncated.tolist() == [passed > other]
             assert capped.counts.tolist() == [min(passed, limit)]
     assert result.item_ids.dtype == searcher.id_dtype
     assert result.scores.dtype == np.float32
