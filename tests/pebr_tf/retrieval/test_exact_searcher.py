@@ -118,7 +118,7 @@ def test_every_item_at_or_above_the_threshold_best_first(
         for other in {max(1, passed - 1), max(1, passed), passed + 1}:
             limited = searcher.search(dense([query], dimension), threshold, limit=other)
             assert limited.truncated.tolist() == [passed > other]
-            assert limited.counts.tolist() == [min(passed, limit)]
+            assert limited.counts.tolist() == [min(passed, other)]
     assert result.item_ids.dtype == searcher.id_dtype
     assert result.scores.dtype == np.float32
     assert not result.partial
