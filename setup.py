@@ -32,5 +32,11 @@ setup(
     packages=find_packages(include=[f"{p}{s}" for p in PACKAGES for s in ("", ".*")]),
     include_package_data=True,
     install_requires=requirements(),
-    entry_points={"console_scripts": ["pebr = pebr_tf.cli.main:main"]},
+    entry_points={
+        "console_scripts": ["pebr = pebr_tf.cli.main:main"],
+        # Each package lists its subcommands of `pebr`; `pebr_tf.cli.main` joins the lists.
+        "pebr_tf.commands": [
+            f"{package} = {package}.cli:COMMANDS" for package in ("pebr_tf", "serving", "pipeline")
+        ],
+    },
 )

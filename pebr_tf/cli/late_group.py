@@ -8,12 +8,12 @@ import click
 
 from pebr_tf.errors import UserError
 
-# Name -> (module:attribute, one line of help that `--help` prints without importing the module).
+# Name -> (module:attribute, the line of help that `--help` prints without importing the module).
 Commands = Mapping[str, tuple[str, str]]
 
 
 class LateGroup(click.Group):
-    """A group that knows the names of its subcommands and imports them late."""
+    """A group that lists its subcommands by name and imports one when it is called."""
 
     def __init__(self, targets: Commands = (), **options: object):  # type: ignore[assignment]
         super().__init__(**options)  # type: ignore[arg-type]

@@ -1,52 +1,24 @@
-"""Entry point of `pebr`: finds the subcommand, imports it late, turns user errors into one line."""
+"""Entry point of `pebr`: the subcommands of all installed packages in one group."""
+
+from importlib.metadata import entry_points
 
 import click
 
 from pebr_tf import __version__, environment
-from pebr_tf.cli.late_group import LateGroup, run_command
+from pebr_tf.cli.late_group import Commands, LateGroup, run_command
 
-# Name -> (module:attribute, one line of help, which stands here so that `--help` imports nothing).
-COMMANDS = {
-    "ab": ("pebr_tf.cli.ab:ab", "Read out an A/B test: lifts, intervals and p-values by arm."),
-    "check-cloud": (
-        "pipeline.check_cloud_command:check_cloud",
-        "List what keeps a configuration from running on Vertex AI.",
-    ),
-    "compile": (
-        "pipeline.compile_command:compile_pipeline",
-        "Compile the pipeline into a job for Vertex AI.",
-    ),
-    "config": ("pebr_tf.cli.config:config", "Write or check a configuration file."),
-    "fetch": (
-        "serving.fetch_command:fetch",
-        "Copy the newest release from a bucket to a folder of releases.",
-    ),
-    "generate": (
-        "pebr_tf.cli.generate:generate",
-        "Make synthetic click logs with known relevance.",
-    ),
-    "import": ("pebr_tf.cli.importing:import_data", "Turn public data into a click log."),
-    "index": ("pebr_tf.cli.index:index", "Build a search index from vectors, or check one."),
-    "query": ("serving.query_command:query", "Answer queries from a release."),
-    "rollback": (
-        "serving.rollback_command:rollback",
-        "Withdraw the newest release, or serve a withdrawn one again.",
-    ),
-    "run": ("pipeline.run_command:run", "Run the pipeline: from click logs to a pushed release."),
-    "schedule": (
-        "pipeline.schedule_command:schedule",
-        "Compile the pipeline and run it on Vertex AI by the clock.",
-    ),
-    "serve": ("serving.service.serve_command:serve", "Serve a release over gRPC and HTTP."),
-    "submit": (
-        "pipeline.submit_command:submit",
-        "Compile the pipeline and run it on Vertex AI.",
-    ),
-}
+# A package adds subcommands through an entry point of this group that names its `COMMANDS`.
+ENTRY_POINTS = "pebr_tf.commands"
+
+
+def commands() -> Commands:
+    """The subcommands of all packages, in alphabetical order."""
+    found = [entry.load() for entry in entry_points(group=ENTRY_POINTS)]
+    return dict(sorted(item for package in found for item in package.items()))
 
 
 @click.group(
-    cls=LateGroup, targets=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LateGroup, targets=commands(), context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.option("--verbose", is_flag=True, help="Let TensorFlow, Beam and TFX print their own logs.")
 @click.version_option(__version__, prog_name="pebr")

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MODULES = [
-    *("pipeline.local_runner", "pipeline.run_command", "pipeline.trainer", "pebr_tf.report"),
+    *("pipeline.local_runner", "pipeline.cli.run", "pipeline.trainer", "pebr_tf.report"),
     "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor",
 ]
 _CONTEXT = multiprocessing.get_context("forkserver")

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from pebr_tf.cli.main import main
 from pebr_tf.errors import UserError
-from serving.fetch_command import fetch
+from serving.cli.fetch import fetch
 from serving.release import read_release, write_release
 from serving.remote import push_remote
 from serving.versions import versions
@@ -72,7 +72,7 @@ def sleeps(monkeypatch, *actions):
         slept.append(seconds)
         left.pop(0)()
 
-    monkeypatch.setattr("serving.fetch_command.time.sleep", sleep)
+    monkeypatch.setattr("serving.cli.fetch.time.sleep", sleep)
     return slept
 
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from pebr_tf.errors import UserError
-from serving.query_command import query
+from serving.cli.query import query
 from serving.release import latest_release
 
 

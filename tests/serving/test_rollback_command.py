@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from pebr_tf.cli.main import main
+from serving.cli.rollback import rollback
 from serving.release import latest_release, write_release
-from serving.rollback_command import rollback
 from serving.versions import served, withdrawn
 
 

@@ -14,7 +14,7 @@ from kustomized import FOLDER, VARIANTS, documents, images
 from tensorflow_serving.config import model_server_config_pb2
 
 from pebr_tf.config import Config, Serving
-from serving.service.serve_command import serve
+from serving.cli.serve import serve
 
 # The first Kubernetes with sidecars on by default, and the newest that is known.
 VERSIONS = ("1.29.0", kubernetes_validate.latest_version())

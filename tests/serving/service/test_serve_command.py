@@ -14,11 +14,10 @@ import pytest
 from click.testing import CliRunner
 from service_helpers import PATIENCE
 
-from pebr_tf.cli.main import COMMANDS
 from pebr_tf.errors import UserError
+from serving.cli.serve import _settings, serve
 from serving.proto import retrieval_pb2_grpc
 from serving.proto.retrieval_pb2 import RetrieveRequest
-from serving.service.serve_command import _settings, serve
 
 # Above what a start takes on a busy machine.
 START = 120
@@ -129,10 +128,6 @@ def test_a_port_in_use(releases):
         port = other.getsockname()[1]
         with pytest.raises(UserError, match=rf"Received: 127\.0\.0\.1:{port} \(address already"):
             run("--releases", releases, "--http-port", port, "--grpc-port", 0)
-
-
-def test_its_line_of_help_is_its_own():
-    assert COMMANDS["serve"][1] == serve.help.splitlines()[0]
 
 
 @pytest.mark.slow

@@ -132,7 +132,7 @@ def test_the_scann_of_the_image_is_that_of_the_lock():
 
 
 def test_the_service_is_started_with_options_that_it_has():
-    from serving.service.serve_command import serve
+    from serving.cli.serve import serve
 
     (entry,), (command,) = (values("Dockerfile.service", each) for each in ("ENTRYPOINT", "CMD"))
     assert json.loads(entry) == ["pebr"]

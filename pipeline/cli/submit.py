@@ -11,7 +11,7 @@ import click
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
-from pipeline.cloud_command import ask, config_option, dry_run_option, index_only_option
+from pipeline.cli.cloud_request import ask, config_option, dry_run_option, index_only_option
 
 
 @click.command()

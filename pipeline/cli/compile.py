@@ -8,7 +8,7 @@ import click
 
 from pebr_tf.config import Config
 from pebr_tf.files import replacing_file
-from pipeline.cloud_command import config_option, index_only_option
+from pipeline.cli.cloud_request import config_option, index_only_option
 
 
 @click.command(name="compile")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pebr_tf.config import Config
-from pipeline.cloud_command import config_option
+from pipeline.cli.cloud_request import config_option
 
 UNKNOWN = "Permissions, quotas, and whether image and buckets exist, only Google Cloud can tell."
 

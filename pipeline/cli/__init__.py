@@ -1,0 +1,18 @@
+"""Subcommands of `pebr` for the pipeline, here and on Vertex AI; each is imported when it runs."""
+
+COMMANDS = {
+    "check-cloud": (
+        "pipeline.cli.check_cloud:check_cloud",
+        "List what keeps a configuration from running on Vertex AI.",
+    ),
+    "compile": (
+        "pipeline.cli.compile:compile_pipeline",
+        "Compile the pipeline into a job for Vertex AI.",
+    ),
+    "run": ("pipeline.cli.run:run", "Run the pipeline: from click logs to a pushed release."),
+    "schedule": (
+        "pipeline.cli.schedule:schedule",
+        "Compile the pipeline and run it on Vertex AI by the clock.",
+    ),
+    "submit": ("pipeline.cli.submit:submit", "Compile the pipeline and run it on Vertex AI."),
+}
