@@ -1,4 +1,4 @@
-"""Packaging: one distribution, four packages, the pins of the native version set."""
+"""Packaging: one distribution of four packages, with extras for what only some users need."""
 
 import re
 from pathlib import Path
@@ -15,9 +15,9 @@ def version() -> str:
     return re.search(r'^__version__ = "(.+)"$', text, re.MULTILINE).group(1)
 
 
-def requirements() -> list[str]:
-    """The direct requirements, from the file that the lock is made of."""
-    lines = (ROOT / "requirements" / "native.in").read_text(encoding="utf-8").splitlines()
+def requirements(name: str) -> list[str]:
+    """The requirements of requirements/NAME.in, from which the locks are made."""
+    lines = (ROOT / "requirements" / f"{name}.in").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
 
@@ -31,7 +31,8 @@ setup(
     python_requires=">=3.10,<3.11",
     packages=find_packages(include=[f"{p}{s}" for p in PACKAGES for s in ("", ".*")]),
     include_package_data=True,
-    install_requires=requirements(),
+    install_requires=requirements("service"),
+    extras_require={name: requirements(name) for name in ("pipeline", "cloud", "experiments")},
     entry_points={
         "console_scripts": ["pebr = pebr_tf.cli.main:main"],
         # Each package lists its subcommands of `pebr`; `pebr_tf.cli.main` joins the lists.

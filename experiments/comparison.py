@@ -26,10 +26,10 @@ from experiments.measured import measured_with
 from experiments.results import Results, Table
 from experiments.seeds import mean, over_seeds, plain, spread_tables
 from experiments.settings import Settings
+from experiments.significance import compare
 from experiments.step import Step
 from experiments.study import study
 from experiments.towers import tower_step
-from pebr_tf.metrics.significance import compare
 
 TITLE = "Precision and recall of every policy at equal average k"
 # The towers that a release has, and those of the paper's baseline.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.significance import columns_at
 from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study
 from pebr_tf.cutoff import (
@@ -21,7 +22,6 @@ from pebr_tf.cutoff import (
     tune_level_temperature,
 )
 from pebr_tf.metrics import Figures, RankedLists, at_averages
-from pebr_tf.metrics.significance import columns_at
 
 SOURCES = (*STUDY_SOURCES, "experiments.comparison_measured")
 # Truths to measure against, and what a reader sees of them.

@@ -1,12 +1,20 @@
 #!/bin/sh
-# Resolves requirements/*.in into hash-locked requirements/*.txt; called by `make lock`.
-# native.txt is what an image installs; gpu.txt adds the CUDA libraries of its TensorFlow, dev.txt
-# the tools for tests and benchmarks.
+# Resolves requirements/*.in into hash-locked requirements/*.txt; called by `make lock`. Options such
+# as `--upgrade-package NAME` are passed on. All locks agree on the version of every package:
+#   service.txt    the service's image
+#   pipeline.txt   the pipeline's image, which runs on Vertex AI too
+#   gpu.txt        the same with the CUDA libraries
+#   dev.txt        everything, with the tools for tests and benchmarks
 set -eu
 cd "$(dirname "$0")"
 uv="$(command -v ../.setup/bin/uv || command -v uv)"
-resolve() { "$uv" pip compile --quiet --upgrade --generate-hashes --no-header --python-version 3.10 "$@"; }
-resolve native.in --output-file native.txt
-resolve gpu.in --constraints native.txt --output-file gpu.txt
-resolve dev.in --constraints native.txt --output-file dev.txt
-resolve uv.in --universal --output-file uv.txt
+resolve() {
+    lock="$1"
+    shift
+    "$uv" pip compile --quiet --generate-hashes --no-header --python-version 3.10 "$@" --output-file "$lock"
+}
+resolve dev.txt service.in pipeline.in cloud.in experiments.in dev.in "${@:---upgrade}"
+resolve service.txt service.in --constraints dev.txt
+resolve pipeline.txt service.in pipeline.in cloud.in --constraints dev.txt
+resolve gpu.txt service.in pipeline.in cloud.in gpu.in --constraints dev.txt
+resolve uv.txt uv.in --universal --upgrade

@@ -10,7 +10,7 @@ venv=.venv
 tools=.setup
 stamp=$venv/.ready
 
-wanted="$(cat requirements/dev.txt requirements/uv.txt requirements/setup.sh setup.py | cksum)"
+wanted="$(cat requirements/*.in requirements/dev.txt requirements/uv.txt requirements/setup.sh setup.py | cksum)"
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && "$venv/bin/python" -c '' 2>/dev/null; then
     exit 0
 fi

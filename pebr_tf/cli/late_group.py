@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Mapping
+from typing import NoReturn
 
 import click
 
@@ -42,9 +43,19 @@ def late_group(text: str, targets: Commands) -> LateGroup:
 
 
 def run_command(command: click.Command, program: str, arguments: list[str] | None = None) -> None:
-    """Runs a command; a user's mistake prints one sentence and exits with 2."""
+    """Runs a command; a user's mistake or a missing extra prints one sentence and exits with 2."""
     try:
         command.main(args=arguments, prog_name=program, standalone_mode=True)
     except UserError as error:
-        click.echo(f"{program.split()[-1]}: {error}", err=True)
-        sys.exit(2)
+        _exit(program, str(error))
+    except ModuleNotFoundError as error:
+        _exit(
+            program,
+            "the packages that this command imports must be installed, for example by "
+            f"pip install 'pebr-tf[pipeline,cloud,experiments]'. Received: {error}.",
+        )
+
+
+def _exit(program: str, sentence: str) -> NoReturn:
+    click.echo(f"{program.split()[-1]}: {sentence}", err=True)
+    sys.exit(2)

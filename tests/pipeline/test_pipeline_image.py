@@ -95,7 +95,7 @@ def test_every_instruction_is_one():
 def test_images_are_pinned_to_whole_versions_of_the_version_set():
     (beam, beam_stage), (build, build_stage), (final, final_stage) = IMAGE.images()
     python = (ROOT / ".python-version").read_text().strip()
-    assert beam == f"apache/beam_python{python}_sdk:{locked('native.txt')['apache-beam']}"
+    assert beam == f"apache/beam_python{python}_sdk:{locked('pipeline.txt')['apache-beam']}"
     version = re.fullmatch(rf"python:({re.escape(python)}\.\d+)-bookworm", build).group(1)
     assert final == f"python:{version}-slim-bookworm"
     assert IMAGE.stages_copied_from() == {beam_stage, build_stage}
@@ -141,9 +141,9 @@ def test_packages_are_locked_by_hashes_and_compiled():
     assert "--no-deps" in install
     assert install.endswith(f"--python {ENVIRONMENT}/bin/python .")
     assert all("--compile-bytecode" in each for each in (sync, install))
-    assert IMAGE.values("ARG") == ["LOCK=native"]
+    assert IMAGE.values("ARG") == ["LOCK=pipeline"]
     copied = {source for source, _ in IMAGE.copies()}
-    assert {f"requirements/{name}.txt" for name in ("uv", "native", "gpu")} <= copied
+    assert {f"requirements/{name}.txt" for name in ("uv", "pipeline", "gpu")} <= copied
 
 
 def test_what_runs_has_no_tool_of_the_build():
@@ -155,12 +155,11 @@ def test_what_runs_has_no_tool_of_the_build():
 
 
 def test_the_lock_for_gpus_only_adds_cuda():
-    native, gpu = locked("native.txt"), locked("gpu.txt")
-    assert native.items() <= gpu.items()
-    added = gpu.keys() - native.keys()
+    base, gpu = locked("pipeline.txt"), locked("gpu.txt")
+    assert base.items() <= gpu.items()
+    added = gpu.keys() - base.keys()
     assert {"nvidia-cudnn-cu12", "nvidia-cuda-runtime-cu12"} <= added
     assert all(each.startswith("nvidia-") for each in added)
-    assert "resolve gpu.in --constraints native.txt" in (REQUIREMENTS / "lock.sh").read_text()
 
 
 @pytest.mark.parametrize("libraries", [(), ("cudnn", "nvjitlink")])

@@ -63,15 +63,29 @@ def test_an_unknown_command_exits_with_2(capsys):
     assert "No such command 'serv'" in capsys.readouterr().err
 
 
-def test_a_user_error_is_one_sentence_and_exits_with_2(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            UserError("--items must be at least 100. Received: 5."),
+            "--items must be at least 100. Received: 5.",
+        ),
+        (
+            ModuleNotFoundError("No module named 'tfx'"),
+            "the packages that this command imports must be installed, for example by pip install "
+            "'pebr-tf[pipeline,cloud,experiments]'. Received: No module named 'tfx'.",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exits_with_2(monkeypatch, capsys, error, sentence):
     @click.command()
     def broken():
-        raise UserError("--items must be at least 100. Received: 5.")
+        raise error
 
     monkeypatch.setattr(command.cli, "get_command", lambda context, name: broken)
     with pytest.raises(SystemExit) as exit_:
         command.main(["generate"])
     assert exit_.value.code == 2
     output = capsys.readouterr()
-    assert output.err == "pebr: --items must be at least 100. Received: 5.\n"
+    assert output.err == f"pebr: {sentence}\n"
     assert output.out == ""

@@ -122,7 +122,7 @@ def test_the_flags_of_the_model_server_exist_and_its_files_are_copied(name):
 
 
 def test_the_scann_of_the_image_is_that_of_the_lock():
-    lock = (ROOT / "requirements" / "native.txt").read_text()
+    lock = (ROOT / "requirements" / "service.txt").read_text()
     version = re.search(r"^scann==(\S+)", lock, re.MULTILINE).group(1)
     assert f"whose scann/ is version {version}," in (FOLDER / "Dockerfile.retrieve").read_text()
     tensorflow = re.search(r"^tensorflow==(\d+\.\d+)", lock, re.MULTILINE).group(1)
@@ -155,7 +155,7 @@ def test_the_health_check_of_the_service_is_python_and_asks_the_right_port():
 
 def test_the_packages_of_the_service_are_locked_by_hashes():
     runs = " ".join(values("Dockerfile.service", "RUN"))
-    for lock in ("requirements/uv.txt", "requirements/native.txt"):
+    for lock in ("requirements/uv.txt", "requirements/service.txt"):
         assert re.search(rf"--require-hashes[^&]*{re.escape(lock)}", runs)
     assert "--compile-bytecode" in runs
 

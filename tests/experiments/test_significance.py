@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pebr_tf.metrics import significance
+from experiments import significance
+from experiments.significance import columns_at, compare, drawn_means
 from pebr_tf.metrics.ranked import RankedLists, Ranks
-from pebr_tf.metrics.significance import columns_at, compare, drawn_means
 
 QUERIES, ITEMS, AVERAGE = 600, 60, 8
 RUNS, FEW = 200, 150

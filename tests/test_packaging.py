@@ -1,0 +1,113 @@
+"""What is installed: the packages of the wheel, the extras, and locks that hold every import."""
+
+import re
+import runpy
+import sys
+from importlib.metadata import distribution
+
+import pytest
+import setuptools
+from import_graph import PACKAGES, RESEARCH, ROOT, files, imported_names, reachable
+
+LOCKS = ("service", "pipeline", "gpu", "dev")
+# The lock that a package's imports must come from, and the modules that need a larger one.
+LOCK_OF = {
+    "pebr_tf": "service",
+    "pebr_tf.cutoff.rank_quantile": "pipeline",
+    "pebr_tf.report": "pipeline",
+    "serving": "service",
+    "components": "pipeline",
+    "pipeline": "pipeline",
+}
+TOOLS = {"pytest", "ruff", "mypy", "hypothesis"}
+
+
+def locked(lock: str) -> dict[str, str]:
+    """{package: version} of requirements/LOCK.txt; every package has a hash."""
+    text = (ROOT / "requirements" / f"{lock}.txt").read_text().replace("\\\n", "")
+    found = re.findall(r"^([a-z0-9][\w.-]*)==(\S+)(.*)$", text, re.MULTILINE)
+    assert all("--hash=sha256:" in rest for _, _, rest in found)
+    return {package: version for package, version, _ in found}
+
+
+def prefixes(module: str) -> list[str]:
+    """The module and the packages that hold it, innermost first."""
+    parts = module.split(".")
+    return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+
+
+def importable(lock: str) -> set[str]:
+    """Top-level modules that the packages of a lock install; of `google`, the level below."""
+    found = set()
+    for package in locked(lock):
+        for path in distribution(package).files or ():
+            depth = 2 if path.parts[0] == "google" else 1
+            found.add(".".join(path.parts[:depth]).split(".py")[0].split(".cpython")[0])
+    return found
+
+
+@pytest.fixture(scope="module")
+def arguments():
+    """What setup.py passes to setuptools."""
+    with pytest.MonkeyPatch.context() as patch:
+        found = {}
+        patch.setattr(setuptools, "setup", lambda **given: found.update(given))
+        patch.chdir(ROOT)
+        runpy.run_path(str(ROOT / "setup.py"))
+    return found
+
+
+def test_the_wheel_holds_the_four_packages_only(arguments):
+    assert {name.split(".")[0] for name in arguments["packages"]} == set(PACKAGES)
+    folders = {path.parent for package in PACKAGES for path in files(package).values()}
+    assert {ROOT / name.replace(".", "/") for name in arguments["packages"]} == folders
+
+
+def test_the_base_install_has_neither_tfx_nor_beam(arguments):
+    base, extras = arguments["install_requires"], arguments["extras_require"]
+    assert set(extras) == {"pipeline", "cloud", "experiments"}
+    assert not [line for line in base if re.match("tfx|apache-beam|matplotlib|scikit", line)]
+    assert [line for line in extras["pipeline"] if re.match("tfx|apache-beam", line)] == [
+        "apache-beam==2.61.0",
+        "tfx==1.16.0",
+    ]
+    assert not {"tfx", "apache-beam", *TOOLS} & locked("service").keys()
+    assert not TOOLS & locked("pipeline").keys()
+
+
+def test_all_locks_agree_on_versions():
+    everything = locked("gpu") | locked("dev")
+    for lock in LOCKS:
+        assert locked(lock).items() <= everything.items()
+    assert locked("service").items() <= locked("pipeline").items() <= locked("dev").items()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_import_is_in_the_lock_of_its_image(package):
+    available = {lock: importable(lock) for lock in {"service", "pipeline"}}
+    own = {*PACKAGES, *sys.stdlib_module_names}
+    for module in files(package):
+        lock = next(LOCK_OF[each] for each in prefixes(module) if each in LOCK_OF)
+        for name in imported_names(module):
+            parts = name.split(".")
+            root = ".".join(parts[: 2 if parts[0] == "google" else 1])
+            assert parts[0] in own or root in available[lock], (module, name, lock)
+
+
+def test_nobody_imports_experiments_or_benchmarks_and_they_need_no_tool():
+    available = importable("dev")
+    own = {*PACKAGES, *RESEARCH, *sys.stdlib_module_names}
+    for package in RESEARCH:
+        for module in files(package):
+            roots = {name.split(".")[0] for name in imported_names(module)} - {"google"}
+            assert roots <= available | own, module
+            assert not roots & TOOLS, module
+
+
+def test_the_service_imports_neither_tfx_nor_beam():
+    """Also through a chain of imports: `pebr serve`, `pebr query` and the client."""
+    found = reachable(["serving.cli.serve", "serving.cli.query", "serving.client"])
+    assert {"serving.retriever", "pebr_tf.config"} <= found
+    for module in found:
+        roots = {name.split(".")[0] for name in imported_names(module)}
+        assert not roots & {"tfx", "apache_beam", "components", "pipeline"}, module
