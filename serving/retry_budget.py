@@ -1,24 +1,27 @@
-"""How many tries may follow failed ones, as a share of all requests."""
+"""Limits retries to a share of all requests."""
 
 from __future__ import annotations
 
 import threading
 
-# A tenth more load is what a server that struggles can bear.
+# An overloaded server can bear a tenth more load.
 SHARE = 0.1
-# Saved up while nothing fails, so that a short failure costs even a quiet client no request.
+# Tokens saved while nothing fails: a short outage costs no request, even at low traffic.
 CAPACITY = 10.0
 
 
 class RetryBudget:
-    """A bucket of tokens: a request adds a share of one, a retry takes one; safe for threads."""
+    """A token bucket: each request adds a part of a token, each retry takes one.
+
+    Safe for concurrent callers.
+    """
 
     def __init__(self, share: float = SHARE, capacity: float = CAPACITY):
-        """Makes a full bucket.
+        """Creates a full bucket.
 
         Args:
-          share: Retries a request, in the long run.
-          capacity: Tokens that can be saved up.
+          share: Long-run retries per request.
+          capacity: Tokens that can be saved.
         """
         self._share = share
         self._capacity = capacity
@@ -26,14 +29,14 @@ class RetryBudget:
         self._lock = threading.Lock()
 
     def request(self) -> None:
-        """Counts a request, not its retries."""
+        """Counts a request, without its retries."""
         with self._lock:
             self._tokens = min(self._tokens + self._share, self._capacity)
 
     def retry(self) -> bool:
-        """Whether a try may follow a failed one; if so, it is paid for."""
+        """Whether a retry is allowed; if so, takes its token."""
         with self._lock:
-            # Ten tenths are a little less than one.
+            # Ten times 0.1 is a little less than 1 in floating point.
             if self._tokens < 1 - 1e-9:
                 return False
             self._tokens -= 1

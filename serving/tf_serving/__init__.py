@@ -1,1 +1,1 @@
-"""Query encoding by TF Serving, what configures it, and a server that stands in for it."""
+"""Query encoding by TF Serving, and the files that configure it."""

@@ -1,4 +1,4 @@
-"""Stops asking a server that fails, and asks again after a while."""
+"""Stops calls to a server that fails, and tries again after a pause."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ State = Literal["closed", "open", "half-open"]
 
 
 class CircuitBreaker:
-    """Closed: all calls pass. Open: none do. Half-open: one does, and its end decides.
+    """Closed: all calls pass. Open: none do. Half-open: one passes, and its outcome decides.
 
-    Every call that `admit` lets pass must end with `succeeded`, `failed` or `undecided`. Safe for
-    threads.
+    Every call that `admit` lets pass must end with `succeeded`, `failed` or `abandoned`. Safe for
+    concurrent callers.
     """
 
     def __init__(
@@ -26,12 +26,12 @@ class CircuitBreaker:
         wait_seconds: float = WAIT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """Makes a closed one.
+        """Creates a closed breaker.
 
         Args:
-          failures: In a row, that open it.
-          wait_seconds: From opening to the call that tries again.
-          clock: Seconds that never go backwards.
+          failures: Number of failures in a row after which it opens.
+          wait_seconds: Time from opening to the call that tries again.
+          clock: Monotonic time in seconds.
         """
         self._limit = failures
         self._wait = wait_seconds
@@ -43,7 +43,7 @@ class CircuitBreaker:
 
     @property
     def state(self) -> State:
-        """What happens to the next call."""
+        """The state that the next call meets."""
         with self._lock:
             if self._opened is None:
                 return "closed"
@@ -51,7 +51,7 @@ class CircuitBreaker:
 
     @property
     def failures(self) -> int:
-        """Failed calls in a row until now."""
+        """The number of failed calls in a row."""
         with self._lock:
             return self._failures
 
@@ -66,25 +66,25 @@ class CircuitBreaker:
             return True
 
     def succeeded(self) -> None:
-        """The call was answered."""
+        """Records a valid response."""
         with self._lock:
             self._failures = 0
             self._opened = None
             self._probing = False
 
     def failed(self) -> None:
-        """The call was not answered, or not as it should be."""
+        """Records a failed call or an invalid response."""
         with self._lock:
             self._failures += 1
             if self._probing or (self._opened is None and self._failures >= self._limit):
                 self._opened = self._clock()
                 self._probing = False
 
-    def undecided(self) -> None:
-        """The call says nothing about the server: its caller gave up early, say."""
+    def abandoned(self) -> None:
+        """Records a call that its caller gave up too early to judge the server."""
         with self._lock:
             self._probing = False
 
     def _remaining(self) -> float:
-        """Seconds until a call tries again; needs the lock and an open breaker."""
+        """Seconds until a call tries again; requires the lock and an open breaker."""
         return self._opened + self._wait - self._clock()

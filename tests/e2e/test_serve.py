@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 from conftest import PEBR, BaseRun
+from tf_serving_stand_in import TfServingStandIn
 
 from serving import manifest as manifests
 from serving.client import RetrievalClient, Unavailable
@@ -139,32 +138,26 @@ def test_no_request_is_lost_while_releases_come_and_go(base: BaseRun, tmp_path: 
     assert len(result["releases"]) >= 2
 
 
-def test_tf_serving_s_place_may_be_empty_for_a_while(base: BaseRun, tmp_path: Path) -> None:
+def test_the_service_survives_an_outage_of_tf_serving(base: BaseRun, tmp_path: Path) -> None:
     releases = tmp_path / "releases"
     shutil.copytree(base.folder / "releases", releases, symlinks=True)
     link_models(releases)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    models = TfServingStandIn(releases / "query_model")
     config = tmp_path / "serve.yaml"
     config.write_text(
         "serving:\n  backend: tf_serving\n  deadline_milliseconds: 60000\n"
-        f"  tf_serving:\n    address: 127.0.0.1:{port}\n    deadline_milliseconds: 60000\n"
+        f"  tf_serving:\n    address: {models.address}\n    deadline_milliseconds: 60000\n"
     )
-    command = [PEBR, "serve-model", "--models", str(releases), "--port", str(port)]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": os.environ}
-    # It may come up later than the service.
-    models = subprocess.Popen(command, **quiet)
     try:
         with serving("--releases", releases, "--config", config) as server:
             with serving("--releases", releases) as embedded:
                 expected = embedded.ask(QUERIES, top_k=5)["results"]
             assert server.ask(QUERIES, top_k=5)["results"] == expected
-            models.kill()
-            models.wait()
+            models.stop()
             with RetrievalClient(server.grpc, timeout=5.0, retries=0) as client:
                 with pytest.raises(Unavailable, match=r"TF Serving"):
                     client.retrieve(QUERIES, top_k=5)
-                models = subprocess.Popen(command, **quiet)
+                models = TfServingStandIn(releases / "query_model", address=models.address)
 
                 def answered() -> bool:
                     with contextlib.suppress(Unavailable):
@@ -173,5 +166,4 @@ def test_tf_serving_s_place_may_be_empty_for_a_while(base: BaseRun, tmp_path: Pa
 
                 wait_until(answered)
     finally:
-        models.kill()
-        models.wait()
+        models.stop()

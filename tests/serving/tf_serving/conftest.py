@@ -1,15 +1,14 @@
 """Versions of the tiny release's query model, served by the stand-in for TF Serving."""
 
-import grpc
 import pytest
-from stand_in.model_server import serve_models
-from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
+from tf_serving_stand_in import TfServingStandIn
+from tiny_release import DIMENSION
 
 from pebr_tf.config import TfServing
 from serving.encoder import EmbeddedEncoder
 from serving.tf_serving.remote_encoder import RemoteEncoder
 
-# Enough for a machine with much else to do: no test waits for it but those that say so.
+# Longer than any response takes on a busy machine.
 PLENTY = 60_000
 
 
@@ -25,44 +24,24 @@ def embedded(query_model):
     return EmbeddedEncoder(query_model)
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory, query_model):
-    """A base path with versions 6 and 7 of the same model."""
+@pytest.fixture(scope="session")
+def server(tmp_path_factory, query_model):
+    """Serves the model as versions 6 and 7."""
     folder = tmp_path_factory.mktemp("models")
     for version in (6, 7):
         (folder / str(version)).symlink_to(query_model)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def server(models):
-    """What serves them; it looks for new versions only when it is told to."""
-    with serve_models(models, "pebr_query", poll_seconds=None) as running:
+    with TfServingStandIn(folder) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def prediction(server):
-    """The stub of its PredictionService."""
-    with grpc.insecure_channel(server.address) as channel:
-        yield prediction_service_pb2_grpc.PredictionServiceStub(channel)
-
-
-@pytest.fixture(scope="module")
-def model_service(server):
-    """The stub of its ModelService."""
-    with grpc.insecure_channel(server.address) as channel:
-        yield model_service_pb2_grpc.ModelServiceStub(channel)
 
 
 @pytest.fixture
 def encoder_of():
-    """Makes clients of an address, and closes them at the end."""
+    """Creates clients of an address, and closes them at the end."""
     made = []
 
-    def make(address, version=7, milliseconds=PLENTY, retries=2, **options):
+    def make(address, version=7, milliseconds=PLENTY, retries=2, dimension=DIMENSION, **options):
         settings = TfServing(address=address, deadline_milliseconds=milliseconds, retries=retries)
-        made.append(RemoteEncoder(settings, version, **options))
+        made.append(RemoteEncoder(settings, version, dimension, **options))
         return made[-1]
 
     yield make

@@ -8,15 +8,10 @@ import grpc
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
-from tensorflow_serving.apis import (
-    get_model_metadata_pb2,
-    get_model_status_pb2,
-    predict_pb2,
-)
+from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, predict_pb2
+from tiny_release import DIMENSION
 
 from serving.encoder import NAMES
-
-DIMENSION = 4
 
 PREDICT = "tensorflow.serving.PredictionService", "Predict"
 METADATA = "tensorflow.serving.PredictionService", "GetModelMetadata"

@@ -71,7 +71,7 @@ def test_a_try_that_says_nothing_is_followed_by_another(breaker, clock):
     fail(breaker, 3)
     clock.now += 2
     assert breaker.admit()
-    breaker.undecided()
+    breaker.abandoned()
     assert breaker.state == "half-open"
     assert breaker.admit()
 

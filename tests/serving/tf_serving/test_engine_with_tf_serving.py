@@ -6,8 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from stand_in.model_server import serve_models
-from stand_in.model_versions import find_base_path
+from tf_serving_stand_in import TfServingStandIn
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
@@ -32,9 +31,10 @@ def settings(address):
 
 
 @pytest.mark.slow
-def test_an_outage_ends_when_the_server_is_back(releases, retriever):
-    base_path = find_base_path(releases)
-    server = serve_models(base_path, "pebr_query", poll_seconds=None)
+def test_an_outage_ends_when_the_server_is_back(tmp_path, releases, retriever):
+    release = retriever.release
+    (tmp_path / str(release.version)).symlink_to(release.path("query_model"))
+    server = TfServingStandIn(tmp_path)
     engine = Engine.open(ReleaseSource(releases, follow=False), settings(server.address), Metrics())
 
     async def run():
@@ -46,7 +46,7 @@ def test_an_outage_ends_when_the_server_is_back(releases, retriever):
         server.stop()
         with pytest.raises(Unavailable, match=f"^TF Serving at {server.address} "):
             await engine.retrieve(Call(QUERIES))
-        with serve_models(base_path, "pebr_query", server.address, poll_seconds=None):
+        with TfServingStandIn(tmp_path, address=server.address):
             end = time.monotonic() + 60
             while True:
                 try:
@@ -61,7 +61,7 @@ def test_an_outage_ends_when_the_server_is_back(releases, retriever):
     asyncio.run(run())
 
 
-def test_a_release_whose_version_is_missing_is_refused(server, releases, retriever, monkeypatch):
+def test_a_release_whose_version_is_missing_is_rejected(server, releases, retriever, monkeypatch):
     monkeypatch.setattr(live, "START_SECONDS", 0.0)
     version = retriever.release.version
     text = re.escape(f"TF Serving at {server.address} has no version {version} of pebr_query.")

@@ -1,4 +1,4 @@
-"""Before a swap: is the version there, and is it a query model."""
+"""Before a swap: checks that the version is served and is a query model."""
 
 import re
 
@@ -47,7 +47,7 @@ def _metadata(**signatures):
 
 
 def _signature(inputs=("query", tf.string), **changes):
-    """What a query model says of `serving_default`, with outputs changed."""
+    """`serving_default` of a query model, with outputs changed."""
     specs = {name: tf.TensorSpec([None], tf.float32) for name in NAMES}
     specs["embedding"] = tf.TensorSpec([None, DIMENSION], tf.float32)
     specs["stratum"] = tf.TensorSpec([None], tf.int64)
@@ -80,31 +80,31 @@ def _signature(inputs=("query", tf.string), **changes):
         (
             _status(30),
             _metadata(query=_signature()),
-            "answered with a model without the signature serving_default.",
+            "returned a model without the signature serving_default.",
         ),
         (
             _status(30),
             _metadata(serving_default=_signature(("text", tf.string))),
-            "answered with a model that takes text string in the place of query string.",
+            "returned a model with the input text string instead of query string.",
         ),
         (
             _status(30),
             _metadata(serving_default=_signature(tau=None)),
-            "answered with a model without the output tau.",
+            "returned a model without the output tau.",
         ),
         (
             _status(30),
             _metadata(serving_default=_signature(tau=tf.TensorSpec([None], tf.float64))),
-            "answered with tau double in the place of float.",
+            "returned tau of type double instead of float.",
         ),
         (
             _status(30),
             _metadata(serving_default=_signature(tau=tf.TensorSpec([None, 1], tf.float32))),
-            "answered with a model whose output tau has shape [-1, 1].",
+            "returned tau of shape [-1, 1] instead of [-1].",
         ),
     ],
 )
-def test_a_check_says_what_is_wrong(faulty, encoder_of, status, metadata, message):
+def test_a_failed_check_is_explained(faulty, encoder_of, status, metadata, message):
     faulty.behaviours.update({STATUS: status, METADATA: metadata})
     text = re.escape(f"TF Serving at {faulty.address} {message}")
     with pytest.raises(Unavailable, match=f"^{text}$"):
@@ -113,26 +113,26 @@ def test_a_check_says_what_is_wrong(faulty, encoder_of, status, metadata, messag
 
 @pytest.fixture
 def loaded(faulty):
-    """A server that says that it has the right model."""
+    """A server whose status and metadata are right."""
     faulty.behaviours.update(
         {STATUS: _status(30), METADATA: _metadata(serving_default=_signature())}
     )
     return faulty
 
 
-def test_a_check_passes_what_is_right(loaded, encoder_of):
+def test_a_valid_model_passes(loaded, encoder_of):
     loaded.behaviours[PREDICT] = good
-    encoder_of(loaded.address, dimension=DIMENSION).check()
+    encoder_of(loaded.address).check()
 
 
 @pytest.mark.parametrize(
     ("behaviour", "message"),
     [
         (failing(grpc.StatusCode.INTERNAL, "no memory"), "failed, INTERNAL: no memory"),
-        (changed(tau=None), "answered with no output tau."),
+        (changed(tau=None), "returned no output tau."),
     ],
 )
-def test_a_check_asks_for_an_answer(loaded, encoder_of, behaviour, message):
+def test_a_check_includes_a_prediction(loaded, encoder_of, behaviour, message):
     loaded.behaviours[PREDICT] = behaviour
     text = re.escape(f"TF Serving at {loaded.address} {message}")
     with pytest.raises(Unavailable, match=f"^{text}$"):

@@ -11,8 +11,8 @@ from google.protobuf import (
     text_format,
     wrappers_pb2,
 )
-from stand_in.model_versions import VERSIONS_KEPT
 from tensorflow_serving.config import model_server_config_pb2
+from tf_serving_stand_in import VERSIONS_KEPT
 
 import serving.tf_serving
 from pebr_tf.config import Serving, TfServing

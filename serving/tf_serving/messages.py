@@ -1,0 +1,144 @@
+"""Requests to TF Serving, and checks of its responses: version, outputs, types and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from tensorflow.core.framework import tensor_pb2, types_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow_serving.apis import model_pb2, predict_pb2
+
+from serving.encoder import NAMES, Encoded
+
+SIGNATURE = "serving_default"
+INPUT = "query"
+
+
+class InvalidResponse(Exception):
+    """A response that must not be used; the text completes "TF Serving returned ..."."""
+
+
+def model_spec(model: str, version: int | None, signature: str = "") -> model_pb2.ModelSpec:
+    """A model by its name and version; None stands for the latest version."""
+    spec = model_pb2.ModelSpec(name=model, signature_name=signature)
+    if version is not None:
+        spec.version.value = version
+    return spec
+
+
+def encode_request(
+    queries: Sequence[str], model: str, version: int | None
+) -> predict_pb2.PredictRequest:
+    """Asks `serving_default` for all fields of `Encoded`, for texts [B]."""
+    # TensorFlow prepares a graph for each set of outputs: the set must always be this one.
+    request = predict_pb2.PredictRequest(
+        model_spec=model_spec(model, version, SIGNATURE), output_filter=NAMES
+    )
+    request.inputs[INPUT].CopyFrom(_texts(queries))
+    return request
+
+
+def query_at_request(
+    queries: Sequence[str], cutoff: float, model: str, version: int | None
+) -> predict_pb2.PredictRequest:
+    """Asks `query_at` for all its outputs, for texts [B] with one recall in (0, 1)."""
+    request = predict_pb2.PredictRequest(model_spec=model_spec(model, version, "query_at"))
+    request.inputs[INPUT].CopyFrom(_texts(queries))
+    cutoffs = tensor_pb2.TensorProto(dtype=types_pb2.DT_FLOAT, float_val=[cutoff] * len(queries))
+    cutoffs.tensor_shape.dim.add(size=len(queries))
+    request.inputs["cutoff"].CopyFrom(cutoffs)
+    return request
+
+
+def decode(
+    response: predict_pb2.PredictResponse, version: int, size: int, dimension: int
+) -> Encoded:
+    """The outputs for B queries.
+
+    Args:
+      response: The response of PredictionService.Predict.
+      version: The requested version of the model.
+      size: B, the number of queries.
+      dimension: n of the embeddings [B, n].
+
+    Raises:
+      InvalidResponse: Another version, or an output that is missing or has another type or shape.
+    """
+    received = response.model_spec.version.value
+    if received != version:
+        raise InvalidResponse(f"version {received} instead of {version}")
+    arrays = {}
+    for name in NAMES:
+        if name not in response.outputs:
+            raise InvalidResponse(f"no output {name}")
+        arrays[name] = _array(name, response.outputs[name], size, dimension)
+    return Encoded(**arrays)
+
+
+def check_signature(signatures: Mapping[str, meta_graph_pb2.SignatureDef], dimension: int) -> None:
+    """Requires a usable `serving_default` with embeddings [B, dimension].
+
+    Raises:
+      InvalidResponse: The signature, its input or an output is missing or differs.
+    """
+    if SIGNATURE not in signatures:
+        raise InvalidResponse(f"a model without the signature {SIGNATURE}")
+    signature = signatures[SIGNATURE]
+    inputs = {name: each.dtype for name, each in signature.inputs.items()}
+    if inputs != {INPUT: types_pb2.DT_STRING}:
+        listed = ", ".join(f"{name} {_type_name(each)}" for name, each in sorted(inputs.items()))
+        raise InvalidResponse(
+            f"a model with the input {listed or 'nothing'} instead of {INPUT} string"
+        )
+    for name in NAMES:
+        if name not in signature.outputs:
+            raise InvalidResponse(f"a model without the output {name}")
+        _check_output(name, signature.outputs[name], -1, dimension)
+
+
+def _array(name: str, tensor: tensor_pb2.TensorProto, size: int, dimension: int) -> np.ndarray:
+    shape = _check_output(name, tensor, size, dimension)
+    dtype = np.dtype(np.int64 if name == "stratum" else np.float32)
+    if tensor.tensor_content:
+        if len(tensor.tensor_content) % dtype.itemsize:
+            raise InvalidResponse(f"{name} of {len(tensor.tensor_content)} bytes")
+        values = np.frombuffer(tensor.tensor_content, dtype)
+    else:
+        values = np.array(tensor.int64_val if dtype == np.int64 else tensor.float_val, dtype)
+    if len(values) != np.prod(shape):
+        raise InvalidResponse(f"{name} of shape {shape} with {len(values)} values")
+    return values.reshape(shape)
+
+
+def _check_output(
+    name: str,
+    output: tensor_pb2.TensorProto | meta_graph_pb2.TensorInfo,
+    size: int,
+    dimension: int,
+) -> list[int]:
+    """The shape of an output, after a check of its type and shape."""
+    dtype = types_pb2.DT_INT64 if name == "stratum" else types_pb2.DT_FLOAT
+    if output.dtype != dtype:
+        raise InvalidResponse(
+            f"{name} of type {_type_name(output.dtype)} instead of {_type_name(dtype)}"
+        )
+    expected = [size, dimension] if name == "embedding" else [size]
+    shape = [each.size for each in output.tensor_shape.dim]
+    if output.tensor_shape.unknown_rank or shape != expected:
+        raise InvalidResponse(f"{name} of shape {shape} instead of {expected}")
+    return shape
+
+
+def _type_name(dtype: int) -> str:
+    if dtype not in types_pb2.DataType.values():
+        return str(dtype)
+    return types_pb2.DataType.Name(dtype).removeprefix("DT_").lower()
+
+
+def _texts(queries: Sequence[str]) -> tensor_pb2.TensorProto:
+    tensor = tensor_pb2.TensorProto(
+        dtype=types_pb2.DT_STRING, string_val=[query.encode() for query in queries]
+    )
+    tensor.tensor_shape.dim.add(size=len(queries))
+    return tensor

@@ -1,0 +1,85 @@
+"""The stand-in rejects what TF Serving rejects, so that no test passes by its leniency."""
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import get_model_status_pb2, prediction_service_pb2_grpc
+from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceStub
+from tf_serving_stand_in import TfServingStandIn
+
+from serving.encoder import NAMES
+from serving.tf_serving.messages import encode_request, model_spec
+
+INVALID, NOT_FOUND = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND
+SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def channel(server):
+    with grpc.insecure_channel(server.address) as channel:
+        yield channel
+
+
+def request(version=7, model="pebr_query", signature=None, outputs=None, **inputs):
+    made = encode_request(["phone", "laptop"], model, version)
+    if signature is not None:
+        made.model_spec.signature_name = signature
+    if outputs is not None:
+        made.output_filter[:] = outputs
+    for name, value in inputs.items():
+        made.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+    return made
+
+
+def test_the_newest_version_answers_unless_one_is_requested(channel, embedded):
+    predict = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict
+    assert predict(request(None), timeout=SECONDS).model_spec.version.value == 7
+    response = predict(request(6), timeout=SECONDS)
+    assert response.model_spec.version.value == 6
+    assert set(response.outputs) == set(NAMES)
+    assert not response.outputs["embedding"].tensor_content
+    expected = embedded.encode(["phone", "laptop"])
+    for name in NAMES:
+        received = tf.make_ndarray(response.outputs[name])
+        np.testing.assert_array_equal(received, getattr(expected, name))
+
+
+@pytest.mark.parametrize(
+    ("bad", "code", "details"),
+    [
+        (request(5), NOT_FOUND, "Servable not found for request: Specific(pebr_query, 5)"),
+        (request(None, "other"), NOT_FOUND, "Servable not found for request: Latest(other)"),
+        (
+            request(signature="predict"),
+            grpc.StatusCode.FAILED_PRECONDITION,
+            'Serving signature key "predict" not found.',
+        ),
+        (request(cutoff=[0.5]), INVALID, "input size does not match signature"),
+        (request(query=[0.5]), INVALID, "Expects query to be of type 7"),
+        (request(outputs=["other"]), INVALID, "output tensor alias not found in signature"),
+    ],
+)
+def test_bad_requests_are_rejected(channel, bad, code, details):
+    with pytest.raises(grpc.RpcError) as caught:
+        prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(bad, timeout=SECONDS)
+    assert (caught.value.code(), caught.value.details()) == (code, details)
+
+
+def test_status_of_an_unknown_version(channel):
+    with pytest.raises(grpc.RpcError, match="Could not find version 5 of model pebr_query"):
+        ModelServiceStub(channel).GetModelStatus(
+            get_model_status_pb2.GetModelStatusRequest(model_spec=model_spec("pebr_query", 5)),
+            timeout=SECONDS,
+        )
+
+
+def test_the_newest_two_versions_by_number_are_kept(tmp_path, query_model):
+    for name in ("1", "9", "10", "latest"):
+        (tmp_path / name).symlink_to(query_model)
+    with TfServingStandIn(tmp_path) as running, grpc.insecure_channel(running.address) as channel:
+        predict = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict
+        assert predict(request(None), timeout=SECONDS).model_spec.version.value == 10
+        assert predict(request(9), timeout=SECONDS).model_spec.version.value == 9
+        with pytest.raises(grpc.RpcError, match=r"Specific\(pebr_query, 1\)"):
+            predict(request(1), timeout=SECONDS)

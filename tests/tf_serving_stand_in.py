@@ -1,0 +1,170 @@
+"""A stand-in for TF Serving: its gRPC services, on its published stubs, over SavedModels.
+
+It implements what the remote encoder uses, with the status codes and messages of TF Serving's
+published source. It has no batching, version labels, warm-up, REST API or metrics.
+"""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from grpc import StatusCode
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+)
+
+VERSIONS_KEPT = 2
+LOAD_ERRORS = (OSError, RuntimeError, DecodeError, tf.errors.OpError)
+
+
+class TfServingStandIn(
+    prediction_service_pb2_grpc.PredictionServiceServicer,
+    model_service_pb2_grpc.ModelServiceServicer,
+):
+    """Serves the newest versions of one model, in plain text, until `stop` or the end of a `with`.
+
+    Args:
+      directory: Base path: one SavedModel per version, in folders named by numbers.
+      model: Name of the model.
+      address: HOST:PORT to listen on; port 0 takes any free port.
+      poll_seconds: Time between scans for new versions; None scans once.
+    """
+
+    def __init__(self, directory, model="pebr_query", address="127.0.0.1:0", poll_seconds=None):
+        self._directory, self._model, self._poll_seconds = directory, model, poll_seconds
+        # Version -> Servable, or the error message of one that failed to load.
+        self._versions = {}
+        self._scan()
+        self._server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
+        prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(self, self._server)
+        model_service_pb2_grpc.add_ModelServiceServicer_to_server(self, self._server)
+        port = self._server.add_insecure_port(address)
+        self.address = f"{address.rpartition(':')[0]}:{port}"
+        self._stopped = threading.Event()
+        threading.Thread(target=self._follow, daemon=True).start()
+        self._server.start()
+
+    def stop(self):
+        """Ends all calls under way and frees the port."""
+        self._stopped.set()
+        self._server.stop(None).wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def Predict(self, request, context):
+        version, servable = self._find(request.model_spec, context)
+        response = servable.predict(request, context)
+        response.model_spec.name = request.model_spec.name
+        response.model_spec.version.value = version
+        return response
+
+    def GetModelMetadata(self, request, context):
+        if list(request.metadata_field) != ["signature_def"]:
+            context.abort(StatusCode.INVALID_ARGUMENT, "Metadata field is not supported")
+        version, servable = self._find(request.model_spec, context)
+        response = get_model_metadata_pb2.GetModelMetadataResponse(model_spec=request.model_spec)
+        response.model_spec.version.value = version
+        signatures = get_model_metadata_pb2.SignatureDefMap()
+        for name, signature in servable.signatures.items():
+            signatures.signature_def[name].CopyFrom(signature)
+        response.metadata["signature_def"].Pack(signatures)
+        return response
+
+    def GetModelStatus(self, request, context):
+        spec = request.model_spec
+        if spec.name != self._model or spec.version.value not in self._versions:
+            message = f"Could not find version {spec.version.value} of model {spec.name}"
+            context.abort(StatusCode.NOT_FOUND, message)
+        loaded = self._versions[spec.version.value]
+        response = get_model_status_pb2.GetModelStatusResponse()
+        status = response.model_version_status.add(version=spec.version.value)
+        status.state = status.AVAILABLE
+        if isinstance(loaded, str):
+            status.state = status.END
+            status.status.error_code = StatusCode.NOT_FOUND.value[0]
+            status.status.error_message = loaded
+        return response
+
+    def _find(self, spec, context):
+        """The requested version, or the newest if none is requested, and its servable."""
+        loaded = {
+            version: each
+            for version, each in dict(self._versions).items()
+            if not isinstance(each, str) and spec.name == self._model
+        }
+        pinned = spec.WhichOneof("version_choice") == "version"
+        version = spec.version.value if pinned else max(loaded, default=None)
+        if version not in loaded:
+            name = f"Specific({spec.name}, {version})" if pinned else f"Latest({spec.name})"
+            context.abort(StatusCode.NOT_FOUND, f"Servable not found for request: {name}")
+        return version, loaded[version]
+
+    def _follow(self):
+        while self._poll_seconds is not None and not self._stopped.wait(self._poll_seconds):
+            self._scan()
+
+    def _scan(self):
+        """Loads new versions, and drops those that are no longer among the newest."""
+        found = {
+            int(each.name): each for each in self._directory.iterdir() if each.name.isdecimal()
+        }
+        newest = sorted(found)[-VERSIONS_KEPT:]
+        kept = {version: self._versions.get(version) for version in newest}
+        for version in newest:
+            if kept[version] is None:
+                try:
+                    kept[version] = Servable(found[version])
+                except LOAD_ERRORS as error:
+                    kept[version] = str(error)
+        self._versions = kept
+
+
+class Servable:
+    """One version: a SavedModel in a session of its own, as in TF Serving."""
+
+    def __init__(self, directory):
+        self._session = tf.compat.v1.Session(graph=tf.Graph())
+        with self._session.graph.as_default():
+            loaded = tf.compat.v1.saved_model.loader.load(
+                self._session, [tf.saved_model.SERVING], str(directory)
+            )
+        self.signatures = dict(loaded.signature_def)
+
+    def predict(self, request, context):
+        """The response, without the name and version of the model."""
+        name = request.model_spec.signature_name or "serving_default"
+        if name not in self.signatures:
+            message = f'Serving signature key "{name}" not found.'
+            context.abort(StatusCode.FAILED_PRECONDITION, message)
+        inputs, outputs = self.signatures[name].inputs, self.signatures[name].outputs
+        wanted = list(request.output_filter) or list(outputs)
+        if set(request.inputs) != set(inputs):
+            context.abort(StatusCode.INVALID_ARGUMENT, "input size does not match signature")
+        for alias, tensor in request.inputs.items():
+            if tensor.dtype != inputs[alias].dtype:
+                message = f"Expects {alias} to be of type {inputs[alias].dtype}"
+                context.abort(StatusCode.INVALID_ARGUMENT, message)
+        if not set(wanted) <= set(outputs):
+            context.abort(StatusCode.INVALID_ARGUMENT, "output tensor alias not found in signature")
+        feeds = {inputs[alias].name: tf.make_ndarray(t) for alias, t in request.inputs.items()}
+        values = self._session.run({alias: outputs[alias].name for alias in wanted}, feeds)
+        response = predict_pb2.PredictResponse()
+        response.model_spec.signature_name = name
+        for alias, value in values.items():
+            tensor = response.outputs[alias]
+            tensor.dtype = outputs[alias].dtype
+            tensor.tensor_shape.CopyFrom(tf.TensorShape(value.shape).as_proto())
+            # TF Serving sends numbers in a field of their type, not as bytes.
+            numbers = tensor.int64_val if value.dtype == "int64" else tensor.float_val
+            numbers.extend(value.ravel().tolist())
+        return response
