@@ -1,16 +1,17 @@
-"""The addresses of the explorer: the page, its files, its data, and the report of the release."""
+"""HTTP routes of the explorer: the page, its files, its data, and the release's report."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.staticfiles import StaticFiles
 
 from serving.errors import InvalidArgument, Overloaded, Unavailable
 from serving.explorer.explain import explain
@@ -18,66 +19,47 @@ from serving.knobs import KNOBS
 from serving.retriever import Retriever
 
 STATIC = Path(__file__).parent / "static"
-PAGE = "index.html"
-FILES = {
-    "api.js": "text/javascript",
-    "chart.js": "text/javascript",
-    "controls.js": "text/javascript",
-    "icon.svg": "image/svg+xml",
-    "laws.js": "text/javascript",
-    "list.js": "text/javascript",
-    "main.js": "text/javascript",
-    "markup.js": "text/javascript",
-    "pane.js": "text/javascript",
-    "state.js": "text/javascript",
-    "style.css": "text/css",
-    "words.js": "text/javascript",
-}
-# Nothing comes from elsewhere and nothing inline runs, whatever the text of an item tries.
+# The address may contain a query, which no other site should see.
+PRIVATE = {"referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
+# Browsers revalidate their copy, so that they never show an old page.
+REVALIDATED = {"cache-control": "no-cache", **PRIVATE}
+# Nothing is loaded from elsewhere and nothing inline runs, whatever the text of an item contains.
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+PAGE_HEADERS = {"content-security-policy": PAGE_POLICY, **REVALIDATED}
 # A report is one file with its style inside; it loads nothing.
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-# An address may hold the text of a query, which is nobody else's business.
-PRIVATE = {"referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
-# Browsers ask whether their copy is still good: a few bytes, and never an old page.
-REVALIDATED = {"cache-control": "no-cache"}
+REPORT_HEADERS = {"content-security-policy": REPORT_POLICY, **REVALIDATED}
 EXAMPLES = 6
-# An explanation costs some hundred searches: one at a time, and few that wait.
-WAITING = 8
+# An explanation costs about a hundred searches: one runs at a time, and few may wait.
+MAX_WAITING = 8
 
 
-class Engine(Protocol):
-    """What the explorer needs of `serving.service.engine.Engine`."""
-
-    def retriever(self) -> Retriever:
-        """What answers now; raises Unavailable when there is none."""
-        ...
-
-
-def explorer_router(engine: Engine, query_characters: int = 512) -> APIRouter:
+def explorer_router(
+    current_retriever: Callable[[], Retriever], query_characters: int = 512
+) -> APIRouter:
     """The routes of the explorer.
 
     Args:
-      engine: What answers.
-      query_characters: Of a query at most; `serving.limits.query_characters`.
+      current_retriever: Returns the retriever of the release in use; raises Unavailable if there is
+        none.
+      query_characters: Longest query; `serving.limits.query_characters`.
     """
     router = APIRouter(include_in_schema=False)
-    page = _File(STATIC / PAGE, "text/html", {"content-security-policy": PAGE_POLICY})
-    files = {name: _File(STATIC / name, kind) for name, kind in FILES.items()}
-    turns = Turns()
+    static = StaticFiles(directory=STATIC)
+    queue = ExplanationQueue()
 
     @router.get("/")
     async def _page(request: Request) -> Response:
-        return page.response(request)
+        return await _static("index.html", request)
 
     @router.get("/static/explorer/{name}")
     async def _static(name: str, request: Request) -> Response:
-        if name not in files:
-            raise HTTPException(404)
-        return files[name].response(request)
+        response = await static.get_response(name, request.scope)
+        response.headers.update(PAGE_HEADERS)
+        return response
 
     @router.get("/v1/explain")
     async def _explain(query: str, limit: int = 200, knob: str = KNOBS[0]) -> Response:
@@ -87,29 +69,28 @@ def explorer_router(engine: Engine, query_characters: int = 512) -> APIRouter:
         if len(query) > query_characters:
             requirement = f"at most {query_characters} characters. Received: {len(query)}."
             raise InvalidArgument("query", f"query must be {requirement}")
-        retriever = engine.retriever()
-        async with turns:
+        retriever = current_retriever()
+        async with queue:
             return _json(await run_in_threadpool(explain, retriever, query, limit, knob))
 
     @router.get("/v1/explain/start")
     async def _start() -> Response:
-        return _json(await run_in_threadpool(start, engine.retriever()))
+        return _json(await run_in_threadpool(start, current_retriever()))
 
     @router.get("/report")
     async def _report() -> Response:
-        path = engine.retriever().release.path("report.html")
+        path = current_retriever().release.path("report.html")
         try:
             content = await run_in_threadpool(path.read_bytes)
         except OSError:
             raise Unavailable("the report of the release cannot be read.") from None
-        headers = {"content-security-policy": REPORT_POLICY, **REVALIDATED, **PRIVATE}
-        return Response(content, media_type="text/html", headers=headers)
+        return Response(content, media_type="text/html", headers=REPORT_HEADERS)
 
     return router
 
 
 def start(retriever: Retriever) -> dict[str, Any]:
-    """What the page shows before the first query: the release, and queries to begin with."""
+    """The content of the page before the first query: the release, and example queries."""
     settings = retriever.settings
     return {
         "release": retriever.release.version,
@@ -121,7 +102,7 @@ def start(retriever: Retriever) -> dict[str, Any]:
 
 
 def examples(path: Path) -> list[str]:
-    """Test queries that the evaluation of a release names, specific ones first; maybe none."""
+    """Test queries from the evaluation of a release, specific ones first; may be empty."""
     try:
         found = json.loads(path.read_text(encoding="utf-8")).get("examples", [])
         queries = [each["query"] for each in found if isinstance(each["query"], str)]
@@ -129,8 +110,8 @@ def examples(path: Path) -> list[str]:
         return []
     if len(queries) <= EXAMPLES:
         return queries
-    # Evenly from the first to the last: they are in the order of their breadth.
-    return [queries[place * (len(queries) - 1) // (EXAMPLES - 1)] for place in range(EXAMPLES)]
+    # Evenly spaced from the first to the last: the evaluation orders them by breadth.
+    return [queries[index * (len(queries) - 1) // (EXAMPLES - 1)] for index in range(EXAMPLES)]
 
 
 def _json(content: dict[str, Any]) -> Response:
@@ -138,38 +119,21 @@ def _json(content: dict[str, Any]) -> Response:
     return Response(orjson.dumps(content), media_type="application/json", headers=headers)
 
 
-class _File:
-    """A file of the page, read once."""
-
-    def __init__(self, path: Path, kind: str, headers: dict[str, str] | None = None):
-        self._content = path.read_bytes()
-        tag = f'"{hashlib.sha256(self._content).hexdigest()[:32]}"'
-        self._kind = kind
-        self._headers = {"etag": tag, **REVALIDATED, **PRIVATE, **(headers or {})}
-
-    def response(self, request: Request) -> Response:
-        """The file, or word that the browser has it already."""
-        known = request.headers.get("if-none-match", "")
-        if self._headers["etag"] in (tag.strip().removeprefix("W/") for tag in known.split(",")):
-            return Response(status_code=304, headers=self._headers)
-        return Response(self._content, media_type=self._kind, headers=self._headers)
-
-
-class Turns:
-    """Lets one explanation run at a time, and refuses those that would wait behind many."""
+class ExplanationQueue:
+    """Runs one explanation at a time, and rejects new ones while MAX_WAITING wait."""
 
     def __init__(self) -> None:
         self._waiting = 0
-        self._one = asyncio.Semaphore(1)
+        self._semaphore = asyncio.Semaphore(1)
 
     async def __aenter__(self) -> None:
-        if self._waiting >= WAITING:
+        if self._waiting >= MAX_WAITING:
             raise Overloaded("the explorer is busy: try again in a moment.")
         self._waiting += 1
         try:
-            await self._one.acquire()
+            await self._semaphore.acquire()
         finally:
             self._waiting -= 1
 
     async def __aexit__(self, *_: object) -> None:
-        self._one.release()
+        self._semaphore.release()

@@ -73,7 +73,7 @@ def http_app(engine: Engine, settings: Serving, metrics: Metrics, access: Access
     _document_retrieve(app)
     _add_release(app, engine)
     _add_operations(app, engine, metrics)
-    app.include_router(explorer_router(engine, settings.limits.query_characters))
+    app.include_router(explorer_router(engine.retriever, settings.limits.query_characters))
     add_document(app, settings)
     for kind in (ServiceError, HTTPException, Exception):
         app.add_exception_handler(kind, _refuse)

@@ -22,9 +22,9 @@ async function request(path, signal) {
     response = await fetch(path, { headers: headers(), signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The service does not answer.");
+    throw new Error("The service does not respond.");
   }
-  if (response.status === 401) throw new Unauthorised("The service asks for a token.");
+  if (response.status === 401) throw new Unauthorised("The service requires a token.");
   if (!response.ok) throw new Error(await messageOf(response));
   return response;
 }
@@ -33,7 +33,7 @@ async function messageOf(response) {
   try {
     return sentence((await response.json()).error.message);
   } catch {
-    return `The service answered with status ${response.status}.`;
+    return `The service returned status ${response.status}.`;
   }
 }
 
@@ -41,12 +41,12 @@ function sentence(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** The release, and queries to begin with. */
+/** The release, and example queries. */
 export async function fetchStart() {
   return (await request("/v1/explain/start")).json();
 }
 
-/** All that is drawn for a query. */
+/** The data that the page draws for a query. */
 export async function fetchExplanation(query, knob, limit, signal) {
   const parameters = new URLSearchParams({ query, knob, limit });
   return (await request(`/v1/explain?${parameters}`, signal)).json();

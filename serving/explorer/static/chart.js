@@ -1,6 +1,6 @@
-// The law of a query, its items and the background over one axis of cosines, and the cut through all.
+// The law of a query, its items and the background over one axis of cosines, with the end of the list.
 
-import { backgroundDensity, best, cutOf, listed, relevance } from "./laws.js";
+import { backgroundDensity, best, endCosine, listedIndices, relevance } from "./laws.js";
 import { BELOW } from "./list.js";
 import { shape } from "./markup.js";
 import { cosineText, superscript, whole } from "./words.js";
@@ -11,7 +11,7 @@ const LAW = { top: 44, bottom: 190 };
 const RUG = { top: 196, bottom: 210 };
 const BACKGROUND = { top: 242, bottom: 318 };
 const HEIGHT = 366;
-// Decades of relevance that the law is shown over.
+// Range of the axis of relevance, in decades.
 const SHALLOWEST = 2;
 const DEEPEST = 6;
 
@@ -30,19 +30,19 @@ export function viewOf(panes) {
       .map((stop) => -Math.log10(relevance(data, stop.threshold))),
   );
   const deepest = Math.ceil(Math.max(SHALLOWEST, ...depths.filter(Number.isFinite)));
-  // Above 4 every second decade has a name, and the last is to be among them.
+  // Above 4, only every second decade has a label, and the last one must have one.
   const depth = deepest > 4 ? 2 * Math.ceil(deepest / 2) : deepest;
   return { low, high, depth: Math.min(depth, DEEPEST) };
 }
 
-/** Draws all of it anew into an empty or used <svg>. */
+/** Draws the chart into an <svg> and replaces its content. */
 export function drawChart(svg, data, stop, view, width) {
   const right = width - RIGHT;
   const across = (cosine) => {
     const part = (cosine - view.low) / (view.high - view.low);
     return round(LEFT + Math.min(Math.max(part, 0), 1) * (right - LEFT));
   };
-  const cut = cutOf(data, stop);
+  const cut = endCosine(data, stop);
   const parts = [
     ...(cut === null ? [] : band(across(cut), right)),
     ...axis(view, across, right),
@@ -56,18 +56,18 @@ export function drawChart(svg, data, stop, view, width) {
   svg.replaceChildren(...parts);
 }
 
-/** What the chart shows, for those who hear the page. */
+/** The content of the chart in words, for screen readers. */
 export function describe(data, stop) {
-  const cut = cutOf(data, stop);
+  const cut = endCosine(data, stop);
   const ends = cut === null ? "" : ` The list ends at cosine ${cosineText(cut)}.`;
   const peak = 2 * (data.background_alpha / (data.background_alpha + data.background_beta)) - 1;
   return (
-    `Relevance by the law of the query over the cosine, falling from the best item at ` +
-    `${cosineText(best(data))}. All items lie around ${cosineText(peak)}.${ends}`
+    `Relevance by the law of the query as a function of the cosine. The best item is at ` +
+    `${cosineText(best(data))}, most items are around ${cosineText(peak)}.${ends}`
   );
 }
 
-/** The part of both pictures that belongs to the list. */
+/** The part of both charts that belongs to the list. */
 function band(x, right) {
   const size = { x, width: round(right - x) };
   return [
@@ -86,7 +86,7 @@ function axis(view, across, right) {
     const anchor = x > right - 8 ? "end" : "middle";
     const text = { x, y: bottom + 17, "text-anchor": anchor };
     parts.push(shape("path", { class: "grid", d }));
-    // The first may have no room beside the name of the axis.
+    // The first label may overlap the name of the axis.
     if (x > LEFT + 10) parts.push(shape("text", text, number(tick * step)));
   }
   parts.push(
@@ -96,7 +96,7 @@ function axis(view, across, right) {
   return [...parts, ...context(view, right)];
 }
 
-/** All cosines from -1 to 1 as a thin line, with the part that is shown. */
+/** A thin line from -1 to 1 that marks the range of the axis. */
 function context(view, right) {
   const y = HEIGHT - 8;
   const [begin, end] = [LEFT + 4, right - 14];
@@ -132,7 +132,7 @@ function law(data, view, across) {
   return [...parts, shape("path", { class: "law", d: `M${line.map(point).join("L")}` })];
 }
 
-/** The least cosine at which the law is still inside the picture. */
+/** The lowest cosine at which the law is still inside the chart. */
 function lastInside(data, view) {
   let [low, high] = [view.low, best(data)];
   if (relevance(data, low) >= 10 ** -view.depth) return low;
@@ -145,16 +145,16 @@ function lastInside(data, view) {
 }
 
 function rug(data, stop, view, across) {
-  const places = listed(data, stop);
-  const end = places.length ? places.at(-1) + 1 : 0;
-  const kept = new Set(places);
+  const indices = listedIndices(data, stop);
+  const end = indices.length ? indices.at(-1) + 1 : 0;
+  const kept = new Set(indices);
   const marks = { kept: [], below: [] };
   data.items.slice(0, end + (stop.truncated ? 0 : BELOW)).forEach(({ score }, at) => {
     if (score < view.low) return;
     marks[kept.has(at) ? "kept" : "below"].push(`M${across(score)} ${RUG.top}V${RUG.bottom}`);
   });
   const draw = (kind) => {
-    // One mark a pixel: of a thousand items most lie together.
+    // One mark per pixel: most of a thousand items lie together.
     const d = [...new Set(marks[kind])].join("");
     return d ? [shape("path", { class: `rug ${kind}`, d })] : [];
   };
@@ -167,11 +167,11 @@ function background(data, view, across, cut) {
   if (!total) return [];
   const bin = edges[1] - edges[0] || 1;
   const steps = 160;
-  const places = Array.from(
+  const indices = Array.from(
     { length: steps + 1 },
     (_, at) => view.low + ((view.high - view.low) * at) / steps,
   );
-  const densities = backgroundDensity(data, places);
+  const densities = backgroundDensity(data, indices);
   const heights = counts.map((count) => count / total / bin);
   const peak = Math.max(...densities, ...heights);
   const up = (density) =>
@@ -180,7 +180,7 @@ function background(data, view, across, cut) {
   const subject = total < data.catalogue ? `${whole(total)} of ${every}` : `All ${every}`;
   const name = `Beta(${parameter(data.background_alpha)}, ${parameter(data.background_beta)})`;
   const parts = [
-    title(`${subject}, and their law, ${name}`, BACKGROUND.top - 10),
+    title(`${subject} and their law, ${name}`, BACKGROUND.top - 10),
   ];
   heights.forEach((height, at) => {
     const [left, width] = [across(edges[at]), across(edges[at + 1]) - across(edges[at])];
@@ -189,7 +189,7 @@ function background(data, view, across, cut) {
     const size = { x: left, y, width: round(Math.max(width - 1, 0.5)), height: BACKGROUND.bottom - y };
     parts.push(shape("rect", { class: isKept ? "bar kept" : "bar", ...size }));
   });
-  const line = places.map((cosine, at) => `${across(cosine)} ${up(densities[at])}`).join("L");
+  const line = indices.map((cosine, at) => `${across(cosine)} ${up(densities[at])}`).join("L");
   parts.push(shape("path", { class: "background", d: `M${line}` }));
   return parts;
 }
@@ -235,6 +235,6 @@ function number(cosine) {
   return cosine.toFixed(1).replace("-0.0", "0.0").replace("-", "−");
 }
 
-function round(place) {
-  return Math.round(place * 10) / 10;
+function round(index) {
+  return Math.round(index * 10) / 10;
 }

@@ -1,16 +1,16 @@
-// The knob: which one, and how far it is turned. All panes share it.
+// The choice of a knob and its value, shared by all panes.
 
 import { nearest } from "./laws.js";
 import { element } from "./markup.js";
 import { KNOBS, knobText, whole } from "./words.js";
 
 export class Controls {
-  /** Calls `onMove` with the place of a stop, and `onKnob` with the name of another knob. */
+  /** Calls `onMove` with the index of a stop, and `onKnob` with the name of the chosen knob. */
   constructor(root, { onMove, onKnob }) {
     this.root = root;
     this.onMove = onMove;
     this.stops = [];
-    this.place = 0;
+    this.index = 0;
     this.radios = Object.entries(KNOBS).map(([knob, { name }]) => {
       const change = () => onKnob(knob);
       const radio = element("input", { type: "radio", name: "knob", value: knob, onchange: change });
@@ -33,7 +33,7 @@ export class Controls {
       onkeydown: (event) => this.stepped(event),
     });
     this.reset = element("button", { type: "button", class: "plain", onclick: () => this.toDefault() });
-    // Beside the slider where the panes are out of sight; those who hear the page hear the panes.
+    // Shown on narrow screens, where the panes scroll out of sight; hidden from screen readers.
     this.counts = element("p", { class: "counts", "aria-hidden": "true" });
     root.append(
       element("fieldset", { class: "knobs" }, element("legend", {}, "End lists by"), ...this.radios),
@@ -41,8 +41,8 @@ export class Controls {
     );
   }
 
-  /** Shows the stops of a knob; both panes have the same. */
-  show(data, place) {
+  /** Shows the stops of a knob, which all panes share. */
+  show(data, index) {
     this.knob = data.knob;
     this.default = data.default;
     this.stops = data.stops;
@@ -57,40 +57,40 @@ export class Controls {
     this.reset.hidden = data.default.knob !== data.knob;
     this.reset.textContent = `Default ${knobText(data.default.knob, data.default.value)}`;
     this.root.hidden = false;
-    this.set(place);
+    this.set(index);
   }
 
-  set(place) {
-    this.place = place;
-    const text = knobText(this.knob, this.stops[place].value);
-    this.slider.value = place;
+  set(index) {
+    this.index = index;
+    const text = knobText(this.knob, this.stops[index].value);
+    this.slider.value = index;
     this.slider.setAttribute("aria-valuetext", text);
     this.box.value = text;
-    this.reset.disabled = this.stops[place].value === this.default.value;
+    this.reset.disabled = this.stops[index].value === this.default.value;
   }
 
-  /** Says how long the lists are, as in "6m ladder 24 · phone 940". */
-  tell(panes) {
-    const lengths = panes.map(({ query, stops }) => `${query} ${whole(stops[this.place].count)}`);
+  /** Shows the lengths of the lists, as in "6m ladder 24 · phone 940". */
+  showCounts(panes) {
+    const lengths = panes.map(({ query, stops }) => `${query} ${whole(stops[this.index].count)}`);
     this.counts.textContent = lengths.join(" · ");
   }
 
-  moveTo(place) {
-    this.set(Math.min(Math.max(place, 0), this.stops.length - 1));
-    this.onMove(this.place);
+  moveTo(index) {
+    this.set(Math.min(Math.max(index, 0), this.stops.length - 1));
+    this.onMove(this.index);
   }
 
   typed() {
     const value = Number(this.box.value.trim().replace(",", "."));
     const known = this.box.value.trim() !== "" && Number.isFinite(value);
-    this.moveTo(known ? nearest(this.stops, value) : this.place);
+    this.moveTo(known ? nearest(this.stops, value) : this.index);
   }
 
   stepped(event) {
     const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
-    this.moveTo(this.place + step);
+    this.moveTo(this.index + step);
   }
 
   toDefault() {

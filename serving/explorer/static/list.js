@@ -1,40 +1,40 @@
 // The items of a query: the best, the last before the cut, and the first below it.
 
-import { cutOf, listed } from "./laws.js";
+import { endCosine, listedIndices } from "./laws.js";
 import { element } from "./markup.js";
 import { cosineText, items as itemsText, whole } from "./words.js";
 
 const BEST = 12;
 const LAST = 6;
-// Fewer are not worth a gap.
+// A gap hides at least this many items.
 const GAP = 8;
-// Also what the chart shows of them.
+// Items shown below the end, here and in the chart.
 export const BELOW = 8;
 const MORE = 100;
 
 /**
  * Fills an ordered list.
  *
- * `opened` is how many more of the best are shown than at first; `onMore` is called to open more.
+ * `opened` is the number of items shown beyond BEST; `onMore` is called to show more.
  */
 export function fillList(root, data, stop, opened, onMore) {
-  const places = listed(data, stop);
-  const end = places.length ? places.at(-1) + 1 : 0;
-  const rankOf = new Map(places.map((place, at) => [place, at + 1]));
-  const row = (place) => {
-    const rank = rankOf.get(place);
-    return itemRow(data, place, rank === undefined ? "missed" : "kept", rank);
+  const indices = listedIndices(data, stop);
+  const end = indices.length ? indices.at(-1) + 1 : 0;
+  const rankOf = new Map(indices.map((index, at) => [index, at + 1]));
+  const row = (index) => {
+    const rank = rankOf.get(index);
+    return itemRow(data, index, rank === undefined ? "missed" : "kept", rank);
   };
   const rows = (begin, until) => range(begin, until).map(row);
-  const isWhole = places.length === stop.count;
+  const isWhole = indices.length === stop.count;
   const first = BEST + opened;
   const shown = [];
   if (stop.count < first + LAST + GAP) {
     shown.push(...rows(0, end));
   } else {
-    // Whole ranks of the list, so that what is missing is counted right.
-    const until = places[Math.min(first, places.length) - 1] + 1;
-    const again = isWhole ? places[places.length - LAST] : end;
+    // Missed items have no rank: the gap counts ranks.
+    const until = indices[Math.min(first, indices.length) - 1] + 1;
+    const again = isWhole ? indices[indices.length - LAST] : end;
     shown.push(...rows(0, until));
     shown.push(gapRow(stop.count - first - (isWhole ? LAST : 0), onMore));
     shown.push(...rows(again, end));
@@ -42,8 +42,8 @@ export function fillList(root, data, stop, opened, onMore) {
   shown.push(cutRow(data, stop));
   if (isWhole && !stop.truncated) {
     const until = Math.min(end + BELOW, data.items.length);
-    for (const place of range(end, until)) {
-      shown.push(itemRow(data, place, "below", stop.count + place - end + 1));
+    for (const index of range(end, until)) {
+      shown.push(itemRow(data, index, "below", stop.count + index - end + 1));
     }
     const rest = data.catalogue - until;
     if (rest > 0 && until > end) shown.push(restRow(rest));
@@ -53,7 +53,7 @@ export function fillList(root, data, stop, opened, onMore) {
   root.replaceChildren(...shown);
 }
 
-/** How many items a list needs loaded so that its end can be shown. */
+/** The number of items that must be loaded to show the end of a list. */
 export function needed(stop) {
   return stop.count + stop.missed.length + BELOW;
 }
@@ -62,8 +62,8 @@ function range(begin, until) {
   return Array.from({ length: Math.max(until - begin, 0) }, (_, at) => begin + at);
 }
 
-function itemRow(data, place, kind, rank) {
-  const { item_id: id, score, fields } = data.items[place];
+function itemRow(data, index, kind, rank) {
+  const { item_id: id, score, fields } = data.items[index];
   const names = data.columns.filter((name) => fields[name] !== null && fields[name] !== "");
   const title = names.includes("title") ? "title" : names[0];
   const others = names.filter((name) => name !== title);
@@ -100,11 +100,11 @@ function gapRow(count, onMore) {
 }
 
 function cutRow(data, stop) {
-  const cosine = cutOf(data, stop);
+  const cosine = endCosine(data, stop);
   const where = cosine === null ? null : element("span", { class: "score" }, cosineText(cosine));
   return element("li", { class: "cut" }, element("span", {}, "The list ends here"), where);
 }
 
 function restRow(count) {
-  return element("li", { class: "gap" }, element("span", {}, `${itemsText(count)} further away`));
+  return element("li", { class: "gap" }, element("span", {}, `${itemsText(count)} further down`));
 }

@@ -1,4 +1,4 @@
-// The page: what was asked for, what the service says of it, and the knob that all panes share.
+// The page: reads the address, fetches data, and updates the panes.
 
 import { fetchExplanation, fetchStart, hasToken, saveReport, setToken, Unauthorised } from "./api.js";
 import { viewOf } from "./chart.js";
@@ -10,7 +10,7 @@ import { Pane } from "./pane.js";
 import { readState, writeState } from "./state.js";
 import { KNOBS, items, knobText } from "./words.js";
 
-// Items that come with a query at first; the few longer lists ask for the rest when they are shown.
+// Items of the first response; longer lists fetch the rest when they are shown.
 const FIRST_LIMIT = 1000;
 const LATER_MILLISECONDS = 250;
 
@@ -24,9 +24,9 @@ let shown = { query: "", other: "", knob: null, value: null };
 let running = new AbortController();
 let later = 0;
 
-const controls = new Controls(byId("controls"), { onMove: moved, onKnob: turned });
+const controls = new Controls(byId("controls"), { onMove: moveTo, onKnob: chooseKnob });
 
-function problem(error) {
+function showProblem(error) {
   if (error?.name === "AbortError") return;
   const needsToken = error instanceof Unauthorised;
   byId("token").hidden = !needsToken;
@@ -34,21 +34,21 @@ function problem(error) {
   if (needsToken) byId("bearer").focus();
 }
 
-/** Shows what the address asks for. */
+/** Shows the state of the address. */
 async function open() {
   try {
-    await knowRelease();
+    await fetchRelease();
     const state = readState();
     inputs[0].value = state.query;
     inputs[1].value = state.other;
     if (state.query) await load(state);
     else clear();
   } catch (error) {
-    problem(error);
+    showProblem(error);
   }
 }
 
-/** Asks for the queries of a state and shows them. */
+/** Fetches and shows the queries of a state; `count` chooses the stop by list length. */
 async function load({ query, other, knob, value }, count = null) {
   running.abort();
   running = new AbortController();
@@ -59,25 +59,25 @@ async function load({ query, other, knob, value }, count = null) {
   try {
     const ask = (text) => fetchExplanation(text, chosen, firstLimit(), signal);
     let found = await Promise.all(texts.map(ask));
-    // A new release may come between the two answers.
+    // The release may have changed between the two responses.
     if (new Set(found.map((data) => data.release)).size > 1) {
       found = await Promise.all(texts.map(ask));
     }
-    problem(null);
+    showProblem(null);
     byId("start").hidden = true;
     fitPanes(found.length);
     found.forEach((data, at) => panes[at].load(data));
     const { stops, default: usual } = found[0];
     const fallback = chosen === usual.knob ? usual.value : stops[Math.floor(stops.length / 2)].value;
-    const place =
+    const index =
       count === null
         ? nearest(stops, value ?? fallback)
         : nearest(stops, count, (stop) => stop.count);
-    shown = { query, other, knob: chosen, value: stops[place].value };
-    controls.show(found[0], place);
-    update(place);
+    shown = { query, other, knob: chosen, value: stops[index].value };
+    controls.show(found[0], index);
+    update(index);
     document.title = texts.join(" · ");
-    await knowRelease(found[0].release);
+    await fetchRelease(found[0].release);
   } finally {
     if (signal === running.signal) panes.forEach((pane) => pane.busy(false));
   }
@@ -93,52 +93,52 @@ function fitPanes(count) {
   panesRoot.className = count > 1 ? "two" : "one";
 }
 
-function update(place) {
+function update(index) {
   const all = panes.map((pane) => pane.data);
   const view = viewOf(all);
-  panes.forEach((pane) => pane.update(place, view));
-  controls.tell(all);
-  askLater();
+  panes.forEach((pane) => pane.update(index, view));
+  controls.showCounts(all);
+  fetchLater();
 }
 
-function moved(place) {
-  shown.value = controls.stops[place].value;
-  update(place);
+function moveTo(index) {
+  shown.value = controls.stops[index].value;
+  update(index);
 }
 
-/** Another knob: begins where the first list is as long as it was. */
-async function turned(knob) {
-  const count = panes[0].data.stops[controls.place].count;
+/** Starts the new knob where the first list keeps its length. */
+async function chooseKnob(knob) {
+  const count = panes[0].data.stops[controls.index].count;
   try {
     await load({ ...shown, knob, value: null }, count);
     writeState(shown, true);
   } catch (error) {
-    problem(error);
+    showProblem(error);
   }
 }
 
-/** Once the slider rests: keeps the address, and asks for items that a long list needs. */
-function askLater() {
+/** Once the slider rests, updates the address and fetches the items that long lists need. */
+function fetchLater() {
   clearTimeout(later);
   later = setTimeout(async () => {
     writeState(shown, false);
     try {
       await Promise.all(panes.map(lengthen));
     } catch (error) {
-      problem(error);
+      showProblem(error);
     }
   }, LATER_MILLISECONDS);
 }
 
 async function lengthen(pane) {
   const { data } = pane;
-  const wanted = Math.min(needed(data.stops[controls.place]), data.limit, data.catalogue);
+  const wanted = Math.min(needed(data.stops[controls.index]), data.limit, data.catalogue);
   if (wanted <= data.items.length || data.items.length < firstLimit()) return;
   const { signal } = running;
   const found = await fetchExplanation(data.query, data.knob, data.limit, signal);
   if (signal.aborted || pane.data !== data || found.release !== data.release) return;
   pane.load(found);
-  update(controls.place);
+  update(controls.index);
 }
 
 function clear() {
@@ -149,8 +149,8 @@ function clear() {
   document.title = "Explorer";
 }
 
-/** Asks for the release, unless it is known to be `version`. */
-async function knowRelease(version = release?.release) {
+/** Fetches the release, unless `version` is already shown. */
+async function fetchRelease(version = release?.release) {
   if (release !== null && version === release.release) return;
   release = await fetchStart();
   showRelease();
@@ -172,9 +172,9 @@ function showRelease() {
     element("button", { type: "button", class: "example", onclick: () => search(query, other) }, text);
   const pair = [examples[0], examples.at(-1)];
   byId("start").replaceChildren(
-    element("p", {}, "Type a query to see where its list ends, or begin with one of these."),
+    element("p", {}, "Type a query to see where its list ends, or try an example:"),
     element("p", { class: "examples" }, ...examples.map((query) => pick(query, "", query))),
-    examples.length > 1 ? element("p", {}, "A specific and a broad one, side by side:") : null,
+    examples.length > 1 ? element("p", {}, "Compare a specific query with a broad one:") : null,
     examples.length > 1
       ? element("p", { class: "examples" }, pick(...pair, `${pair[0]}  ·  ${pair[1]}`))
       : null,
@@ -185,7 +185,7 @@ async function save() {
   try {
     await saveReport(release.release);
   } catch (error) {
-    problem(error);
+    showProblem(error);
   }
 }
 
@@ -194,26 +194,26 @@ async function search(query, other) {
   inputs[1].value = other;
   const next = { ...shown, query, other };
   try {
-    await knowRelease();
+    await fetchRelease();
     if (!query) clear();
     else await load(next);
     writeState(query ? shown : next, true);
   } catch (error) {
-    problem(error);
+    showProblem(error);
   }
 }
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   const [query, other] = inputs.map((input) => input.value.trim());
-  // One query alone is the first, whichever box it is in.
+  // A single query is the first one, whichever box it is in.
   search(query || other, query ? other : "");
 });
 byId("token").addEventListener("submit", (event) => {
   event.preventDefault();
   setToken(byId("bearer").value.trim());
   byId("bearer").value = "";
-  problem(null);
+  showProblem(null);
   open();
 });
 addEventListener("popstate", open);

@@ -1,4 +1,4 @@
-// Elements made of text nodes and attributes alone, so that no text can become markup.
+// Creates elements from text nodes and attributes only, so that no text can become markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -22,7 +22,7 @@ export function shape(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** Shows a text in an element, or hides the element where there is none. */
+/** Shows a text in an element, or hides the element if there is none. */
 export function show(node, text) {
   node.textContent = text ?? "";
   node.hidden = !text;

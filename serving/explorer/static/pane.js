@@ -1,9 +1,9 @@
-// One query: how long its list is, why it ends there, its chart, its items.
+// One query: the length of its list, why the list ends, a chart and the items.
 
 import { describe, drawChart } from "./chart.js";
 import { fillList } from "./list.js";
 import { element, shape, show } from "./markup.js";
-import { items, promise, reason, rule } from "./words.js";
+import { items, expectation, reason, rule } from "./words.js";
 
 const NARROWEST = 280;
 
@@ -14,7 +14,7 @@ export class Pane {
     this.heading = element("h2");
     this.kind = element("p", { class: "kind" });
     this.count = element("p", { class: "count", role: "status" });
-    this.promise = element("p", { class: "promise" });
+    this.expectation = element("p", { class: "expectation" });
     this.reason = element("p", { class: "reason" });
     this.rule = element("p", { class: "rule" });
     this.svg = shape("svg", { class: "chart", role: "img" });
@@ -26,7 +26,7 @@ export class Pane {
         "div",
         { class: "summary" },
         element("div", { class: "head" }, this.heading, this.kind),
-        element("div", { class: "outcome" }, this.count, this.promise),
+        element("div", { class: "outcome" }, this.count, this.expectation),
         element("div", { class: "why" }, this.reason, this.rule),
         element("div", { class: "figure" }, this.svg),
       ),
@@ -39,7 +39,7 @@ export class Pane {
     this.node.remove();
   }
 
-  /** Takes what the service says of a query; `update` draws it. */
+  /** Takes the data of a query; `update` draws them. */
   load(data) {
     if (this.data?.query !== data.query) this.opened = 0;
     this.data = data;
@@ -52,11 +52,11 @@ export class Pane {
     this.node.setAttribute("aria-busy", String(isBusy));
   }
 
-  update(place, view) {
-    const stop = this.data.stops[place];
-    Object.assign(this, { place, view });
+  update(index, view) {
+    const stop = this.data.stops[index];
+    Object.assign(this, { index, view });
     this.count.textContent = items(stop.count);
-    show(this.promise, promise(this.data, stop));
+    show(this.expectation, expectation(this.data, stop));
     show(this.reason, reason(this.data, stop));
     show(this.rule, rule(this.data, stop));
     this.draw();
@@ -64,14 +64,14 @@ export class Pane {
   }
 
   draw() {
-    const stop = this.data.stops[this.place];
+    const stop = this.data.stops[this.index];
     const width = Math.max(Math.round(this.svg.parentElement.clientWidth), NARROWEST);
     drawChart(this.svg, this.data, stop, this.view, width);
     this.svg.setAttribute("aria-label", describe(this.data, stop));
   }
 
   fill() {
-    fillList(this.list, this.data, this.data.stops[this.place], this.opened, (more) => {
+    fillList(this.list, this.data, this.data.stops[this.index], this.opened, (more) => {
       this.opened += more;
       this.fill();
       this.list.querySelector(".gap button")?.focus();

@@ -1,8 +1,8 @@
-// What the page shows, as its address says it: ?q=...&q2=...&r=0.8
+// The state of the page in its address: ?q=...&q2=...&r=0.8
 
 const NAMES = { recall: "r", budget: "budget", top_k: "top_k", score: "score" };
 
-/** {query, other, knob, value}; null for what the address does not say. */
+/** {query, other, knob, value}; the last two are null if the address does not contain them. */
 export function readState() {
   const parameters = new URLSearchParams(location.search);
   const state = {

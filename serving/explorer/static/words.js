@@ -1,17 +1,17 @@
-// Numbers and sentences.
+// Numbers and sentences of the page.
 
 import { best, relevance } from "./laws.js";
 
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const SHORT = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
-// A float32 cosine that stands for the score of an item strays by less.
+// Rounding errors of float32 cosines are smaller.
 const ROUNDING = 1e-6;
 
 export const KNOBS = {
-  recall: { name: "Recall", label: "Share of the relevant to keep", digits: 2 },
-  budget: { name: "Budget", label: "Items a query, on average", digits: 0 },
-  top_k: { name: "Top k", label: "Items of every query", digits: 0 },
-  score: { name: "Score", label: "Least cosine", digits: 2 },
+  recall: { name: "Recall", label: "Share of relevant items to keep", digits: 2 },
+  budget: { name: "Budget", label: "Items per query, on average", digits: 0 },
+  top_k: { name: "Top k", label: "Items per query", digits: 0 },
+  score: { name: "Score", label: "Lowest cosine", digits: 2 },
 };
 
 export function whole(number) {
@@ -22,7 +22,7 @@ export function cosineText(cosine) {
   return cosine.toFixed(3).replace("-", "−");
 }
 
-/** The value of a knob as its box shows it: no more digits than it has, no fewer than usual. */
+/** The value of a knob with its usual number of digits, or with all its digits if it has more. */
 export function knobText(knob, value) {
   const usual = value.toFixed(KNOBS[knob].digits);
   return Number(usual) === value ? usual : String(value);
@@ -47,42 +47,41 @@ export function superscript(number) {
   return [...String(number)].map((each) => (each === "-" ? "⁻" : digits[each])).join("");
 }
 
-/** How much of what is relevant a list is expected to hold, or null where nothing is promised. */
-export function promise(data, stop) {
+/** The expected recall of a list, or null if the knob has none. */
+export function expectation(data, stop) {
   if (stop.expected_recall === null) return null;
   const share = `${Math.round(stop.expected_recall * 100)}%`;
-  if (stop.truncated) return `Without the limit it would hold about ${share} of what is relevant.`;
-  const asked = data.knob === "recall" ? stop.value - stop.expected_recall : 0;
-  const reach = { "-1": ", the least there is", 0: "", 1: ", the most that can be promised" };
-  const bound = Math.abs(asked) < 0.005 ? 0 : Math.sign(asked);
-  return `Expected to hold ${share} of what is relevant${reach[bound]}.`;
+  if (stop.truncated) return `Without the limit, it would contain about ${share} of the relevant items.`;
+  const excess = data.knob === "recall" ? stop.value - stop.expected_recall : 0;
+  const bounds = { "-1": ", the lowest calibrated value", 0: "", 1: ", the highest calibrated value" };
+  const bound = bounds[Math.abs(excess) < 0.005 ? 0 : Math.sign(excess)];
+  return `Expected to contain ${share} of the relevant items${bound}.`;
 }
 
 /** Why the list ends where it ends. */
 export function reason(data, stop) {
   if (!data.items.length) return "The catalogue has no items.";
   const { count, threshold, truncated } = stop;
-  if (truncated && count < data.limit) return "Ends early: the index looks no further for one query.";
+  if (truncated && count < data.limit) return "Ends early: the index returns no more items for one query.";
   if (truncated) {
-    const before = threshold === null ? "" : `, before its cosine of ${cosineText(threshold)}`;
-    return `Ends at ${items(count)}, the limit${before}.`;
+    const before = threshold === null ? "" : `, above its threshold of ${cosineText(threshold)}`;
+    return `Ends at the limit of ${items(count)}${before}.`;
   }
   if (isFloor(data, stop)) {
     const floor = data.floor === 1 ? "the best item" : items(data.floor);
-    return `Ends after ${floor}, which every query gets.`;
+    return `Ends after ${floor}, the minimum for every query.`;
   }
-  return REASONS[data.policy](data, stop, `every ${kind(data)}`);
+  return REASONS[data.policy](data, stop, `like every ${kind(data)}`);
 }
 
-/** The rule behind the reason, where there is more to say. */
+/** The rule behind the reason, or null if the reason says it all. */
 export function rule(data, stop) {
   if (stop.threshold === null || stop.truncated || isFloor(data, stop)) return null;
   if (!["level", "level_head"].includes(data.policy)) return null;
   const value = data.knob === "recall" ? knobText("recall", stop.value) : whole(stop.value);
-  const at = `At ${data.knob} ${value}`;
   return (
-    `${at} every ${kind(data)} ends at ${times(Math.exp(stop.cutoff), " of")} its own level, ` +
-    "a mean of the relevance of all items."
+    `At ${data.knob} ${value}, every ${kind(data)} ends at ` +
+    `${times(Math.exp(stop.cutoff), " of")} its own level, a mean of the relevance of all items.`
   );
 }
 
@@ -90,22 +89,22 @@ const REASONS = {
   level: byRelevance,
   level_head: byRelevance,
   cdf: byRelevance,
-  score: (data, stop, all) => `Ends at cosine ${cosineText(stop.threshold ?? -1)}, as ${all} does.`,
+  score: (data, stop, all) => `Ends at cosine ${cosineText(stop.threshold ?? -1)}, ${all}.`,
   gap: (data, stop, all) =>
     `Ends at cosine ${cosineText(stop.threshold ?? -1)}, ${cosineText(-stop.cutoff)} below the ` +
-    `best item, as ${all} does.`,
-  top_k: (data, stop, all) => `Ends after ${items(stop.count)}, as ${all} does.`,
+    `best item, ${all}.`,
+  top_k: (data, stop, all) => `Ends after ${items(stop.count)}, ${all}.`,
   nucleus: (data, stop, all) =>
     `Ends where its items hold ${SHORT.format(-Math.expm1(stop.cutoff) * 100)}% of the relevance ` +
-    `of the whole catalogue, as ${all} does.`,
+    `of the whole catalogue, ${all}.`,
 };
 
 function byRelevance(data, stop) {
-  if (stop.threshold === null) return "Ends nowhere: every cosine passes.";
+  if (stop.threshold === null) return "Does not end: every cosine is above the threshold.";
   const ratio = times(relevance(data, stop.threshold));
   return (
-    `Ends at cosine ${cosineText(stop.threshold)}: below it, the model rates an item less than ` +
-    `${ratio} as relevant as the best.`
+    `Ends at cosine ${cosineText(stop.threshold)}: the model rates items below it less than ` +
+    `${ratio} as relevant as the best item.`
   );
 }
 
@@ -116,7 +115,7 @@ function isFloor(data, stop) {
   return Math.abs(stop.threshold - last.score) < ROUNDING;
 }
 
-/** Which queries the same cut-off holds for: recall has one for each stratum. */
+/** The queries that share a cut-off: recall has one cut-off per stratum. */
 function kind(data) {
   return data.knob === "recall" ? `${data.stratum} query` : "query";
 }

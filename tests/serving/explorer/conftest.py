@@ -19,7 +19,7 @@ from serving.service.metrics import Metrics
 
 @pytest.fixture(scope="session")
 def release(tmp_path_factory, tower_files):
-    """A release whose catalogue tries to be markup."""
+    """A release whose catalogue contains markup."""
     folder = tmp_path_factory.mktemp("explored")
     examples = ["red phone", "phone"]
     parts = write_parts(folder, *tower_files, config=CONFIG, examples=examples)
@@ -44,7 +44,7 @@ def service(release):
 
 @pytest.fixture(scope="module")
 def browser():
-    """A headless Chromium; not for the session, for its loop is in the way of other tests."""
+    """A headless Chromium; per module, because its event loop disturbs other tests."""
     path = shutil.which("chromium")
     if path is None:
         pytest.skip("no chromium is installed")

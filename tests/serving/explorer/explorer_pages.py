@@ -9,7 +9,7 @@ DESKTOP = {"width": 1280, "height": 900}
 
 @contextlib.contextmanager
 def opened(browser, service, address="/", complaints=(), **options):
-    """A page; at the end no word in the console but `complaints`, no request to elsewhere."""
+    """A page; only `complaints` may appear in the console, and no request may leave the server."""
     context = browser.new_context(**{"viewport": DESKTOP, **options})
     context.set_default_timeout(PATIENCE)
     page = context.new_page()

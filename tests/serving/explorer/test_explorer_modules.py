@@ -1,4 +1,4 @@
-"""Modules of the explorer, asked in a browser: its list, its maths, its sentences."""
+"""Modules of the explorer, called in a browser: the list, the maths, the sentences."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_what_the_index_missed_is_shown_without_a_rank(browser, service):
     assert rows[21] == ["cut", "", "The list ends here"]
     assert rows[22:] == [
         *(["below", str(at), f"i{at + 2}"] for at in range(41, 49)),
-        ["gap", "", "39 items further away"],
+        ["gap", "", "39 items further down"],
     ]
 
 
@@ -86,56 +86,58 @@ def test_the_sentences_of_the_page(browser, service):
         "value": 0.8, "count": 7, "threshold": 0.835, "cutoff": np.log(2.6), "truncated": False,
         "expected_recall": 0.8, "missed": [],
     }  # fmt: skip
-    seventh = {"knob": "score"}
     cases = [
-        ({}, {}, "Ends at cosine 0.835: below it, the model rates an item less than 18% as "
-                 "relevant as the best."),
-        ({"tau": 0.005}, {}, "Ends at cosine 0.835: below it, the model rates an item less than "
-                             "1/1,100 as relevant as the best."),
-        ({}, {"count": 1, "threshold": 0.9}, "Ends after the best item, which every query gets."),
+        ({}, {}, "Ends at cosine 0.835: the model rates items below it less than 18% as "
+                 "relevant as the best item."),
+        ({"tau": 0.005}, {}, "Ends at cosine 0.835: the model rates items below it less than "
+                             "1/1,100 as relevant as the best item."),
+        ({}, {"count": 1, "threshold": 0.9},
+         "Ends after the best item, the minimum for every query."),
         ({"floor": 3}, {"count": 3, "threshold": 0.88},
-         "Ends after 3 items, which every query gets."),
+         "Ends after 3 items, the minimum for every query."),
         ({}, {"count": 20, "truncated": True, "threshold": 0.5},
-         "Ends at 20 items, the limit, before its cosine of 0.500."),
-        ({}, {"count": 20, "truncated": True, "threshold": None}, "Ends at 20 items, the limit."),
-        ({}, {"truncated": True}, "Ends early: the index looks no further for one query."),
-        ({"policy": "score"}, {}, "Ends at cosine 0.835, as every tail query does."),
-        ({"policy": "score", **seventh}, {}, "Ends at cosine 0.835, as every query does."),
+         "Ends at the limit of 20 items, above its threshold of 0.500."),
+        ({}, {"count": 20, "truncated": True, "threshold": None}, "Ends at the limit of 20 items."),
+        ({}, {"truncated": True}, "Ends early: the index returns no more items for one query."),
+        ({"policy": "score"}, {}, "Ends at cosine 0.835, like every tail query."),
+        ({"policy": "score", "knob": "score"}, {}, "Ends at cosine 0.835, like every query."),
         ({"policy": "gap"}, {"cutoff": -0.065},
-         "Ends at cosine 0.835, 0.065 below the best item, as every tail query does."),
-        ({"policy": "top_k"}, {"threshold": None}, "Ends after 7 items, as every tail query does."),
+         "Ends at cosine 0.835, 0.065 below the best item, like every tail query."),
+        ({"policy": "top_k"}, {"threshold": None}, "Ends after 7 items, like every tail query."),
         ({"policy": "nucleus"}, {"threshold": None, "cutoff": np.log(0.04)},
-         "Ends where its items hold 96% of the relevance of the whole catalogue, as every tail "
-         "query does."),
+         "Ends where its items hold 96% of the relevance of the whole catalogue, like every "
+         "tail query."),
         ({"items": []}, {"count": 0}, "The catalogue has no items."),
     ]  # fmt: skip
     with opened(browser, service) as page:
-        said = page.evaluate(
+        sentences = page.evaluate(
             """async (cases) => {
               const words = await import("/static/explorer/words.js");
               return cases.map(([data, stop]) => words.reason(data, stop));
             }""",
             [[{**usual, **data}, {**stop, **other}] for data, other, _ in cases],
         )
-        assert said == [text for _, _, text in cases]
-        rule, none, promise, capped, most = page.evaluate(
+        assert sentences == [text for _, _, text in cases]
+        rule, none, expected, truncated, highest = page.evaluate(
             """async ([data, stop]) => {
               const words = await import("/static/explorer/words.js");
               return [
                 words.rule(data, stop),
                 words.rule({ ...data, policy: "cdf" }, stop),
-                words.promise(data, stop),
-                words.promise(data, { ...stop, truncated: true }),
-                words.promise(data, { ...stop, value: 0.9 }),
+                words.expectation(data, stop),
+                words.expectation(data, { ...stop, truncated: true }),
+                words.expectation(data, { ...stop, value: 0.9 }),
               ];
             }""",
             [usual, stop],
         )
         assert rule == (
-            "At recall 0.80 every tail query ends at 2.6 times its own level, a mean of the "
+            "At recall 0.80, every tail query ends at 2.6 times its own level, a mean of the "
             "relevance of all items."
         )
         assert none is None
-        assert promise == "Expected to hold 80% of what is relevant."
-        assert capped == "Without the limit it would hold about 80% of what is relevant."
-        assert most == "Expected to hold 80% of what is relevant, the most that can be promised."
+        assert expected == "Expected to contain 80% of the relevant items."
+        assert truncated == "Without the limit, it would contain about 80% of the relevant items."
+        assert highest == (
+            "Expected to contain 80% of the relevant items, the highest calibrated value."
+        )

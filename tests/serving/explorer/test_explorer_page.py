@@ -55,7 +55,10 @@ def test_a_query_shows_its_list_and_why_it_ends(browser, service):
         below = page.locator("li.below .score").all_inner_texts()
         assert len(below) == 8
         assert all(float(score.replace("−", "-")) <= threshold + 5e-4 for score in below)
-        assert "Expected to hold 90% of what is relevant." in page.locator(".outcome").inner_text()
+        assert (
+            "Expected to contain 90% of the relevant items."
+            in page.locator(".outcome").inner_text()
+        )
         header = page.locator("#release").inner_text()
         assert f"Release {retriever.release.version}" in header
         assert "200 items" in header
@@ -243,7 +246,7 @@ def test_an_error_is_one_calm_sentence_and_goes_away(browser, service):
         ask_without_answer = page.get_by_label("Query", exact=True)
         ask_without_answer.fill("phone")
         page.keyboard.press("Enter")
-        page.get_by_text("The service does not answer.", exact=True).wait_for()
+        page.get_by_text("The service does not respond.", exact=True).wait_for()
         page.unroute("**/v1/explain?*")
         ask(page, "phone")
         assert alert.count() == 0
@@ -259,9 +262,9 @@ def test_a_token_is_asked_for_and_used(browser, service):
     with opened(browser, service, complaints=("401",)) as page:
         page.route("**/v1/**", guard)
         page.goto(f"{service.address}/?q=phone")
-        page.get_by_label("The service asks for a token").fill("wrong")
+        page.get_by_label("The service requires a token").fill("wrong")
         page.keyboard.press("Enter")
-        page.get_by_label("The service asks for a token").fill("secret")
+        page.get_by_label("The service requires a token").fill("secret")
         page.keyboard.press("Enter")
         page.get_by_role("heading", name="phone", exact=True).wait_for()
         assert page.locator("#token").is_hidden()

@@ -1,4 +1,4 @@
-"""The addresses of the explorer: files, headers, data and refusals."""
+"""HTTP routes of the explorer: files, headers, data and errors."""
 
 import asyncio
 import json
@@ -11,16 +11,23 @@ from fastapi import FastAPI
 
 from serving.errors import InvalidArgument, Overloaded, Unavailable
 from serving.explorer.explain import explain
-from serving.explorer.routes import FILES, PAGE, STATIC, WAITING, Turns, examples, explorer_router
+from serving.explorer.routes import (
+    MAX_WAITING,
+    STATIC,
+    ExplanationQueue,
+    examples,
+    explorer_router,
+)
+
+PAGE = "index.html"
 
 
-class Client:
-    """Asks an application of the explorer's routes; what a route raises comes through."""
+class ExplorerClient:
+    """Calls the explorer's routes; errors that a route raises pass through."""
 
     def __init__(self, retriever):
         self._app = FastAPI()
-        engine = SimpleNamespace(retriever=lambda: retriever)
-        self._app.include_router(explorer_router(engine, query_characters=40))
+        self._app.include_router(explorer_router(lambda: retriever, query_characters=40))
 
     def get(self, address, **options):
         async def ask():
@@ -33,23 +40,19 @@ class Client:
 
 @pytest.fixture(scope="module")
 def client(retriever):
-    return Client(retriever)
+    return ExplorerClient(retriever)
 
 
-def test_the_table_of_files_is_what_the_folder_holds():
-    assert {path.name for path in STATIC.iterdir()} == {PAGE, *FILES}
-
-
-def test_modules_and_the_page_name_only_files_of_the_table():
-    named = set()
+def test_the_page_and_its_modules_use_every_file():
+    named = {PAGE}
     for path in STATIC.glob("*.js"):
         named.update(re.findall(r'from "\./([^"]+)"', path.read_text()))
     page = (STATIC / PAGE).read_text()
     named.update(re.findall(r'"/static/explorer/([^"]+)"', page))
-    assert named == set(FILES)
+    assert named == {path.name for path in STATIC.iterdir()}
 
 
-def test_nothing_inline_and_nothing_from_elsewhere():
+def test_nothing_is_inline_or_loaded_from_elsewhere():
     page = (STATIC / PAGE).read_text()
     assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", page)
     for path in STATIC.iterdir():
@@ -59,21 +62,21 @@ def test_nothing_inline_and_nothing_from_elsewhere():
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|eval\(", path.read_text())
 
 
-def test_files_come_with_their_kind_and_a_tag_that_spares_the_next_time(client):
-    kinds = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg"}
-    for address in ("/", *(f"/static/explorer/{name}" for name in FILES)):
+def test_files_have_a_type_and_a_tag_for_revalidation(client):
+    kinds = {"html": "text/html", "js": "javascript", "css": "text/css", "svg": "image/svg+xml"}
+    for address in ("/", *(f"/static/explorer/{path.name}" for path in STATIC.iterdir())):
         response = client.get(address)
         assert response.status_code == 200
         name = address.rpartition("/")[2] or PAGE
         assert response.content == (STATIC / name).read_bytes()
-        assert response.headers["content-type"].startswith(kinds[name.rpartition(".")[2]])
+        assert kinds[name.rpartition(".")[2]] in response.headers["content-type"]
         assert response.headers["cache-control"] == "no-cache"
         assert response.headers["x-content-type-options"] == "nosniff"
         tag = response.headers["etag"]
         again = client.get(address, headers={"if-none-match": f'"other", W/{tag}'})
         assert (again.status_code, again.content) == (304, b"")
         assert client.get(address, headers={"if-none-match": '"other"'}).status_code == 200
-    for name in (PAGE, "../routes.py", "%2e%2e%2froutes.py", "missing.js"):
+    for name in ("../routes.py", "%2e%2e%2froutes.py", "missing.js"):
         assert client.get(f"/static/explorer/{name}").status_code == 404
 
 
@@ -91,9 +94,9 @@ def test_the_report_is_that_of_the_release(client, retriever):
     assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'")
 
 
-def test_a_report_that_is_gone_is_said_so(tmp_path):
+def test_a_missing_report(tmp_path):
     release = SimpleNamespace(path=lambda name: tmp_path / name)
-    client = Client(SimpleNamespace(release=release))
+    client = ExplorerClient(SimpleNamespace(release=release))
     with pytest.raises(Unavailable, match=r"^the report of the release cannot be read\.$"):
         client.get("/report")
 
@@ -124,18 +127,18 @@ def test_data_of_a_query(client, retriever):
         ),
     ],
 )
-def test_refusals_name_the_field(client, parameters, field, message):
+def test_errors_carry_their_field(client, parameters, field, message):
     with pytest.raises(InvalidArgument) as caught:
         client.get("/v1/explain", params=parameters)
     assert (caught.value.field, str(caught.value)) == (field, message)
 
 
-def test_without_a_query_the_framework_refuses(client):
+def test_the_framework_rejects_missing_and_malformed_parameters(client):
     assert client.get("/v1/explain").status_code == 422
     assert client.get("/v1/explain", params={"query": "a", "limit": "x"}).status_code == 422
 
 
-def test_what_the_page_begins_with(client, retriever):
+def test_the_start_of_the_page(client, retriever):
     assert client.get("/v1/explain/start").json() == {
         "release": retriever.release.version,
         "catalogue": 200,
@@ -160,25 +163,25 @@ def test_examples_are_spread_over_those_of_the_evaluation(tmp_path):
     assert with_content({"examples": many}) == ["a", "c", "e", "g", "i", "l"]
 
 
-def test_one_explanation_at_a_time_and_few_that_wait():
+def test_one_explanation_runs_at_a_time_and_few_wait():
     async def run():
-        turns, running, most, done = Turns(), 0, 0, 0
+        queue, running, most, done = ExplanationQueue(), 0, 0, 0
         release = asyncio.Event()
 
         async def take():
             nonlocal running, most, done
-            async with turns:
+            async with queue:
                 running += 1
                 most = max(most, running)
                 await release.wait()
                 running -= 1
                 done += 1
 
-        tasks = [asyncio.create_task(take()) for _ in range(1 + WAITING)]
+        tasks = [asyncio.create_task(take()) for _ in range(1 + MAX_WAITING)]
         await asyncio.sleep(0)
         with pytest.raises(Overloaded, match=r"^the explorer is busy: try again in a moment\.$"):
             await take()
-        # Who gives up while waiting makes room.
+        # A caller that stops waiting makes room.
         tasks.pop().cancel()
         await asyncio.sleep(0)
         tasks.append(asyncio.create_task(take()))
@@ -188,4 +191,4 @@ def test_one_explanation_at_a_time_and_few_that_wait():
         await take()
         return most, done
 
-    assert asyncio.run(run()) == (1, 2 + WAITING)
+    assert asyncio.run(run()) == (1, 2 + MAX_WAITING)
