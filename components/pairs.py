@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfx.dsl.io import fileio
 from tfx.types import Artifact, artifact_utils
 
-from pebr_tf.cutoff import Pairs
+from pebr_tf.cutoff import ClickedPairs
 
 BATCH = 16_384
 # Rows read before equal pairs are added up, to bound the memory.
@@ -55,12 +55,12 @@ class Clicked:
         names = [self.queries[row] for row in chosen]
         return Clicked(names, place[self.rows[kept]], self.item_ids[kept], self.clicks)
 
-    def pairs(self, ids: np.ndarray) -> Pairs:
+    def pairs(self, ids: np.ndarray) -> ClickedPairs:
         """The pairs with places in `ids` [N], -1 for an item that is not there."""
         order = np.argsort(ids)
         place = np.searchsorted(ids, self.item_ids, sorter=order)
         found = order[np.minimum(place, len(ids) - 1)]
-        return Pairs(self.rows, np.where(ids[found] == self.item_ids, found, -1))
+        return ClickedPairs(self.rows, np.where(ids[found] == self.item_ids, found, -1))
 
 
 def read_pairs(examples: Artifact, split: str) -> Clicked:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from pebr_tf.cutoff import Queries
+from pebr_tf.cutoff import QueryVectors
 from pebr_tf.errors import UserError
 
 BATCH = 1_024
@@ -33,7 +33,7 @@ class QueryTower:
             received = ", ".join(sorted(self._model.signatures)) or "none"
             raise UserError(f"{directory} must have the signature query. Received: {received}.")
 
-    def embed(self, texts: Sequence[str]) -> Queries:
+    def embed(self, texts: Sequence[str]) -> QueryVectors:
         """Vectors, temperatures and strata of one text or more."""
         signature = self._model.signatures["query"]
         batches = [
@@ -43,4 +43,4 @@ class QueryTower:
         vectors, tau, strata = (
             np.concatenate([batch[name].numpy() for batch in batches]) for name in OUTPUTS
         )
-        return Queries(vectors, tau, strata)
+        return QueryVectors(vectors, tau, strata)

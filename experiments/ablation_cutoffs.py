@@ -15,8 +15,9 @@ from experiments.settings import Settings
 from experiments.step import Step
 from experiments.study import Study, study
 from experiments.towers import tower_step
-from pebr_tf.cutoff import Candidates, Policies, fit_level_head, head_levels
+from pebr_tf.cutoff import Candidates, fit_level_head, head_levels
 from pebr_tf.cutoff.candidates import logits_of
+from pebr_tf.cutoff.policies import HeadLevelPolicy, LevelPolicy
 from pebr_tf.distributions.level import probe_level
 from pebr_tf.retrieval.exact import sample_of
 from pebr_tf.retrieval.level import ROUNDING
@@ -83,7 +84,7 @@ def measure_cutoffs(towers: Study, level_temperature: float) -> dict[str, Any]:
         **{level_temperature_name(each): each for each in LEVEL_TEMPERATURES},
     }
     at = {
-        name: figures_at(Policies(each).lists("level", test), averages, test)
+        name: figures_at(LevelPolicy(level_temperature=each).lists(test), averages, test)
         for name, each in level_temperatures.items()
     }
     levels = {
@@ -96,9 +97,8 @@ def measure_cutoffs(towers: Study, level_temperature: float) -> dict[str, Any]:
     levels[HEAD] = _head_levels(towers, test, level_temperature)
     for name, each in levels.items():
         guessed = replace(test, head_levels=each)
-        at[name] = figures_at(
-            Policies(level_temperature).lists("level_head", guessed), averages, test
-        )
+        policy = HeadLevelPolicy(level_temperature=level_temperature)
+        at[name] = figures_at(policy.lists(guessed), averages, test)
     exact = test.levels[level_temperature]
     return {
         "at": at,

@@ -12,7 +12,8 @@ from experiments.released import SOURCES as RELEASED_SOURCES
 from experiments.released import Released, released
 from experiments.study import Study
 from pebr_tf.cutoff.candidates import levels_of
-from pebr_tf.cutoff.evaluation import ASKED
+from pebr_tf.cutoff.evaluation import RECALLS as ASKED
+from pebr_tf.cutoff.policies import NucleusPolicy, ScorePolicy
 from pebr_tf.metrics import RankedLists, Ranks, groups_of
 from pebr_tf.models.threshold import ThresholdLayer
 
@@ -65,7 +66,7 @@ def measure(towers: Study, draws: int) -> dict[str, Any]:
         "average": {way: rows.mean(axis=1) for way, rows in counts.items()},
         "coverage": _coverages(towers, release, draws),
         "queries": {name: int(mask.sum()) for name, mask in groups.items()},
-        "level_temperature": release.policies.level_temperature,
+        "level_temperature": release.policy.level_temperature,
         "depth": release.test.depth,
     }
 
@@ -75,12 +76,12 @@ def _counts(towers: Study, release: Released, way: str) -> np.ndarray:
     test = release.test
     if way == "cdf":
         layer = ThresholdLayer("beta_nce", towers.config.loss.convention)
-        cosines = release.policies.lists("score", test)
+        cosines = ScorePolicy().lists(test)
         rows = [cosines.counts_at(layer({"tau": test.tau}, keep).numpy()) for keep in ASKED]
     elif way == "nucleus":
         level = levels_of(towers.items, test.queries, test.family, 1.0)
         massed = replace(test, levels={**test.levels, 1.0: level})
-        masses = release.policies.lists("nucleus", massed)
+        masses = NucleusPolicy().lists(massed)
         # The score is the log of the mass from an item on, so 1 less what is before it.
         rows = [masses.counts_at(np.log1p(-keep)) for keep in ASKED]
     else:
@@ -93,7 +94,7 @@ def _promised(release: Released, way: str, groups: dict[str, np.ndarray]) -> dic
     calibration = release.calibration
     if way == "level":
         strata = release.test.queries.strata
-        each = np.stack([calibration.promised("recall", keep, strata) for keep in ASKED])
+        each = np.stack([calibration.reachable("recall", keep, strata) for keep in ASKED])
         return {name: each[:, mask].mean(axis=1) for name, mask in groups.items()}
     said = np.array(ASKED)
     if way in CALIBRATED:
@@ -107,9 +108,9 @@ def _coverages(towers: Study, release: Released, draws: int) -> dict[str, Any]:
     All held-out queries take part, with the level temperature that was tuned on those of the
     calibrate split.
     """
-    level_temperature = release.policies.level_temperature
+    level_temperature = release.policy.level_temperature
     other = towers.candidates("calibrate", (level_temperature,), release.test.depth)
-    lists = pooled(release.policies.lists("level", other), release.lists)
+    lists = pooled(release.policy.lists(other), release.lists)
     strata = np.concatenate([other.queries.strata, release.test.queries.strata])
     floor, limit = release.calibration.floor, release.calibration.limit
     found = {}

@@ -7,23 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from experiments.policies import CorpusLawPolicy, fit_depth_law, fit_law, fit_rank_quantile
 from experiments.significance import columns_at
 from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study
 from pebr_tf.cutoff import (
     Candidates,
-    CorpusLaw,
-    Policies,
+    Policy,
+    evaluated_policies,
     fit_adapter,
-    fit_depth_law,
-    fit_law,
-    fit_rank_quantile,
     level_temperatures_for,
     tune_level_temperature,
 )
+from pebr_tf.cutoff.policies import CdfPolicy, LevelPolicy
 from pebr_tf.metrics import Figures, RankedLists, at_averages
 
-SOURCES = (*STUDY_SOURCES, "experiments.comparison_measured")
+SOURCES = (*STUDY_SOURCES, "experiments.policies", "experiments.comparison_measured")
 # Truths to measure against, and what a reader sees of them.
 PROTOCOLS = {
     "clicks": "held-out clicks",
@@ -55,7 +54,7 @@ def measure(towers: Study, *, every_protocol: bool) -> dict[str, Any]:
     calibrate = towers.candidates("calibrate", level_temperatures, known=every_protocol)
     test = towers.candidates("test", level_temperatures, known=every_protocol)
     policies = fitted(calibrate, towers)
-    lists = {name: policies.lists(name, test) for name in policies.names(test)}
+    lists = _lists(policies, test)
     at = {"clicks": _figures(lists, averages, test)}
     if every_protocol:
         unseen = fitted(calibrate.unseen(), towers)
@@ -66,7 +65,7 @@ def measure(towers: Study, *, every_protocol: bool) -> dict[str, Any]:
             )
             at["truth"] = _measured(policies, averages, towers.truth("test", level_temperatures))
     return {
-        "level_temperature": policies.level_temperature,
+        "level_temperature": policies[0].level_temperature,
         "at": at,
         "columns": {name: _columns(each, averages) for name, each in lists.items()},
         "own_recall": _own_recalls(lists, averages),
@@ -74,17 +73,18 @@ def measure(towers: Study, *, every_protocol: bool) -> dict[str, Any]:
     }
 
 
-def fitted(calibrate: Candidates, towers: Study) -> Policies:
-    """All policies, with the level temperature and what else is learnt from the calibrate split."""
+def fitted(calibrate: Candidates, towers: Study) -> tuple[Policy, ...]:
+    """All policies, fitted to the calibrate split: the level first, the oracle last."""
     level_tuning = tune_level_temperature(calibrate, towers.config.evaluation.average_k)
-    return Policies(
-        level_tuning.level_temperature,
-        adapter=fit_adapter(calibrate),
-        corpus_law=CorpusLaw.of(towers.items),
-        fitted_law=fit_law(calibrate),
-        rank_quantile=fit_rank_quantile(calibrate),
-        depth_law=fit_depth_law(calibrate),
-        both_conventions=True,
+    *evaluated, oracle = evaluated_policies(level_tuning.level_temperature, fit_adapter(calibrate))
+    return (
+        *evaluated,
+        CdfPolicy(convention="pdf"),
+        CorpusLawPolicy.of(towers.items),
+        fit_law(calibrate),
+        fit_rank_quantile(calibrate),
+        fit_depth_law(calibrate),
+        oracle,
     )
 
 
@@ -103,11 +103,18 @@ def at_recall(lists: RankedLists, recall: float) -> Figures | None:
     return lists.figures(lists.counts_at(float(scores[order][place])))
 
 
+def _lists(policies: Sequence[Policy], candidates: Candidates) -> dict[str, RankedLists]:
+    return {
+        policy.name: policy.lists(candidates)
+        for policy in policies
+        if policy.applies_to(candidates)
+    }
+
+
 def _measured(
-    policies: Policies, averages: Sequence[int], candidates: Candidates
+    policies: Sequence[Policy], averages: Sequence[int], candidates: Candidates
 ) -> dict[str, Any]:
-    lists = {name: policies.lists(name, candidates) for name in policies.names(candidates)}
-    return _figures(lists, averages, candidates)
+    return _figures(_lists(policies, candidates), averages, candidates)
 
 
 def _figures(
@@ -144,7 +151,7 @@ def _dial(candidates: Candidates, averages: Sequence[int]) -> dict[str, Any]:
     """`level_temperatures` [T], and `precision` and `recall`, [T, K] each."""
     rows = []
     for level_temperature in candidates.levels:
-        lists = Policies(level_temperature).lists("level", candidates)
+        lists = LevelPolicy(level_temperature=level_temperature).lists(candidates)
         rows.append([lists.figures(lists.counts_at(lists.cutoff_at(k))) for k in averages])
     return {
         "level_temperatures": list(candidates.levels),

@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from experiments.settings import GOODBOOKS, Settings
 from pebr_tf.config import Config, Features
-from pebr_tf.cutoff import Pairs
+from pebr_tf.cutoff import ClickedPairs
 from pebr_tf.data import goodbooks, splits, synthetic
 from pebr_tf.data.synthetic.text import catalogue_table
 from pebr_tf.metrics.strata import strata_of
@@ -67,17 +67,17 @@ class Corpus:
     strata: np.ndarray
     features: Mapping[str, Any]
     vocabulary_sizes: Mapping[str, int]
-    truth: Pairs | None = None
+    truth: ClickedPairs | None = None
 
     def rows(self, split: str) -> np.ndarray:
         """[m] places of the rows of a split."""
         return np.flatnonzero(self.split == splits.NAMES.index(split))
 
-    def pairs(self, split: str) -> Pairs:
+    def pairs(self, split: str) -> ClickedPairs:
         """The different pairs of a split, by query."""
         rows = self.rows(split)
         keys = np.unique(self.query[rows] * len(self.item_ids) + self.item[rows])
-        return Pairs(*np.divmod(keys, len(self.item_ids)))
+        return ClickedPairs(*np.divmod(keys, len(self.item_ids)))
 
 
 def corpus_key(settings: Settings, dataset: str) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def corpus(settings: Settings, dataset: str) -> Corpus:
     catalogue = catalogue_table(world.catalogue, 0, len(world.catalogue))
     queries = world.queries
     rows = np.repeat(np.arange(len(queries)), queries.relevant_counts)
-    known = Pairs(rows, queries.item_indices.astype(np.int64))
+    known = ClickedPairs(rows, queries.item_indices.astype(np.int64))
     return prepared(dataset, config, clicks, catalogue, queries.texts, known)
 
 
@@ -110,7 +110,7 @@ def prepared(
     clicks: pa.Table,
     catalogue: pa.Table,
     texts: pa.Array | None = None,
-    truth: Pairs | None = None,
+    truth: ClickedPairs | None = None,
 ) -> Corpus:
     """A corpus from its tables.
 

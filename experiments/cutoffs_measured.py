@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from experiments.released import SOURCES as RELEASED_SOURCES
 from experiments.released import released
 from experiments.study import Study
+from pebr_tf.cutoff.policies import CdfPolicy, ScorePolicy
 from pebr_tf.models.threshold import ThresholdLayer
 
 SOURCES = (*RELEASED_SOURCES, "pebr_tf.models.threshold", "experiments.cutoffs_measured")
@@ -33,7 +33,7 @@ def measure(towers: Study) -> dict[str, Any]:
     test, strata = release.test, release.test.queries.strata
     convention = towers.config.loss.convention
     literal = ThresholdLayer("beta_nce", convention)
-    cosines = release.policies.lists("score", test)
+    cosines = ScorePolicy().lists(test)
 
     def counts_of(policy: str, keep: float) -> np.ndarray:
         if policy != "cdf":
@@ -48,10 +48,9 @@ def measure(towers: Study) -> dict[str, Any]:
         policy: [cosines.figures(row).recall for row in rows] for policy, rows in counts.items()
     }
     # Literal pEBR where it gives as many items on average as the level, whatever its CDF says.
-    by_cdf = "cdf_pdf" if convention == "pdf" else "cdf"
-    literal_lists = replace(release.policies, both_conventions=True).lists(by_cdf, test)
+    literal_lists = CdfPolicy(convention=convention).lists(test)
     equal = literal_lists.cutoff_at(float(counts["level"][KEEPS.index(SHOWN)].mean()))
-    promised = [release.calibration.promised("recall", keep, strata).mean() for keep in KEEPS]
+    promised = [release.calibration.reachable("recall", keep, strata).mean() for keep in KEEPS]
     return {
         "counts": counts,
         "kept": recall,
@@ -62,6 +61,6 @@ def measure(towers: Study) -> dict[str, Any]:
         },
         "equal_counts": literal_lists.counts_at(equal).astype(np.int32),
         "equal_dropped": float(np.exp(equal)),
-        "level_temperature": release.policies.level_temperature,
+        "level_temperature": release.policy.level_temperature,
         "depth": test.depth,
     }

@@ -17,7 +17,12 @@ from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study, study
 from experiments.towers import tower_step
 from pebr_tf.config import Config
-from pebr_tf.cutoff import Candidates, Policies, level_temperatures_for, tune_level_temperature
+from pebr_tf.cutoff import (
+    Candidates,
+    evaluated_policies,
+    level_temperatures_for,
+    tune_level_temperature,
+)
 from pebr_tf.metrics import RankedLists, at_averages
 
 SOURCES = (*STUDY_SOURCES, "experiments.measured")
@@ -123,11 +128,11 @@ def measure(towers: Study, level_temperature: float, averages: Sequence[int]) ->
       `level_temperature`, and `at`: policy to average to group to figures, see
       `metrics.at_averages`. Towers with one temperature for all queries have no `cdf`.
     """
-    policies = Policies(level_temperature)
+    policies = {policy.name: policy for policy in evaluated_policies(level_temperature)}
     test = towers.candidates("test", (level_temperature,))
     without = ("cdf",) if towers.config.loss.family in _WITHOUT_TAU else ()
     at = {
-        name: figures_at(policies.lists(name, test), averages, test)
+        name: figures_at(policies[name].lists(test), averages, test)
         for name in POLICIES
         if name not in without
     }

@@ -11,12 +11,12 @@ from experiments.study import Study
 from pebr_tf.cutoff import (
     Calibration,
     Candidates,
-    Policies,
     calibrate,
     level_temperatures_for,
     tune_level_temperature,
 )
-from pebr_tf.cutoff.calibration import bounded
+from pebr_tf.cutoff.calibration import bounded_counts
+from pebr_tf.cutoff.policies import LevelPolicy
 from pebr_tf.metrics.ranked import RankedLists
 
 SOURCES = (*STUDY_SOURCES, "experiments.released")
@@ -27,13 +27,13 @@ class Released:
     """What the calibrate split says of some towers.
 
     Attributes:
-      policies: With the level temperature that was tuned.
+      policy: The level, with the level temperature that was tuned.
       calibration: Of the level, overall and by stratum.
       test: The best items of the test queries.
       lists: The same, scored by the level.
     """
 
-    policies: Policies
+    policy: LevelPolicy
     calibration: Calibration
     test: Candidates
     lists: RankedLists
@@ -52,7 +52,7 @@ class Released:
         else:
             cutoffs = np.full(len(strata), calibration.recall.cutoff(keep), np.float32)
         counts = self.lists.counts_at(cutoffs)
-        return bounded(self.lists, counts, calibration.floor, calibration.limit)
+        return bounded_counts(self.lists, counts, calibration.floor, calibration.limit)
 
 
 def released(study: Study) -> Released:
@@ -62,9 +62,9 @@ def released(study: Study) -> Released:
     level_tuning = tune_level_temperature(
         calibrate_part, study.config.evaluation.average_k, cutoff.level_temperature
     )
-    policies = Policies(level_tuning.level_temperature)
+    policy = LevelPolicy(level_temperature=level_tuning.level_temperature, family=study.family)
     calibration = calibrate(
-        policies.lists("level", calibrate_part),
+        policy.lists(calibrate_part),
         calibrate_part.queries.strata,
         "level",
         study.family,
@@ -72,4 +72,4 @@ def released(study: Study) -> Released:
         cutoff,
     )
     test = study.candidates("test", (level_tuning.level_temperature,))
-    return Released(policies, calibration, test, policies.lists("level", test))
+    return Released(policy, calibration, test, policy.lists(test))

@@ -11,7 +11,13 @@ import numpy as np
 from experiments.corpora import Corpus, corpus
 from experiments.settings import Settings
 from pebr_tf.config import Config
-from pebr_tf.cutoff import Candidates, Pairs, Queries, collect, depth_of
+from pebr_tf.cutoff import (
+    Candidates,
+    ClickedPairs,
+    QueryVectors,
+    candidate_depth,
+    collect_candidates,
+)
 from pebr_tf.distributions.logit import Family
 from pebr_tf.models.two_tower import family_of
 
@@ -37,7 +43,7 @@ class Study:
     corpus: Corpus
     config: Config
     items: np.ndarray
-    queries: Queries
+    queries: QueryVectors
 
     @property
     def family(self) -> Family:
@@ -89,20 +95,20 @@ class Study:
         clicks, truth = self.corpus.pairs(split), self.corpus.truth
         keys, known = (pairs.rows * len(self.items) + pairs.items for pairs in (clicks, truth))
         real = np.isin(keys, known)
-        clicks = Pairs(clicks.rows[real], clicks.items[real])
+        clicks = ClickedPairs(clicks.rows[real], clicks.items[real])
         return self._collected(clicks, np.unique(clicks.rows), level_temperatures, depth, False)
 
     def _collected(
         self,
-        relevant: Pairs,
+        relevant: ClickedPairs,
         rows: np.ndarray,
         level_temperatures: Sequence[float],
         depth: int | None,
         known: bool,
     ) -> Candidates:
         evaluation, limit = self.config.evaluation, self.config.cutoff.limit
-        deep = depth_of(len(rows), len(self.items), evaluation.average_k, limit)
-        return collect(
+        deep = candidate_depth(len(rows), len(self.items), evaluation.average_k, limit)
+        return collect_candidates(
             self.items,
             self.queries.part(rows),
             _among(relevant, rows),
@@ -130,11 +136,11 @@ def study(
     data = corpus(settings, dataset)
     config = settings.config(dataset).replace_all(dict(changes or {}))
     breadth = np.bincount(data.pairs("train").rows, minlength=len(data.queries))
-    queries = Queries(towers["vectors"], towers["tau"], data.strata, breadth)
+    queries = QueryVectors(towers["vectors"], towers["tau"], data.strata, breadth)
     return Study(data, config, towers["items"], queries)
 
 
-def _among(pairs: Pairs, rows: np.ndarray) -> Pairs:
+def _among(pairs: ClickedPairs, rows: np.ndarray) -> ClickedPairs:
     """The pairs of some queries, which are counted from 0 in the order of `rows` [q], rising."""
     inside = np.isin(pairs.rows, rows)
-    return Pairs(np.searchsorted(rows, pairs.rows[inside]), pairs.items[inside])
+    return ClickedPairs(np.searchsorted(rows, pairs.rows[inside]), pairs.items[inside])

@@ -4,55 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
 import tensorflow as tf
 
 from pebr_tf.errors import UserError
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """What the query model says of B queries.
-
-    Attributes:
-      embedding: [B, n] float32 unit vectors.
-      tau: [B] float32 temperatures.
-      alpha, beta: [B] float32, the Beta laws of the queries' relevant items.
-      background_alpha, background_beta: [B] float32, the Beta laws of all items.
-      level: [B] float32 levels, by the head.
-      threshold: [B] float32 cosines of the default knob, by the head's level.
-      stratum: [B] int64 places in `pebr_tf.metrics.STRATA`.
-    """
-
-    embedding: np.ndarray
-    tau: np.ndarray
-    alpha: np.ndarray
-    beta: np.ndarray
-    background_alpha: np.ndarray
-    background_beta: np.ndarray
-    level: np.ndarray
-    threshold: np.ndarray
-    stratum: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.tau)
-
-    def take(self, rows: np.ndarray | slice) -> Encoded:
-        """The same of the queries at `rows`."""
-        return Encoded(**{name: getattr(self, name)[rows] for name in NAMES})
-
-
-NAMES = tuple(Encoded.__dataclass_fields__)
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS, EncodedQueries
 
 
 class Encoder(Protocol):
-    """What turns texts into `Encoded`; safe for concurrent callers."""
+    """What turns texts into `EncodedQueries`; safe for concurrent callers."""
 
-    def encode(self, queries: Sequence[str], deadline: float = math.inf) -> Encoded:
+    def encode(self, queries: Sequence[str], deadline: float = math.inf) -> EncodedQueries:
         """Encodes texts [B], by `deadline` on the clock of `time.monotonic`."""
         ...
 
@@ -79,7 +43,7 @@ class EmbeddedEncoder:
         except (OSError, KeyError) as error:
             raise UserError(f"{directory} must be a query model. Received: {error}.") from None
 
-    def encode(self, queries: Sequence[str], deadline: float = math.inf) -> Encoded:
+    def encode(self, queries: Sequence[str], deadline: float = math.inf) -> EncodedQueries:
         """Encodes texts [B]; takes milliseconds, so that no deadline is looked at."""
         outputs = self._function(query=tf.constant(list(queries), tf.string, [len(queries)]))
-        return Encoded(**{name: outputs[name].numpy() for name in NAMES})
+        return EncodedQueries(**{name: outputs[name].numpy() for name in ENCODED_FIELDS})

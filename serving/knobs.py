@@ -1,4 +1,4 @@
-"""From the knobs that a user turns to what ends a list: a policy and its cut-offs."""
+"""Checks the knob of a request."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pebr_tf.cutoff.calibration import Calibration
-from pebr_tf.metrics import STRATA
+from pebr_tf.config.retrieval import KNOBS, knob_requirement
 from serving.errors import InvalidArgument
-
-KNOBS = ("recall", "budget", "top_k", "score")
 
 
 def check_knob(knob: str, value: Any, floor: int, limit: int) -> float:
@@ -18,9 +15,9 @@ def check_knob(knob: str, value: Any, floor: int, limit: int) -> float:
 
     Args:
       knob: One of KNOBS.
-      value: The share of the relevant to keep, the average items, the items, or the least cosine.
-      floor: Items that a query always gets.
-      limit: Items that a query never exceeds.
+      value: The recall, the average items per query, the items per query or the least cosine.
+      floor: Least number of items of a query.
+      limit: Most items of a query.
 
     Raises:
       InvalidArgument: The knob is unknown, or its value is out of range.
@@ -29,30 +26,10 @@ def check_knob(knob: str, value: Any, floor: int, limit: int) -> float:
         raise InvalidArgument(
             "knob", f"knob must be one of {', '.join(KNOBS)}. Received: {knob!r}."
         )
-    least = max(floor, 1)
     number = float(value) if _is_number(value) else float("nan")
-    valid, requirement = {
-        "recall": (0 < number < 1, "a number above 0 and below 1"),
-        "budget": (least <= number <= limit, f"a number from {least} to {limit}"),
-        "top_k": (
-            least <= number <= limit and number.is_integer(),
-            f"a whole number from {least} to {limit}",
-        ),
-        "score": (-1 <= number <= 1, "a number from -1 to 1"),
-    }[knob]
-    if not valid:
+    if requirement := knob_requirement(knob, number, floor, limit):
         raise InvalidArgument(knob, f"{knob} must be {requirement}. Received: {value!r}.")
     return number
-
-
-def cut_of(calibration: Calibration, knob: str, value: float) -> tuple[str, np.ndarray]:
-    """What ends a list by a knob: a policy, and its cut-offs [3] by stratum, float32."""
-    strata = np.arange(len(STRATA))
-    if knob in ("recall", "budget"):
-        return calibration.policy, calibration.cutoff_for(knob, value, strata)
-    # The score of the policy top_k is -rank, with ranks from 0.
-    cutoff = value if knob == "score" else 1 - value
-    return knob, np.full(len(STRATA), cutoff, np.float32)
 
 
 def _is_number(value: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 from collections.abc import Sequence
@@ -14,13 +13,15 @@ import numpy as np
 
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.calibration import Calibration
+from pebr_tf.cutoff.knobs import CutoffRule, ReleaseKnobs
+from pebr_tf.cutoff.policies import PolicyResult
 from pebr_tf.metrics import STRATA
 from pebr_tf.retrieval import RangeResult, Searcher, load_index
+from pebr_tf.retrieval.encoded import EncodedQueries
 from pebr_tf.retrieval.result import assemble
-from serving import ending
-from serving.encoder import EmbeddedEncoder, Encoded, Encoder
+from serving.encoder import EmbeddedEncoder, Encoder
 from serving.errors import InvalidArgument
-from serving.knobs import check_knob, cut_of
+from serving.knobs import check_knob
 from serving.payload import Payload
 from serving.release import Release, read_release
 
@@ -80,18 +81,14 @@ class Wish:
       queries: Texts that are not blank.
       knob: recall, budget, top_k or score.
       value: Of the knob.
-      policy: What the knob ends lists by.
-      cutoffs: [3] float32 cut-offs of the policy by stratum.
-      expected_recall: [3] what that promises by stratum; see `Answer`.
+      rule: The policy and its cut-offs.
       limit: Items of a query at most.
     """
 
     queries: tuple[str, ...]
     knob: str
     value: float
-    policy: str
-    cutoffs: np.ndarray
-    expected_recall: np.ndarray
+    rule: CutoffRule
     limit: int
 
 
@@ -127,15 +124,7 @@ class Retriever:
         """Takes the loaded parts; see `load`."""
         self.release, self.encoder, self.searcher = release, encoder, searcher
         self.payload, self.calibration, self.settings = payload, calibration, settings
-        self._ending = ending.Ending(
-            level_temperature=calibration.level_temperature,
-            family=calibration.family,
-            level_source=settings.level_source,
-            probe_size=settings.probe_size,
-            floor=calibration.floor,
-        )
-        # Most calls of a service ask for one of a few values.
-        self._cut = functools.lru_cache(maxsize=1024)(self._cut)
+        self.knobs = ReleaseKnobs(calibration, settings)
 
     @classmethod
     def load(
@@ -152,13 +141,12 @@ class Retriever:
           UserError: What `read_release` and `load_index` refuse.
         """
         release = read_release(directory, verify)
-        cutoff = release.path("cutoff.json").read_text(encoding="utf-8")
         return cls(
             release=release,
             encoder=encoder or EmbeddedEncoder(release.path("query_model")),
             searcher=load_index(release.path("index"), verify),
             payload=Payload.load(release.path("payload.parquet")),
-            calibration=Calibration.from_json(cutoff),
+            calibration=Calibration.load(release.directory),
             settings=release.config().cutoff,
         )
 
@@ -199,7 +187,7 @@ class Retriever:
                 )
         limit = self._limit(limit)
         knob, value = self._knob(knob, value)
-        return Wish(tuple(queries), knob, value, *self._cut(knob, value), limit)
+        return Wish(tuple(queries), knob, value, self.knobs.rule(knob, value), limit)
 
     def answer(self, wishes: Sequence[Wish], deadline: float = math.inf) -> Batch:
         """Answers several wishes at the price of one encoding and one search a policy.
@@ -213,8 +201,8 @@ class Retriever:
         encoded_at = time.perf_counter()
         sizes = [len(wish.queries) for wish in wishes]
         owner = np.repeat(np.arange(len(wishes)), sizes)
-        cutoffs = np.stack([wish.cutoffs for wish in wishes])[owner, encoded.stratum]
-        expected = np.stack([wish.expected_recall for wish in wishes])[owner, encoded.stratum]
+        cutoffs = np.stack([wish.rule.cutoffs for wish in wishes])[owner, encoded.stratum]
+        expected = np.stack([wish.rule.expected_recall for wish in wishes])[owner, encoded.stratum]
         found = self._search(wishes, owner, encoded, cutoffs)
         searched_at = time.perf_counter()
         answers, end = [], 0
@@ -238,24 +226,25 @@ class Retriever:
         return Batch(answers, found.items, encoded_at - begin, searched_at - encoded_at)
 
     def _search(
-        self, wishes: Sequence[Wish], owner: np.ndarray, encoded: Encoded, cutoffs: np.ndarray
-    ) -> ending.Found:
+        self,
+        wishes: Sequence[Wish],
+        owner: np.ndarray,
+        encoded: EncodedQueries,
+        cutoffs: np.ndarray,
+    ) -> PolicyResult:
         """Searches for the queries [B] of wishes; `owner` [B] is the wish that each is of."""
         limits = np.array([wish.limit for wish in wishes])[owner]
-        policies = {wish.policy for wish in wishes}
+        policies = {wish.rule.policy for wish in wishes}
         if len(policies) == 1:
-            policy = policies.pop()
-            return ending.search(self.searcher, encoded, policy, cutoffs, self._ending, limits)
+            return policies.pop().search(self.searcher, encoded, cutoffs, limits)
         levels, parts = np.empty_like(encoded.level), []
         for policy in policies:
-            mine = np.array([wish.policy == policy for wish in wishes])[owner]
+            mine = np.array([wish.rule.policy == policy for wish in wishes])[owner]
             rows = np.flatnonzero(mine)
-            found = ending.search(
-                self.searcher, encoded.take(rows), policy, cutoffs[rows], self._ending, limits[rows]
-            )
+            found = policy.search(self.searcher, encoded.take(rows), cutoffs[rows], limits[rows])
             levels[rows] = found.levels
             parts.append((rows, found.items))
-        return ending.Found(assemble(parts), levels)
+        return PolicyResult(assemble(parts), levels)
 
     def _knob(self, knob: str | None, value: float | None) -> tuple[str, float]:
         if knob is None:
@@ -265,22 +254,6 @@ class Retriever:
                 )
             return self.settings.default_knob, self.settings.default_value
         return knob, check_knob(knob, value, self.calibration.floor, self.calibration.limit)
-
-    def _cut(self, knob: str, value: float) -> tuple[str, np.ndarray, np.ndarray]:
-        """What ends a list by a knob, and the share of the relevant that this promises.
-
-        Returns:
-          A policy, its cut-offs [3] by stratum, and shares [3]; see `Answer.expected_recall`.
-        """
-        policy, cutoffs = cut_of(self.calibration, knob, value)
-        strata = np.arange(len(STRATA))
-        if knob == "recall":
-            expected = self.calibration.promised(knob, value, strata)
-        elif knob == "budget":
-            expected = self.calibration.expected_recall(cutoffs, strata)
-        else:
-            expected = np.full(len(strata), np.nan)
-        return policy, cutoffs, expected
 
     def _limit(self, limit: int | None) -> int:
         """The caller's limit, or the release's where there is none."""

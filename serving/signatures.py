@@ -2,17 +2,16 @@
 
     serving_default      query [B] -> embedding [B, n], tau, alpha, beta, background_alpha,
                          background_beta, level, threshold, stratum, frequency, [B] each
-    query_at             query [B], cutoff [B], the share of the relevant to keep, in (0, 1) -> the
-                         same; outside that range the threshold is NaN
+    query_at             query [B], cutoff [B], the recall, in (0, 1) -> the same; outside that
+                         range the threshold is NaN
     item                 the item's columns -> embedding [B, n]
     serialized_examples  examples [B], raw tf.Examples -> query_embedding, item_embedding, tau,
                          frequency, stratum, level, threshold
 
-`threshold` is the cosine where the query's list ends, with the level of the head; the floor and the
-limit are the retriever's. What ends a list by its ranks (top_k, gap, nucleus) has no threshold
-before
-the search: it is -1 then, and the retriever ends the list. No op is custom, and nothing but
-TensorFlow is needed to load the model.
+`threshold` is the cosine where the query's list ends, with the level that the head predicts. The
+retriever applies the floor and the limit. Policies that end a list by its ranks (top_k, gap,
+nucleus) have no threshold before the search: it is -1 then, and the retriever ends the list. The
+model has no custom op, and only TensorFlow is needed to load it.
 """
 
 from __future__ import annotations
@@ -27,14 +26,13 @@ import tensorflow as tf
 
 from pebr_tf.config import Config, Cutoff
 from pebr_tf.cutoff.calibration import Calibration
+from pebr_tf.cutoff.knobs import ReleaseKnobs
+from pebr_tf.cutoff.policies import Policy
 from pebr_tf.distributions import Beta, background_law
-from pebr_tf.distributions.level import level_threshold
-from pebr_tf.distributions.logit import relevance_logit
 from pebr_tf.errors import UserError
 from pebr_tf.files import new_directory
 from pebr_tf.metrics import STRATA
 from pebr_tf.models import LevelHead
-from serving.knobs import cut_of
 from serving.moments import Moments
 
 FACTS = "assets.extra/query_model.json"
@@ -70,9 +68,9 @@ class QueryModel(tf.Module):
         super().__init__()
         self._towers = towers
         self._convention, self._delta_beta = facts["convention"], facts["delta_beta"]
-        self._policy, self._family = calibration.policy, calibration.family
-        self._default = cut_of(calibration, settings.default_knob, settings.default_value)
-        self._keep, self._cutoffs = recall_table(calibration)
+        knobs = ReleaseKnobs(calibration, settings)
+        self._policy, self._default = knobs.calibrated_policy, knobs.default_rule()
+        self._recalls, self._cutoffs = recall_table(calibration)
         # Saved as plain variables: a Keras layer would ask for Keras on the way in.
         self._level = _levels(level_head)
         self._level_weights = [] if level_head is None else list(level_head.variables)
@@ -93,12 +91,12 @@ class QueryModel(tf.Module):
         autograph=False,
     )
     def query_at(self, query: tf.Tensor, cutoff: tf.Tensor) -> Tensors:
-        """The same, with thresholds that keep shares `cutoff` [B] of the relevant."""
+        """The same, with thresholds for recalls `cutoff` [B]."""
         encoded = self._encode(query)
         rows = tf.gather(self._cutoffs, encoded["stratum"])
-        internal = interpolate(tf.cast(cutoff, tf.float64), self._keep, rows)
+        internal = interpolate(tf.cast(cutoff, tf.float64), self._recalls, rows)
         threshold = self._threshold(self._policy, tf.cast(internal, tf.float32), encoded)
-        # Where NaN stands in the place of a share, no comparison holds.
+        # NaN is invalid too: it compares false.
         valid = (cutoff > 0) & (cutoff < 1)
         return {**encoded, "threshold": tf.where(valid, threshold, float("nan"))}
 
@@ -130,35 +128,27 @@ class QueryModel(tf.Module):
         }
 
     def _default_threshold(self, encoded: Tensors) -> tf.Tensor:
-        policy, cutoffs = self._default
-        internal = tf.gather(tf.constant(cutoffs), encoded["stratum"])
-        return self._threshold(policy, internal, encoded)
+        internal = tf.gather(tf.constant(self._default.cutoffs), encoded["stratum"])
+        return self._threshold(self._default.policy, internal, encoded)
 
-    def _threshold(self, policy: str, cutoff: tf.Tensor, encoded: Tensors) -> tf.Tensor:
-        """Cosines [B] where lists end by cut-offs [B] of a policy."""
-        tau, level = encoded["tau"], encoded["level"]
-        if policy == "score":
-            threshold = cutoff
-        elif policy in ("level", "level_head"):
-            threshold = level_threshold(cutoff, level, tau, self._family)
-        elif policy == "cdf":
-            top = relevance_logit(tf.ones_like(tau), tau, self._family)
-            threshold = level_threshold(cutoff, top, tau, self._family)
-        else:
-            threshold = -tf.ones_like(tau)
+    def _threshold(self, policy: Policy, cutoffs: tf.Tensor, encoded: Tensors) -> tf.Tensor:
+        """[B] cosines where lists end; -1 if that is unknown before the search."""
+        threshold = policy.threshold(cutoffs, encoded["tau"], encoded["level"])
+        if threshold is None:
+            threshold = -tf.ones_like(encoded["tau"])
         return tf.clip_by_value(threshold, -1.0, 1.0)
 
 
 def recall_table(calibration: Calibration) -> tuple[np.ndarray, np.ndarray]:
-    """The recall maps of all strata on one grid, which loses nothing: it has the points of each.
+    """The recall maps of all strata on one grid that contains the points of each.
 
     Returns:
-      [K] rising shares from 0 to 1, and [3, K] cut-offs by stratum, falling in a row.
+      [K] rising recalls from 0 to 1, and [3, K] cut-offs by stratum, falling in a row.
     """
-    maps = [calibration.map_of("recall", place) for place in range(len(STRATA))]
-    keep = np.unique(np.concatenate([[0.0, 1.0], *(each.asked for each in maps)]))
-    # Not by `KnobMap.cutoff`, whose float32 would not do between points so close together.
-    return keep, np.stack([np.interp(keep, each.asked, each.cutoffs) for each in maps])
+    maps = [calibration.map_of("recall", stratum) for stratum in range(len(STRATA))]
+    recalls = np.unique(np.concatenate([[0.0, 1.0], *(each.knob_values for each in maps)]))
+    # Not by `KnobMap.cutoff`: its float32 is too coarse between points so close together.
+    return recalls, np.stack([np.interp(recalls, each.knob_values, each.cutoffs) for each in maps])
 
 
 def interpolate(at: tf.Tensor, grid: np.ndarray, rows: tf.Tensor) -> tf.Tensor:

@@ -21,17 +21,16 @@ from pebr_tf.cutoff import (
     Calibration,
     LevelFit,
     LevelTuning,
-    Policies,
     calibrate,
-    collect,
-    default_policy,
-    depth_of,
+    candidate_depth,
+    collect_candidates,
     fit_level_head,
     head_levels,
     level_temperatures_for,
+    served_policy,
     tune_level_temperature,
 )
-from pebr_tf.cutoff.calibration import require_enough
+from pebr_tf.cutoff.calibration import CALIBRATED_KNOBS, require_enough
 from pebr_tf.errors import UserError
 from serving.moments import Moments
 from serving.signatures import TOWERS_FACTS, export_query_model, read_facts
@@ -81,13 +80,13 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     vectors, ids = np.load(index / "vectors.npy"), np.load(index / "ids.npy")
     tower = QueryTower(towers)
     queries = tower.embed(clicked.queries)
-    candidates = collect(
+    candidates = collect_candidates(
         vectors,
         queries,
         clicked.pairs(ids),
         family,
         level_temperatures_for(settings.level_temperature),
-        depth_of(len(queries), len(ids), average_k, settings.limit),
+        candidate_depth(len(queries), len(ids), average_k, settings.limit),
     )
     level_tuning = tune_level_temperature(candidates, average_k, settings.level_temperature)
     fitted = fit_level_head(
@@ -98,12 +97,17 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         settings.level_hidden_layers,
     )
     candidates = dataclasses.replace(candidates, head_levels=head_levels(fitted.head, queries))
-    lists = Policies(level_tuning.level_temperature).lists(default_policy(settings), candidates)
+    policy = served_policy(settings.policy, settings, family, level_tuning.level_temperature)
     calibration = calibrate(
-        lists, queries.strata, settings.policy, family, level_tuning.level_temperature, settings
+        policy.lists(candidates),
+        queries.strata,
+        settings.policy,
+        family,
+        level_tuning.level_temperature,
+        settings,
     )
     _log(calibration, level_tuning, fitted, settings.default_knob, settings.default_value)
-    (folder / "cutoff.json").write_text(calibration.to_json(), encoding="utf-8")
+    calibration.save(folder)
     (folder / "tuning.json").write_text(_tuning(level_tuning, fitted), encoding="utf-8")
     moments = Moments.load(index / "moments.npz")
     export_query_model(towers, folder / "query_model", calibration, fitted.head, moments, config)
@@ -118,8 +122,8 @@ def _log(
         calibration.queries,
         fitted.r_squared,
     )
-    if knob in ("recall", "budget") and (statement := calibration.statement(knob, value)):
-        logging.warning("The default knob is beyond what calibration reaches: %s", statement)
+    if knob in CALIBRATED_KNOBS and (message := calibration.out_of_range_message(knob, value)):
+        logging.warning("The default knob is beyond what calibration reaches: %s", message)
 
 
 def _tuning(level_tuning: LevelTuning, fitted: LevelFit) -> str:

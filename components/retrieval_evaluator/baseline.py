@@ -21,15 +21,15 @@ from components.query_tower import QueryTower
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff import (
     Candidates,
-    Policies,
-    Queries,
-    collect,
-    default_policy,
-    depth_of,
+    QueryVectors,
+    candidate_depth,
+    collect_candidates,
+    evaluate_policies,
     level_temperatures_for,
+    served_policy,
     tune_level_temperature,
 )
-from pebr_tf.metrics.comparison import at_averages
+from pebr_tf.cutoff.policies import TopKPolicy
 from pebr_tf.retrieval.vectors import unit_vectors
 from serving.signatures import TOWERS_FACTS, read_facts
 
@@ -93,9 +93,9 @@ def measure_baseline(
         calibrate = tower.embed(clicks.calibrate.queries)
     family, level_temperatures = facts["family"], level_temperatures_for(settings.level_temperature)
 
-    def candidates(queries: Queries, clicked: Clicked) -> Candidates:
-        depth = depth_of(len(queries), len(vectors), average_k, settings.limit)
-        return collect(
+    def candidates(queries: QueryVectors, clicked: Clicked) -> Candidates:
+        depth = candidate_depth(len(queries), len(vectors), average_k, settings.limit)
+        return collect_candidates(
             vectors, queries, clicked.pairs(clicks.ids), family, level_temperatures, depth
         )
 
@@ -103,15 +103,12 @@ def measure_baseline(
         candidates(calibrate, clicks.calibrate), average_k, settings.level_temperature
     ).level_temperature
     found = candidates(test, clicks.test)
-    policies = Policies(level_temperature)
-    default = default_policy(settings)
-    entries = []
-    for name in dict.fromkeys(("top_k", default)):
-        # The towers alone have no level head; the level itself is what the head predicts.
-        lists = policies.lists("level" if name == "level_head" else name, found)
-        at = at_averages(lists, average_k, found.queries.strata, found.capped)
-        title = policies.title(name)
-        entries.append({"name": name, "title": title, "default": name == default, "at": at})
+    served = served_policy(settings.policy, settings, family, level_temperature)
+    if served.name == "level_head":
+        # The towers alone have no level head: use the level that a head would predict.
+        found = replace(found, head_levels=found.levels[level_temperature])
+    policies = {policy.name: policy for policy in (TopKPolicy(), served)}
+    entries = evaluate_policies(list(policies.values()), found, average_k, served.name)
     return {
         "model": model.uri,
         "steps": facts["steps"],

@@ -104,7 +104,7 @@ def _measured(
     ):
         subject = Subject(
             facts=read_facts(towers, TOWERS_FACTS),
-            calibration=Calibration.from_json((cut / "cutoff.json").read_text(encoding="utf-8")),
+            calibration=Calibration.load(cut),
             encoder=EmbeddedEncoder(cut / "query_model"),
             vectors=np.load(index / "vectors.npy"),
             ids=np.load(index / "ids.npy"),

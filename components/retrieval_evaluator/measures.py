@@ -18,21 +18,22 @@ from pebr_tf.config import Cutoff, Evaluation
 from pebr_tf.cutoff import (
     Calibration,
     Candidates,
-    Knobs,
-    Pairs,
-    Policies,
-    Queries,
-    collect,
-    default_policy,
-    depth_of,
+    ClickedPairs,
+    KnobEvaluation,
+    Policy,
+    QueryVectors,
+    candidate_depth,
+    collect_candidates,
     evaluate_policies,
+    evaluated_policies,
     fit_adapter,
 )
 from pebr_tf.errors import UserError
 from pebr_tf.metrics import STRATA
 from pebr_tf.retrieval import ExactSearcher, load_index
 from pebr_tf.retrieval.artifact import read_manifest
-from serving.encoder import EmbeddedEncoder, Encoded
+from pebr_tf.retrieval.encoded import EncodedQueries
+from serving.encoder import EmbeddedEncoder
 
 BATCH = 1_024
 
@@ -57,7 +58,7 @@ class Subject:
     ids: np.ndarray
     index: Path
 
-    def encode(self, texts: Sequence[str]) -> Encoded:
+    def encode(self, texts: Sequence[str]) -> EncodedQueries:
         """What the query model says of one query or more."""
         batches = [
             self.encoder.encode(texts[begin : begin + BATCH])
@@ -65,27 +66,27 @@ class Subject:
         ]
         columns = {
             field.name: np.concatenate([getattr(batch, field.name) for batch in batches])
-            for field in dataclasses.fields(Encoded)
+            for field in dataclasses.fields(EncodedQueries)
         }
-        return Encoded(**columns)
+        return EncodedQueries(**columns)
 
     def candidates(
         self,
         clicked: Clicked,
-        encoded: Encoded,
+        encoded: EncodedQueries,
         average_k: Sequence[int],
         limit: int,
-        known: Pairs | None = None,
+        known: ClickedPairs | None = None,
     ) -> Candidates:
         """The best items of encoded queries, compared with all of the catalogue."""
-        queries = Queries(encoded.embedding, encoded.tau, encoded.stratum)
-        found = collect(
+        queries = QueryVectors(encoded.embedding, encoded.tau, encoded.stratum)
+        found = collect_candidates(
             self.vectors,
             queries,
             clicked.pairs(self.ids),
             self.calibration.family,
             sorted({self.calibration.level_temperature, 1.0}),
-            depth_of(len(queries), len(self.ids), average_k, limit),
+            candidate_depth(len(queries), len(self.ids), average_k, limit),
             known,
         )
         return dataclasses.replace(found, head_levels=encoded.level)
@@ -99,7 +100,7 @@ def measure(
     Raises:
       UserError: No test query has clicks.
     """
-    average_k, default = evaluation.average_k, default_policy(settings)
+    average_k = evaluation.average_k
     everything = read_pairs(examples, "test")
     if not everything.queries:
         raise UserError("the split test must have clicks. Received: none.")
@@ -110,11 +111,12 @@ def measure(
     candidates = subject.candidates(
         clicked, encoded, average_k, settings.limit, known.pairs(subject.ids)
     )
+    knobs = KnobEvaluation(subject.calibration, candidates, settings)
     policies = _policies(subject, calibrate, average_k, settings)
     curves: dict[str, Any] = {}
+    default = knobs.policy.name
     entries = evaluate_policies(policies, candidates, average_k, default, curves)
     unseen = candidates.unseen()
-    knobs = Knobs(subject.calibration, policies, candidates, settings)
     content = {
         "model": {
             "loss": subject.facts["loss"],
@@ -149,16 +151,16 @@ def measure(
 
 def _policies(
     subject: Subject, calibrate: Clicked, average_k: Sequence[int], settings: Cutoff
-) -> Policies:
+) -> tuple[Policy, ...]:
     """All policies, with the adapter fitted to calibrate queries."""
     encoded = subject.encode(calibrate.queries)
     # It learns from where lists end, which lies well within four times the largest average.
     depth = min(settings.limit, 4 * max(average_k))
     candidates = subject.candidates(calibrate, encoded, average_k, depth)
-    return Policies(subject.calibration.level_temperature, fit_adapter(candidates))
+    return evaluated_policies(subject.calibration.level_temperature, fit_adapter(candidates))
 
 
-def _index(subject: Subject, encoded: Encoded, settings: Cutoff) -> dict[str, Any]:
+def _index(subject: Subject, encoded: EncodedQueries, settings: Cutoff) -> dict[str, Any]:
     searcher = load_index(subject.index)
     exact = ExactSearcher(subject.vectors, subject.ids, background=searcher.background)
     search = Search(subject.calibration, settings)

@@ -9,21 +9,17 @@ from typing import Any
 import numpy as np
 
 from pebr_tf.config import Cutoff
-from pebr_tf.cutoff import Calibration
+from pebr_tf.cutoff import Calibration, ReleaseKnobs
 from pebr_tf.retrieval import ExactSearcher, RangeResult, Searcher
+from pebr_tf.retrieval.encoded import EncodedQueries
 from pebr_tf.retrieval.result import concatenate
 from pebr_tf.retrieval.tune import recall
-from serving import ending
-from serving.encoder import Encoded
-from serving.knobs import cut_of
 
 # Queries that the index is tried on.
 QUERIES = 1_000
 BATCHES = (1, 32)
 # A batch size is measured for so many calls, and after these seconds for no more.
 CALLS, SECONDS = 400, 5.0
-# Policies that end a list at a cosine; the others end it by rank or by mass.
-BY_COSINE = ("level", "cdf", "score", "gap")
 BLOCK = 32
 
 
@@ -32,33 +28,25 @@ class Search:
 
     def __init__(self, calibration: Calibration, settings: Cutoff):
         """Takes the knobs and their default."""
-        self._policy, self._cutoffs = cut_of(
-            calibration, settings.default_knob, settings.default_value
-        )
-        self._ending = ending.Ending(
-            level_temperature=calibration.level_temperature,
-            family=calibration.family,
-            level_source=settings.level_source,
-            probe_size=settings.probe_size,
-            floor=settings.floor,
-        )
-        self._cap = settings.limit
+        self._rule = ReleaseKnobs(calibration, settings).default_rule()
+        self._limit = settings.limit
 
-    def __call__(self, searcher: Searcher, encoded: Encoded) -> RangeResult:
+    def __call__(self, searcher: Searcher, encoded: EncodedQueries) -> RangeResult:
         """The items of each query."""
-        cutoffs = self._cutoffs[encoded.stratum]
-        found = ending.search(searcher, encoded, self._policy, cutoffs, self._ending, self._cap)
-        return found.items
+        cutoffs = self._rule.cutoffs[encoded.stratum]
+        return self._rule.policy.search(searcher, encoded, cutoffs, self._limit).items
 
-    def exactly(self, searcher: ExactSearcher, encoded: Encoded, found: RangeResult) -> RangeResult:
-        """What `found` should hold: all items at its thresholds, or of the same rule."""
-        if self._policy not in BY_COSINE:
+    def exactly(
+        self, searcher: ExactSearcher, encoded: EncodedQueries, found: RangeResult
+    ) -> RangeResult:
+        """What `found` should hold: all items at its thresholds, or of the same policy."""
+        if not self._rule.policy.ends_at_cosine:
             return self(searcher, encoded)
-        return searcher.search(encoded.embedding, found.thresholds, limit=self._cap)
+        return searcher.search(encoded.embedding, found.thresholds, limit=self._limit)
 
 
 def index_recall(
-    searcher: Searcher, exact: ExactSearcher, encoded: Encoded, search: Search
+    searcher: Searcher, exact: ExactSearcher, encoded: EncodedQueries, search: Search
 ) -> dict[str, Any]:
     """Macro and micro share of the exact answers, on up to `QUERIES` queries."""
     encoded = encoded.take(slice(0, QUERIES))
@@ -70,7 +58,7 @@ def index_recall(
 
 
 def latency(
-    searcher: Searcher, encoded: Encoded, search: Search, batches: Sequence[int] = BATCHES
+    searcher: Searcher, encoded: EncodedQueries, search: Search, batches: Sequence[int] = BATCHES
 ) -> dict[str, Any]:
     """Milliseconds of a call, p50 and p99, and queries a second, at each batch size."""
     columns: dict[str, list[float]] = {"p50_ms": [], "p99_ms": [], "queries_per_second": []}
@@ -82,7 +70,7 @@ def latency(
     return {"batch": list(batches), **columns}
 
 
-def _times(searcher: Searcher, encoded: Encoded, search: Search, size: int) -> list[float]:
+def _times(searcher: Searcher, encoded: EncodedQueries, search: Search, size: int) -> list[float]:
     """Seconds of each call; the first, which finds nothing warm, is not counted."""
     times: list[float] = []
     end = time.perf_counter() + SECONDS

@@ -1,7 +1,7 @@
 """Settings of what comes out: the cut-off, the index, and the gates before a release."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from pebr_tf.config.section import Section
 from pebr_tf.config.setting import setting
@@ -49,20 +49,37 @@ class Cutoff(Section):
 
     def check(self) -> None:
         self.require(self.floor <= self.limit, "floor", f"be at most limit ({self.limit})")
-        value, least = self.default_value, max(self.floor, 1)
-        reachable = least <= value <= self.limit
-        valid, domain = {
-            "recall": (0 < value < 1, "above 0 and below 1"),
-            "budget": (reachable, f"from {least} to {self.limit}"),
-            "top_k": (
-                reachable and value.is_integer(),
-                f"a whole number from {least} to {self.limit}",
-            ),
-            "score": (-1 <= value <= 1, "from -1 to 1"),
-        }[self.default_knob]
+        knob = self.default_knob
+        requirement = knob_requirement(knob, self.default_value, self.floor, self.limit)
         self.require(
-            valid, "default_value", f"be {domain} when default_knob is {self.default_knob}"
+            requirement is None, "default_value", f"be {requirement} when default_knob is {knob}"
         )
+
+
+KNOBS: tuple[str, ...] = get_args(Cutoff.__annotations__["default_knob"])
+
+
+def knob_requirement(knob: str, value: float, floor: int, limit: int) -> str | None:
+    """The range that the value of a knob violates, or None if the value is valid.
+
+    Args:
+      knob: One of KNOBS.
+      value: The recall, the average items per query, the items per query or the least cosine.
+      floor: Least number of items of a query.
+      limit: Most items of a query.
+    """
+    least = max(floor, 1)
+    in_range = least <= value <= limit
+    valid, requirement = {
+        "recall": (0 < value < 1, "a number above 0 and below 1"),
+        "budget": (in_range, f"a number from {least} to {limit}"),
+        "top_k": (
+            in_range and value.is_integer(),
+            f"a whole number from {least} to {limit}",
+        ),
+        "score": (-1 <= value <= 1, "a number from -1 to 1"),
+    }[knob]
+    return None if valid else requirement
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,31 @@
-"""The knobs: from a share of the relevant to keep, or an average number of items, to the cut-off.
+"""Calibration: from a recall, or an average number of items, to the cut-off of a policy.
 
 *Recall.* The loss of a query at cut-off c is 1 - recall(c), the share of its held-out clicks that a
 list with floor and limit misses: between 0 and 1, and never falling as c rises. Conformal risk
 control (Angelopoulos et al., 2022) takes, on n calibrate queries, the largest c with
 
-    n / (n + 1) * mean_loss(c) + 1 / (n + 1) <= 1 - keep,
+    n / (n + 1) * mean_loss(c) + 1 / (n + 1) <= 1 - recall,
 
-which is n / (n + 1) * mean_recall(c) >= keep. For another query of the same kind the expected
-recall is then at least `keep`, whatever the model and however few the queries. The map holds at the
-points of its grid, 99 shares and the ends, and is linear between them.
+which is n / (n + 1) * mean_recall(c) >= recall. For another query from the same distribution the
+expected recall is then at least `recall`, for any model and any number of queries. The guarantee
+holds at the points of the map, 99 recalls and both ends; the map is linear between them.
 
-The share that a cut-off guarantees is thus n / (n + 1) * mean_recall(c): it begins at what the
-floor alone keeps and ends at what all candidates hold. Beyond, the end is given, and `statement`
-says so.
+The recall that a cut-off guarantees is therefore n / (n + 1) * mean_recall(c). It ranges from what
+the floor alone keeps to what all candidates keep. Outside this range the nearest end is used, and
+`out_of_range_message` reports it.
 
-Head, torso and tail have maps of their own where they have a quarter of the queries that a
-calibration needs; others use the overall map.
+A stratum (head, torso or tail) has its own map if it has a quarter of the queries that a
+calibration needs. The others use the overall map.
 
-*Budget.* The average over queries of the items of a list, floor and limit applied.
+*Budget.* The average number of items per query, with floor and limit applied.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,30 +37,29 @@ from pebr_tf.errors import UserError
 from pebr_tf.metrics.ranked import RankedLists
 from pebr_tf.metrics.strata import STRATA
 
-VERSION = 1
-SHARES = tuple(percent / 100 for percent in range(1, 100))
+FILE_NAME = "cutoff.json"
+VERSION = 2
+# The points of a recall map.
+RECALLS = tuple(percent / 100 for percent in range(1, 100))
+# Number of points of a budget map.
 AVERAGES = 60
-KNOBS = ("recall", "budget")
-_KEYS = (
-    "version", "policy", "family", "level_temperature", "floor", "limit", "queries", "recall",
-    "strata", "budget",
-)  # fmt: skip
+CALIBRATED_KNOBS = ("recall", "budget")
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the knobs mean.
+    """What the calibrated knobs mean: the content of cutoff.json.
 
     Attributes:
-      policy: The way to end a list whose score the cut-offs belong to; see `policies`.
-      family: Which logit the towers were trained with.
+      policy: Name of the policy that the cut-offs belong to; see `policies`.
+      family: Logit that the towers were trained with.
       level_temperature: T of the level.
-      floor: Items that a query always gets.
-      limit: Items that a query never exceeds.
-      queries: Calibrate queries with held-out clicks.
-      recall: Share kept to cut-off, of all queries.
-      strata: The same by stratum, for those with enough queries.
-      budget: Average items to cut-off.
+      floor: Least number of items of a query.
+      limit: Most items of a query.
+      queries: Number of calibrate queries with held-out clicks.
+      recall: From recall to cut-off, for all queries.
+      strata: The same by stratum, for strata with enough queries.
+      budget: From average items per query to cut-off.
     """
 
     policy: str
@@ -72,9 +73,11 @@ class Calibration:
     budget: KnobMap
 
     def map_of(self, knob: str, stratum: int | None = None) -> KnobMap:
-        """The map of a knob, for the queries of a stratum (its place in STRATA) or for all."""
-        if knob not in KNOBS:
-            raise ValueError(f"knob must be one of {', '.join(KNOBS)}. Received: {knob!r}.")
+        """The map of a knob, for one stratum (an index into STRATA) or for all queries."""
+        if knob not in CALIBRATED_KNOBS:
+            raise ValueError(
+                f"knob must be one of {', '.join(CALIBRATED_KNOBS)}. Received: {knob!r}."
+            )
         if knob == "budget":
             return self.budget
         return self.recall if stratum is None else self.strata.get(STRATA[stratum], self.recall)
@@ -84,8 +87,8 @@ class Calibration:
 
         Args:
           knob: "recall" or "budget".
-          value: The share to keep, or the average items: one number or [B].
-          strata: [B] places in STRATA.
+          value: The recall or the average items per query: one number or [B].
+          strata: [B] indices into STRATA.
 
         Raises:
           ValueError: Another knob, or a value that is not a number.
@@ -93,48 +96,61 @@ class Calibration:
         values = np.broadcast_to(np.asarray(value, np.float64), np.shape(strata))
         if np.isnan(values).any():
             raise ValueError(f"{knob} must be a number. Received: NaN.")
-        return self._by_stratum(strata, lambda place: self.map_of(knob, place).cutoff(values))
+        return self._by_stratum(strata, lambda stratum: self.map_of(knob, stratum).cutoff(values))
 
     def expected_recall(self, cutoff: Any, strata: np.ndarray) -> np.ndarray:
-        """[B] float32 shares that cut-offs keep: the inverse of the recall knob.
+        """[B] float32 recalls of cut-offs: the inverse of the recall knob.
 
         Args:
           cutoff: One number or [B].
-          strata: [B] places in STRATA.
+          strata: [B] indices into STRATA.
         """
         cutoffs = np.broadcast_to(np.asarray(cutoff, np.float64), np.shape(strata))
-        return self._by_stratum(strata, lambda place: self.map_of("recall", place).value(cutoffs))
+        return self._by_stratum(
+            strata, lambda stratum: self.map_of("recall", stratum).value(cutoffs)
+        )
 
-    def promised(self, knob: str, value: float, strata: np.ndarray) -> np.ndarray:
-        """[B] what asking for `value` promises: the value, held to what the maps reach."""
-        maps = [self.map_of(knob, place) for place in range(len(STRATA))]
+    def reachable(self, knob: str, value: float, strata: np.ndarray) -> np.ndarray:
+        """[B] the knob's value, clipped to the range that the maps reach."""
+        maps = [self.map_of(knob, stratum) for stratum in range(len(STRATA))]
         ends = np.array([[each.lowest, each.highest] for each in maps])[strata]
         return np.clip(value, ends[:, 0], ends[:, 1])
 
-    def statement(self, knob: str, value: float, stratum: int | None = None) -> str | None:
-        """One sentence if `value` is beyond what the knob reaches, else None."""
+    def out_of_range_message(
+        self, knob: str, value: float, stratum: int | None = None
+    ) -> str | None:
+        """One sentence if `value` is outside the range that the knob reaches, else None."""
         reached = self.map_of(knob, stratum)
         if reached.lowest <= value <= reached.highest:
             return None
-        given = min(max(value, reached.lowest), reached.highest)
+        used = min(max(value, reached.lowest), reached.highest)
         digits = ".3f" if knob == "recall" else ".1f"
         kind = "queries" if stratum is None else f"{STRATA[stratum]} queries"
         return (
-            f"{knob} must be from {reached.lowest:{digits}} to {reached.highest:{digits}}, which "
-            f"is what {reached.queries} calibrate {kind} can vouch for. Received: {value:g}, "
-            f"answered as {given:{digits}}."
+            f"{knob} must be from {reached.lowest:{digits}} to {reached.highest:{digits}}, the "
+            f"range that {reached.queries} calibrate {kind} support. Received: {value:g}, "
+            f"answered as {used:{digits}}."
         )
+
+    def save(self, directory: Path) -> None:
+        """Writes cutoff.json into a folder."""
+        (directory / FILE_NAME).write_text(self.to_json(), encoding="utf-8")
+
+    @classmethod
+    def load(cls, directory: Path) -> Calibration:
+        """Reads cutoff.json of a folder; raises what `from_json` raises."""
+        return cls.from_json((directory / FILE_NAME).read_text(encoding="utf-8"))
 
     def to_json(self) -> str:
         """JSON that `from_json` turns into the same calibration."""
-        content = {name: getattr(self, name) for name in _KEYS[1:]}
+        content = {"version": VERSION, **vars(self)}
         content["recall"], content["budget"] = self.recall.to_mapping(), self.budget.to_mapping()
         content["strata"] = {name: each.to_mapping() for name, each in self.strata.items()}
-        return json.dumps({"version": VERSION, **content}, indent=1) + "\n"
+        return json.dumps(content, indent=1) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
-        """The calibration in a cutoff.json.
+        """Parses the content of cutoff.json.
 
         Raises:
           UserError: Not JSON, another version, missing or unknown keys, maps that are not monotone.
@@ -146,36 +162,33 @@ class Calibration:
         version = content.get("version") if isinstance(content, dict) else content
         if version != VERSION:
             raise UserError(f"cutoff.json must have version {VERSION}. Received: {version!r}.")
-        require_keys("cutoff.json", content, _KEYS)
+        keys = [field.name for field in fields(cls)]
+        require_keys("cutoff.json", content, ("version", *keys))
         _require_types(content)
         strata = content["strata"]
         if not isinstance(strata, dict) or not set(strata) <= set(STRATA):
             raise UserError(f"strata must be among {', '.join(STRATA)}. Received: {strata!r}.")
-        values = {name: content[name] for name in _KEYS[1:]}
-        values["recall"] = KnobMap.from_mapping("recall", content["recall"])
-        values["budget"] = KnobMap.from_mapping("budget", content["budget"])
+        values = {name: content[name] for name in keys}
+        for name in CALIBRATED_KNOBS:
+            values[name] = KnobMap.from_mapping(name, content[name])
         values["strata"] = {
             name: KnobMap.from_mapping(f"strata.{name}", each) for name, each in strata.items()
         }
         return cls(**values)
 
-    def _by_stratum(self, strata: np.ndarray, values_in: Any) -> np.ndarray:
+    def _by_stratum(self, strata: np.ndarray, values_in: Callable[[int], np.ndarray]) -> np.ndarray:
         result = np.empty(np.shape(strata), np.float32)
-        for place in range(len(STRATA)):
-            chosen = np.asarray(strata) == place
+        for stratum in range(len(STRATA)):
+            chosen = np.asarray(strata) == stratum
             if chosen.any():
-                result[chosen] = values_in(place)[chosen]
+                result[chosen] = values_in(stratum)[chosen]
         return result
 
 
 def _require_types(content: dict[str, Any]) -> None:
+    texts = dict.fromkeys(("policy", "family"), str)
     whole = dict.fromkeys(("floor", "limit", "queries"), int)
-    kinds: dict[str, Any] = {
-        "policy": str,
-        "family": str,
-        "level_temperature": (int, float),
-        **whole,
-    }
+    kinds: dict[str, Any] = {**texts, "level_temperature": (int, float), **whole}
     for name, kind in kinds.items():
         if not isinstance(content[name], kind) or isinstance(content[name], bool):
             raise UserError(
@@ -197,18 +210,18 @@ def calibrate(
 
     Args:
       lists: Their candidates, scored by `policy`; a list never exceeds the candidates.
-      strata: [Q] places in STRATA.
-      policy: Which score that is.
-      family: Which logit the towers were trained with.
+      strata: [Q] indices into STRATA.
+      policy: Name of the policy, as in the configuration.
+      family: Logit that the towers were trained with.
       level_temperature: T of the level.
-      config: For floor, limit and how many queries it takes.
+      config: Gives floor, limit and the least number of queries.
 
     Raises:
       UserError: Too few queries.
     """
     require_enough(len(lists), config)
     least = max(1, config.min_calibration_queries // 4)
-    parts = {name: np.asarray(strata) == place for place, name in enumerate(STRATA)}
+    parts = {name: np.asarray(strata) == index for index, name in enumerate(STRATA)}
     return Calibration(
         policy=policy,
         family=family,
@@ -227,7 +240,7 @@ def calibrate(
 
 
 def require_enough(queries: int, config: Cutoff) -> None:
-    """Refuses to calibrate on too few queries."""
+    """Raises UserError if there are too few queries to calibrate on."""
     if queries < config.min_calibration_queries:
         raise UserError(
             f"calibration must have at least {config.min_calibration_queries} queries with "
@@ -235,57 +248,53 @@ def require_enough(queries: int, config: Cutoff) -> None:
         )
 
 
-def bounded(lists: RankedLists, counts: np.ndarray, floor: int, limit: int) -> np.ndarray:
-    """[Q] counts with floor and limit, and no more than there are candidates."""
+def bounded_counts(lists: RankedLists, counts: np.ndarray, floor: int, limit: int) -> np.ndarray:
+    """[Q] counts within floor and limit, and at most the number of candidates."""
     return np.minimum(np.clip(counts, floor, limit), lists.lengths)
 
 
 def recall_map(lists: RankedLists, floor: int, limit: int) -> KnobMap:
-    """The map from the share kept to the cut-off, by conformal risk control."""
+    """The map from recall to cut-off, by conformal risk control."""
     queries = len(lists)
-    floors = bounded(lists, np.zeros(queries, np.int64), floor, limit)
-    limits = bounded(lists, lists.lengths, floor, limit)
+    floors = bounded_counts(lists, np.zeros(queries, np.int64), floor, limit)
+    limits = bounded_counts(lists, lists.lengths, floor, limit)
     rows, ranks = lists.relevant.rows, lists.relevant.ranks
     moved = (ranks >= floors[rows]) & (ranks < limits[rows])
     rows, ranks = rows[moved], ranks[moved]
     scores = lists.at(rows, ranks)
     order = np.argsort(-scores, kind="stable")
     scores = scores[order]
-    gains = np.concatenate([[_share(lists, floors)], (1 / lists.totals[rows])[order]])
+    gains = np.concatenate([[lists.figures(floors).recall], (1 / lists.totals[rows])[order]])
     gains[1:] /= queries
     # Recall rises only where a cut-off passes the score of a relevant item.
-    kept = np.cumsum(gains) * queries / (queries + 1)
+    guaranteed = np.cumsum(gains) * queries / (queries + 1)
     cutoffs = np.concatenate([[_above(lists)], scores]).astype(np.float32)
-    between = [share for share in SHARES if kept[0] < share < kept[-1]]
-    asked = np.array([kept[0], *between, kept[-1]])
-    # Sums such as ten tenths stray in the last bits.
-    place = np.searchsorted(kept, asked - 1e-12)
-    return KnobMap.through(asked, cutoffs[place], queries)
+    between = [recall for recall in RECALLS if guaranteed[0] < recall < guaranteed[-1]]
+    recalls = np.array([guaranteed[0], *between, guaranteed[-1]])
+    # Sums such as ten tenths are inexact in their last bits.
+    index = np.searchsorted(guaranteed, recalls - 1e-12)
+    return KnobMap.through(recalls, cutoffs[index], queries)
 
 
 def budget_map(lists: RankedLists, floor: int, limit: int) -> KnobMap:
     """The map from the average number of items to the cut-off."""
 
     def average(cutoff: float) -> float:
-        return float(bounded(lists, lists.counts_at(cutoff), floor, limit).mean())
+        return float(bounded_counts(lists, lists.counts_at(cutoff), floor, limit).mean())
 
     least = average(np.inf)
-    most = float(bounded(lists, lists.lengths, floor, limit).mean())
+    most = float(bounded_counts(lists, lists.lengths, floor, limit).mean())
     wanted = np.geomspace(max(least, 1 / len(lists)), most, AVERAGES if most > least else 0)
-    capped = lists.head(limit)
+    limited = lists.head(limit)
     above = float(_above(lists))
-    cutoffs = np.array([above, *(min(capped.cutoff_at(value, floor), above) for value in wanted)])
-    # What a cut-off gives, not what it was looked up for: equal scores come together.
-    asked = [average(cutoff) for cutoff in cutoffs]
-    return KnobMap.through(np.array(asked), cutoffs, len(lists))
-
-
-def _share(lists: RankedLists, counts: np.ndarray) -> float:
-    return lists.figures(counts).recall
+    cutoffs = np.array([above, *(min(limited.cutoff_at(value, floor), above) for value in wanted)])
+    # The measured averages, which differ from those wanted where scores are equal.
+    averages = np.array([average(cutoff) for cutoff in cutoffs])
+    return KnobMap.through(averages, cutoffs, len(lists))
 
 
 def _above(lists: RankedLists) -> np.float32:
-    """A finite cut-off above every score, where only the floor is left."""
+    """A finite cut-off above every score, which leaves only the floor."""
     best = lists.at(np.arange(len(lists)), np.zeros(len(lists), np.int64))
     highest = np.float32(best[best > -np.inf].max(initial=-1e30))
     return np.nextafter(highest, np.float32(np.inf))

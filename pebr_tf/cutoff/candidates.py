@@ -29,7 +29,7 @@ SAMPLE = 20_000
 
 
 @dataclass(frozen=True)
-class Queries:
+class QueryVectors:
     """Embedded queries.
 
     Attributes:
@@ -59,14 +59,14 @@ class Queries:
     def __len__(self) -> int:
         return len(self.tau)
 
-    def part(self, queries: np.ndarray) -> Queries:
+    def part(self, queries: np.ndarray) -> QueryVectors:
         """Some queries, by mask or by place."""
         breadth = None if self.breadth is None else self.breadth[queries]
-        return Queries(self.vectors[queries], self.tau[queries], self.strata[queries], breadth)
+        return QueryVectors(self.vectors[queries], self.tau[queries], self.strata[queries], breadth)
 
 
 @dataclass(frozen=True)
-class Pairs:
+class ClickedPairs:
     """Different pairs of a query and an item.
 
     Attributes:
@@ -78,7 +78,7 @@ class Pairs:
     items: np.ndarray
 
     @classmethod
-    def none(cls) -> Pairs:
+    def none(cls) -> ClickedPairs:
         """No pair."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -101,7 +101,7 @@ class Candidates:
     """
 
     cosines: np.ndarray
-    queries: Queries
+    queries: QueryVectors
     family: Family
     levels: dict[float, np.ndarray]
     relevant: Ranks
@@ -205,7 +205,7 @@ class Candidates:
         )
 
 
-def depth_of(queries: int, items: int, average_k: Sequence[int], limit: int) -> int:
+def candidate_depth(queries: int, items: int, average_k: Sequence[int], limit: int) -> int:
     """M, the candidates to keep of each query.
 
     All that the limit allows, if memory does; of many queries fewer, yet at least four times the
@@ -221,14 +221,14 @@ def depth_of(queries: int, items: int, average_k: Sequence[int], limit: int) -> 
     return min(items, limit, affordable)
 
 
-def collect(
+def collect_candidates(
     corpus: np.ndarray,
-    queries: Queries,
-    relevant: Pairs,
+    queries: QueryVectors,
+    relevant: ClickedPairs,
     family: Family,
     level_temperatures: Sequence[float],
     depth: int,
-    known: Pairs | None = None,
+    known: ClickedPairs | None = None,
 ) -> Candidates:
     """Compares all queries with all items, in blocks.
 
@@ -252,7 +252,7 @@ def collect(
     totals = np.bincount(relevant.rows, minlength=len(queries))
     if not totals.all():
         raise ValueError("every query must have a relevant item.")
-    known = known or Pairs.none()
+    known = known or ClickedPairs.none()
     pairs = [_sorted(relevant), _sorted(known)]
     ranks: list[list[np.ndarray]] = [[], []]
     cosines = np.empty((len(queries), depth), np.float32)
@@ -290,7 +290,7 @@ def collect(
 
 
 def levels_of(
-    corpus: np.ndarray, queries: Queries, family: Family, level_temperature: float
+    corpus: np.ndarray, queries: QueryVectors, family: Family, level_temperature: float
 ) -> np.ndarray:
     """[Q] float32 levels over the whole corpus [N, n], without keeping candidates."""
     levels = np.empty(len(queries), np.float32)
@@ -379,13 +379,13 @@ def _best(scores: np.ndarray, depth: int) -> np.ndarray:
     return np.argsort(-scores, axis=1)
 
 
-def _among(some: Pairs, others: Pairs) -> np.ndarray:
+def _among(some: ClickedPairs, others: ClickedPairs) -> np.ndarray:
     """[P] whether each of some pairs is one of the others."""
     width = np.int64(max(some.items.max(initial=0), others.items.max(initial=0)) + 2)
     keys, known = (pairs.rows * width + pairs.items + 1 for pairs in (some, others))
     return np.isin(keys, known) & (some.items >= 0)
 
 
-def _sorted(pairs: Pairs) -> Pairs:
+def _sorted(pairs: ClickedPairs) -> ClickedPairs:
     order = np.argsort(pairs.rows, kind="stable")
-    return Pairs(pairs.rows[order], pairs.items[order])
+    return ClickedPairs(pairs.rows[order], pairs.items[order])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from pebr_tf.cutoff.candidates import Queries, levels_of
+from pebr_tf.cutoff.candidates import QueryVectors, levels_of
 from pebr_tf.cutoff.fitting import fit
 from pebr_tf.distributions.logit import Family
 from pebr_tf.models.level_head import LevelHead
@@ -34,7 +34,7 @@ class LevelFit:
 
 def fit_level_head(
     corpus: np.ndarray,
-    queries: Queries,
+    queries: QueryVectors,
     family: Family,
     level_temperature: float,
     hidden: Sequence[int] = (128,),
@@ -66,7 +66,7 @@ def fit_level_head(
     return LevelFit(head, 1 - error / max(variance, 1e-12), len(queries))
 
 
-def head_levels(head: LevelHead, queries: Queries) -> np.ndarray:
+def head_levels(head: LevelHead, queries: QueryVectors) -> np.ndarray:
     """[Q] float32 levels that a head predicts."""
     levels: np.ndarray = head(tf.constant(queries.vectors), tf.constant(queries.tau)).numpy()
     return levels

@@ -8,26 +8,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from pebr_tf.cutoff.candidates import Candidates
-from pebr_tf.cutoff.policies import Policies
+from pebr_tf.cutoff.policies import LevelPolicy, TopKPolicy
 from pebr_tf.metrics.ranked import RankedLists
 
-# Fine where the best was found on every data set tried.
+# Fine where the best one was found on all data sets that were tried.
 GRID = (0.0, 0.1, 0.2, *(round(0.3 + 0.1 * step, 1) for step in range(13)), 1.75, 2.0, 2.5, 3.0)
-# Recalls so close are equal, and the higher precision decides.
+# Recalls within this distance count as equal.
 TIE = 0.002
 
 
 @dataclass(frozen=True)
 class LevelTuning:
-    """What each level_temperature gives on held-out clicks, and the one that was chosen.
+    """Figures of each level temperature on held-out clicks, and the chosen one.
 
     Attributes:
       level_temperature: The chosen T.
-      level_temperatures: [T] those that were tried.
+      level_temperatures: [T] the candidates.
       recall: [T, K] macro recall at each average.
       precision: [T, K] macro precision at each average.
-      top_k_recall: [K] the recall of the fixed number.
-      top_k_precision: [K] its precision.
+      top_k_recall: [K] macro recall of top k.
+      top_k_precision: [K] macro precision of top k.
     """
 
     level_temperature: float
@@ -39,7 +39,7 @@ class LevelTuning:
 
 
 def level_temperatures_for(fixed: float | None) -> tuple[float, ...]:
-    """The level temperatures to compute: those to try or the fixed one, and 1 for the nucleus."""
+    """The level temperatures to compute: the grid or the fixed one, and 1 for the nucleus."""
     return tuple(sorted({*(GRID if fixed is None else (fixed,)), 1.0}))
 
 
@@ -48,22 +48,22 @@ def tune_level_temperature(
 ) -> LevelTuning:
     """Chooses the level temperature with the best recall that costs no precision.
 
-    Of the level_temperatures whose macro precision is at least that of the fixed number at every
-    average, the
-    one with the greatest macro recall, averaged over the averages; of recalls within .002 the one
-    with the higher precision. If none keeps the precision, all compete.
+    Among the level temperatures whose macro precision is at least that of top k at every average,
+    this is the one with the greatest mean macro recall. Recalls within .002 count as equal, and the
+    higher precision decides. If no level temperature keeps the precision, all compete.
 
     Args:
-      candidates: Of calibrate queries, with levels at `level_temperatures_for(fixed)`.
+      candidates: Candidates of calibrate queries, with levels at `level_temperatures_for(fixed)`.
       average_k: Averages to compare at.
-      fixed: The level temperature to take as it is; None tunes.
+      fixed: A level temperature to use without tuning; None tunes.
     """
     level_temperatures = GRID if fixed is None else (fixed,)
     measured = [
-        _measure(Policies(t).lists("level", candidates), average_k) for t in level_temperatures
+        _measure(LevelPolicy(level_temperature=each).lists(candidates), average_k)
+        for each in level_temperatures
     ]
     recall, precision = (np.array(column) for column in zip(*measured, strict=True))
-    base_recall, base_precision = _measure(Policies(1.0).lists("top_k", candidates), average_k)
+    base_recall, base_precision = _measure(TopKPolicy().lists(candidates), average_k)
     kept = (precision >= base_precision).all(axis=1)
     eligible = kept if kept.any() else np.ones(len(level_temperatures), bool)
     mean_recall = np.where(eligible, recall.mean(axis=1), -np.inf)

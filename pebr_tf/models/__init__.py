@@ -1,8 +1,7 @@
 """Keras layers on top of the towers: temperature, law, level and threshold of each query."""
 
-from pebr_tf.models.law_head import LawHead
 from pebr_tf.models.level_head import LevelHead
 from pebr_tf.models.tau_head import TauHead
 from pebr_tf.models.threshold import ThresholdLayer
 
-__all__ = ["LawHead", "LevelHead", "TauHead", "ThresholdLayer"]
+__all__ = ["LevelHead", "TauHead", "ThresholdLayer"]

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from pebr_tf.cutoff.calibration import CALIBRATED_KNOBS
 from pebr_tf.metrics import STRATA
-from serving.encoder import Encoded
+from pebr_tf.retrieval.encoded import EncodedQueries
 from serving.retriever import Answer, Retriever
 
 BINS = 40
@@ -71,12 +72,12 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
         "level": _number(answers[-1].levels[0]),
         "default": {"knob": settings.default_knob, "value": settings.default_value},
         "knob": knob,
-        "policy": wishes[0].policy,
+        "policy": calibration.policy if knob in CALIBRATED_KNOBS else knob,
         "items": known.rows(retriever),
         "stops": [
             {
                 "value": answer.value,
-                "cutoff": float(wish.cutoffs[answer.strata[0]]),
+                "cutoff": float(wish.rule.cutoffs[answer.strata[0]]),
                 "count": int(answer.items.counts[0]),
                 "truncated": bool(answer.items.truncated[0]),
                 "threshold": _cosine(answer.items.thresholds[0]),
@@ -113,7 +114,7 @@ def histogram(cosines: np.ndarray) -> dict[str, list[float]]:
     return {"edges": [float(edge) for edge in edges], "counts": [int(count) for count in counts]}
 
 
-def _knowing(retriever: Retriever, encoded: Encoded) -> Retriever:
+def _knowing(retriever: Retriever, encoded: EncodedQueries) -> Retriever:
     """The same release, with what is known of one query in the place of the encoder.
 
     A model gives a text other last bits among others than alone, and a list that ends between two
@@ -133,9 +134,9 @@ def _knowing(retriever: Retriever, encoded: Encoded) -> Retriever:
 class _KnownQuery:
     """An encoder that says the same of every text."""
 
-    encoded: Encoded
+    encoded: EncodedQueries
 
-    def encode(self, queries: Sequence[str], deadline: float = math.inf) -> Encoded:
+    def encode(self, queries: Sequence[str], deadline: float = math.inf) -> EncodedQueries:
         return self.encoded.take(np.zeros(len(queries), np.int64))
 
 

@@ -13,9 +13,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.staticfiles import StaticFiles
 
+from pebr_tf.config.retrieval import KNOBS
 from serving.errors import InvalidArgument, Overloaded, Unavailable
 from serving.explorer.explain import explain
-from serving.knobs import KNOBS
 from serving.retriever import Retriever
 
 STATIC = Path(__file__).parent / "static"

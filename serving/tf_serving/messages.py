@@ -9,7 +9,7 @@ from tensorflow.core.framework import tensor_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import model_pb2, predict_pb2
 
-from serving.encoder import NAMES, Encoded
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS, EncodedQueries
 
 SIGNATURE = "serving_default"
 INPUT = "query"
@@ -30,10 +30,10 @@ def model_spec(model: str, version: int | None, signature: str = "") -> model_pb
 def encode_request(
     queries: Sequence[str], model: str, version: int | None
 ) -> predict_pb2.PredictRequest:
-    """Asks `serving_default` for all fields of `Encoded`, for texts [B]."""
+    """Asks `serving_default` for all fields of `EncodedQueries`, for texts [B]."""
     # TensorFlow prepares a graph for each set of outputs: the set must always be this one.
     request = predict_pb2.PredictRequest(
-        model_spec=model_spec(model, version, SIGNATURE), output_filter=NAMES
+        model_spec=model_spec(model, version, SIGNATURE), output_filter=ENCODED_FIELDS
     )
     request.inputs[INPUT].CopyFrom(_texts(queries))
     return request
@@ -53,7 +53,7 @@ def query_at_request(
 
 def decode(
     response: predict_pb2.PredictResponse, version: int, size: int, dimension: int
-) -> Encoded:
+) -> EncodedQueries:
     """The outputs for B queries.
 
     Args:
@@ -69,11 +69,11 @@ def decode(
     if received != version:
         raise InvalidResponse(f"version {received} instead of {version}")
     arrays = {}
-    for name in NAMES:
+    for name in ENCODED_FIELDS:
         if name not in response.outputs:
             raise InvalidResponse(f"no output {name}")
         arrays[name] = _array(name, response.outputs[name], size, dimension)
-    return Encoded(**arrays)
+    return EncodedQueries(**arrays)
 
 
 def check_signature(signatures: Mapping[str, meta_graph_pb2.SignatureDef], dimension: int) -> None:
@@ -91,7 +91,7 @@ def check_signature(signatures: Mapping[str, meta_graph_pb2.SignatureDef], dimen
         raise InvalidResponse(
             f"a model with the input {listed or 'nothing'} instead of {INPUT} string"
         )
-    for name in NAMES:
+    for name in ENCODED_FIELDS:
         if name not in signature.outputs:
             raise InvalidResponse(f"a model without the output {name}")
         _check_output(name, signature.outputs[name], -1, dimension)

@@ -20,7 +20,7 @@ from tensorflow_serving.apis import (
 )
 
 from pebr_tf.config import TfServing
-from serving.encoder import NAMES, Encoded
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS, EncodedQueries
 from serving.errors import DeadlineExceeded, Unavailable
 from serving.retry_budget import RetryBudget
 from serving.tf_serving.circuit_breaker import CircuitBreaker
@@ -102,7 +102,7 @@ class RemoteEncoder:
         """Stops calls to a server that fails."""
         return self._breaker
 
-    def encode(self, queries: Sequence[str], deadline: float = math.inf) -> Encoded:
+    def encode(self, queries: Sequence[str], deadline: float = math.inf) -> EncodedQueries:
         """Encodes texts [B], by `deadline` on the clock of `time.monotonic`.
 
         Raises:
@@ -120,7 +120,7 @@ class RemoteEncoder:
         # A number that is not finite is no failure of the server: if it were, one query could open
         # the breaker for all.
         self._breaker.succeeded()
-        for name in NAMES:
+        for name in ENCODED_FIELDS:
             if not np.isfinite(getattr(encoded, name)).all():
                 raise Unavailable(f"{self._server} returned a number in {name} that is not finite.")
         return encoded

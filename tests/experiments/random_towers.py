@@ -6,7 +6,7 @@ import numpy as np
 from small_logs import small_corpus
 
 from experiments.study import Study
-from pebr_tf.cutoff import Queries
+from pebr_tf.cutoff import QueryVectors
 
 
 def random_towers() -> Study:
@@ -19,7 +19,7 @@ def random_towers() -> Study:
         return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
     tau = rng.uniform(0.05, 0.3, len(data.queries)).astype(np.float32)
-    queries = Queries(unit(len(data.queries)), tau, data.strata)
+    queries = QueryVectors(unit(len(data.queries)), tau, data.strata)
     return Study(data, data.config, unit(len(data.item_ids)), queries)
 
 

@@ -58,8 +58,8 @@ def test_the_telling_part_has_the_same_map_and_recall(ties, floor, limit):
     assert short.scores.shape[1] < lists.scores.shape[1]
     whole, part = recall_map(lists, floor, limit), recall_map(short, floor, limit)
     np.testing.assert_array_equal(part.cutoffs, whole.cutoffs)
-    np.testing.assert_allclose(part.asked, whole.asked, atol=1e-12)
-    assert len(whole.asked) > 2 or floor == limit
+    np.testing.assert_allclose(part.knob_values, whole.knob_values, atol=1e-12)
+    assert len(whole.knob_values) > 2 or floor == limit
     for cutoff in (-1.5, 0.0, 1.0, 3.0):
         for query in range(len(lists)):
             expected = recall_by_hand(lists, query, cutoff, floor, limit)
@@ -118,7 +118,7 @@ def test_coverage_is_the_known_chance():
 def shifted(lists, floor, limit):
     """Promises .1 more than it keeps."""
     found = recall_map(lists, floor, limit)
-    return KnobMap(found.asked + 0.1, found.cutoffs, found.queries)
+    return KnobMap(found.knob_values + 0.1, found.cutoffs, found.queries)
 
 
 def uncorrected(lists, floor, limit):
@@ -203,7 +203,7 @@ def kept_by_hand(towers, release, way, keep):
             top = logits.max()
             mean = np.exp((logits - top) / level_temperature).mean() if level_temperature else 1.0
             level = top + level_temperature * np.log(mean)
-            cutoff = np.interp(keep, used.asked, used.cutoffs)
+            cutoff = np.interp(keep, used.knob_values, used.cutoffs)
             # Cut-offs are scores of items, so that rounding would decide.
             long = max(int((logits - level >= cutoff - 1e-4).sum()), calibrated.floor)
         shares.append(len(relevant & set(order[:long].tolist())) / len(relevant))

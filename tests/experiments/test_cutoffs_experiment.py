@@ -15,7 +15,7 @@ from experiments.released import released
 from experiments.settings import Settings
 from experiments.study import Study
 from experiments.writing import plain, write_results
-from pebr_tf.cutoff import Queries
+from pebr_tf.cutoff import QueryVectors
 
 
 @pytest.fixture(scope="module", params=["pdf", "paper"])
@@ -33,7 +33,7 @@ def towers(request):
     np.add.at(mean, data.query, items[data.item])
     vectors = unit(mean + 3 * rng.normal(size=mean.shape))
     tau = rng.uniform(0.05, 0.6, len(mean)).astype(np.float32)
-    return Study(data, config, items, Queries(vectors, tau, data.strata))
+    return Study(data, config, items, QueryVectors(vectors, tau, data.strata))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from small_logs import small_config, small_corpus, small_tables
 from experiments import corpora
 from experiments.corpora import corpus, corpus_key, prepared
 from experiments.settings import GOODBOOKS, SYNTHETIC, Settings
-from pebr_tf.cutoff import Pairs
+from pebr_tf.cutoff import ClickedPairs
 from pebr_tf.data import splits, synthetic
 from pebr_tf.metrics import STRATA
 from pebr_tf.models.text import tokens_of
@@ -175,7 +175,7 @@ def test_identities_are_the_pipeline_s_hashes(data):
 def test_all_queries_count_where_the_truth_does():
     clicks, catalogue = small_tables()
     texts = pa.array(["never asked", *clicks["query"].unique().to_pylist()[::-1]])
-    truth = Pairs(np.arange(len(texts)), np.zeros(len(texts), np.int64))
+    truth = ClickedPairs(np.arange(len(texts)), np.zeros(len(texts), np.int64))
     data = prepared("small", small_config(), clicks, catalogue, texts, truth)
     assert data.queries.tolist() == texts.to_pylist()
     assert data.queries[data.query].tolist() == clicks["query"].to_pylist()

@@ -8,7 +8,7 @@ from small_logs import small_corpus
 
 from experiments import ablation_cutoffs, measured
 from experiments.study import Study
-from pebr_tf.cutoff import Queries
+from pebr_tf.cutoff import QueryVectors
 from pebr_tf.cutoff.level_temperature import GRID, TIE
 from pebr_tf.retrieval import ExactSearcher
 from pebr_tf.retrieval.level import LevelCut, search_by_level
@@ -34,7 +34,7 @@ def towers_of(**changes):
         return (sums / np.linalg.norm(sums, axis=1, keepdims=True)).astype(np.float32)
 
     tau = (0.1 * np.exp(0.5 * generator.normal(size=len(data.queries)))).astype(np.float32)
-    queries = Queries(embedded(data.queries), tau, data.strata)
+    queries = QueryVectors(embedded(data.queries), tau, data.strata)
     return Study(data, data.config, embedded(data.titles), queries)
 
 

@@ -20,8 +20,14 @@ from experiments.plots import (
     looks,
     thousands,
 )
+from experiments.policies import (
+    CorpusLawPolicy,
+    DepthLawPolicy,
+    FittedLawPolicy,
+    RankQuantilePolicy,
+)
 from experiments.results import Plot
-from pebr_tf.cutoff.policies import BASELINES, POLICIES
+from pebr_tf.cutoff.policies import AdapterPolicy, CdfPolicy, evaluated_policies
 from pebr_tf.metrics import STRATA
 
 
@@ -80,8 +86,9 @@ def test_settings_are_as_before_even_after_a_failure():
 
 
 def test_policies_and_strata_differ_in_more_than_colour():
-    names = [*POLICIES, *BASELINES, "overall", *STRATA]
-    chosen = [look(name) for name in names if name not in ("overall", *STRATA)]
+    fitted = (AdapterPolicy, CorpusLawPolicy, DepthLawPolicy, FittedLawPolicy, RankQuantilePolicy)
+    unfitted = (*evaluated_policies(1.0), CdfPolicy(convention="pdf"))
+    chosen = [look(policy.name) for policy in (*unfitted, *fitted)]
     assert len({(each.colour, each.marker, str(each.dash)) for each in chosen}) == len(chosen)
     assert len({(each.marker, str(each.dash)) for each in chosen}) == len(chosen)
     assert len({look(name).colour for name in STRATA}) == len({look(n).marker for n in STRATA}) == 3

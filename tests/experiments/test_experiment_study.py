@@ -12,7 +12,7 @@ from experiments import study as module
 from experiments.released import released
 from experiments.settings import SYNTHETIC, Settings
 from experiments.study import Study, study
-from pebr_tf.cutoff import Pairs, Queries
+from pebr_tf.cutoff import ClickedPairs, QueryVectors
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +29,8 @@ def towers():
     tau = rng.uniform(0.05, 0.3, queries).astype(np.float32)
     keys = np.sort(rng.choice(queries * 40, 9 * queries, replace=False))
     keys = np.union1d(keys, np.arange(queries) * 40)
-    data = dataclasses.replace(data, truth=Pairs(*np.divmod(keys, 40)))
-    return Study(data, data.config, unit(40), Queries(unit(queries), tau, data.strata))
+    data = dataclasses.replace(data, truth=ClickedPairs(*np.divmod(keys, 40)))
+    return Study(data, data.config, unit(40), QueryVectors(unit(queries), tau, data.strata))
 
 
 def asked(towers, split):

@@ -200,12 +200,13 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"cutoff.default_value": 90},
-        "cutoff.default_value must be above 0 and below 1 when default_knob is recall. "
+        "cutoff.default_value must be a number above 0 and below 1 when default_knob is recall. "
         "Received: 90.0.",
     ),
     (
         {"cutoff.default_knob": "budget"},
-        "cutoff.default_value must be from 1 to 10000 when default_knob is budget. Received: 0.9.",
+        "cutoff.default_value must be a number from 1 to 10000 when default_knob is budget. "
+        "Received: 0.9.",
     ),
     (
         {"cutoff.default_knob": "top_k", "cutoff.default_value": 10.5, "cutoff.floor": 3},
@@ -219,7 +220,8 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"cutoff.default_knob": "score", "cutoff.default_value": 2},
-        "cutoff.default_value must be from -1 to 1 when default_knob is score. Received: 2.0.",
+        "cutoff.default_value must be a number from -1 to 1 when default_knob is score. "
+        "Received: 2.0.",
     ),
     (
         {"index.check_recall": 0.995},

@@ -10,7 +10,7 @@ from tiny_release import calibration, titles
 
 from pebr_tf.errors import UserError
 from pebr_tf.retrieval import ExactSearcher
-from serving import ending, payload
+from serving import payload
 from serving.payload import Payload
 from serving.retriever import Retriever
 
@@ -148,13 +148,10 @@ def test_policies_against_their_definitions(retriever, cosines, item_ids):
     for policy, passed in policies.items():
         passed |= ranks == 0
         scale = 10 if policy in ("gap", "score") else 1
-        found = ending.search(
-            retriever.searcher,
-            encoded,
-            policy,
-            cutoff[:, 0] / scale,
-            retriever._ending,
-            limits=200,
+        source = "head" if policy == "level_head" else "probe"
+        other = changed(retriever, policy.removesuffix("_head"), level_source=source)
+        found = other.knobs.calibrated_policy.search(
+            retriever.searcher, encoded, cutoff[:, 0] / scale, limits=200
         )
         received = [set(found.items.row(row)[0]) for row in range(4)]
         assert received == items_where(item_ids, passed), policy

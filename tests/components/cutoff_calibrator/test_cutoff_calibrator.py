@@ -11,14 +11,14 @@ from components.cutoff_calibrator import CutoffCalibrator
 from components.pairs import read_known, read_pairs, training_queries
 from pebr_tf.cutoff import (
     Calibration,
-    Pairs,
-    Policies,
-    Queries,
-    collect,
+    ClickedPairs,
+    QueryVectors,
+    collect_candidates,
     level_temperatures_for,
     tune_level_temperature,
 )
 from pebr_tf.cutoff.calibration import recall_map
+from pebr_tf.cutoff.policies import LevelPolicy
 from pebr_tf.errors import UserError
 
 
@@ -42,9 +42,11 @@ def calibrate_candidates(world):
     rows = np.arange(1, 300, 2)
     place = {item: at for at, item in enumerate(world.ids)}
     pairs = sorted({(int(q[1:]) // 2, place[i]) for q, i, c in world.clicks["calibrate"] if c})
-    pairs = Pairs(*np.array(pairs).T)
-    queries = Queries(world.queries[rows], world.tau[rows], rows // 2 % 3)
-    return collect(world.items, queries, pairs, "beta", level_temperatures_for(None), 300)
+    pairs = ClickedPairs(*np.array(pairs).T)
+    queries = QueryVectors(world.queries[rows], world.tau[rows], rows // 2 % 3)
+    return collect_candidates(
+        world.items, queries, pairs, "beta", level_temperatures_for(None), 300
+    )
 
 
 def test_the_calibration_is_that_of_the_library(world, output):
@@ -59,9 +61,9 @@ def test_the_calibration_is_that_of_the_library(world, output):
     level_tuning = tune_level_temperature(candidates, (5, 20, 50))
     assert (found.policy, found.family, found.queries) == ("level", "beta", 150)
     assert found.level_temperature == level_tuning.level_temperature
-    lists = Policies(found.level_temperature).lists("level", candidates)
+    lists = LevelPolicy(level_temperature=found.level_temperature).lists(candidates)
     expected = recall_map(lists, 1, 300)
-    np.testing.assert_allclose(found.recall.asked, expected.asked)
+    np.testing.assert_allclose(found.recall.knob_values, expected.knob_values)
     np.testing.assert_allclose(found.recall.cutoffs, expected.cutoffs, atol=1e-4)
     assert set(found.strata) == {"head", "torso", "tail"}
     tuning = json.loads((output / "tuning.json").read_text())

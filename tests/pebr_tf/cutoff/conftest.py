@@ -3,7 +3,7 @@
 import pytest
 from cutoff_worlds import make_world
 
-from pebr_tf.cutoff import collect, level_temperatures_for
+from pebr_tf.cutoff import collect_candidates, level_temperatures_for
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +16,6 @@ def world():
 def candidates(request, world):
     """All items are candidates."""
     corpus, queries, relevant = world
-    return collect(
+    return collect_candidates(
         corpus, queries, relevant, request.param, level_temperatures_for(None), len(corpus)
     )

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff import Calibration, KnobMap, calibrate
-from pebr_tf.cutoff.calibration import SHARES, bounded, budget_map, recall_map
+from pebr_tf.cutoff.calibration import RECALLS, bounded_counts, budget_map, recall_map
 from pebr_tf.errors import UserError
 from pebr_tf.metrics import RankedLists, Ranks
 
@@ -28,7 +28,7 @@ def random_lists(seed, queries=30, candidates=40, ties=False):
 
 
 def recall_at(lists, cutoff, floor, limit):
-    counts = bounded(lists, lists.counts_at(cutoff), floor, limit)
+    counts = bounded_counts(lists, lists.counts_at(cutoff), floor, limit)
     return lists.figures(counts).recall
 
 
@@ -43,15 +43,15 @@ def test_a_cutoff_is_the_largest_that_controls_the_risk(ties, seed, floor, limit
     tried = np.unique(lists.scores)[::-1]
     losses = np.array([1 - recall_at(lists, c, floor, limit) for c in tried])
     risks = n / (n + 1) * losses + 1 / (n + 1)
-    for share in SHARES:
+    for share in RECALLS:
         passed = tried[risks <= 1 - share + 1e-9]
         if found.lowest < share < found.highest - 1e-9:
             assert found.cutoff(share) == pytest.approx(passed.max(), abs=2e-5)
         elif share > found.highest + 1e-9:
             assert not len(passed)
-    everything = bounded(lists, lists.lengths, floor, limit)
+    everything = bounded_counts(lists, lists.lengths, floor, limit)
     assert found.highest == pytest.approx(n / (n + 1) * lists.figures(everything).recall)
-    nothing = bounded(lists, np.zeros(n, int), floor, limit)
+    nothing = bounded_counts(lists, np.zeros(n, int), floor, limit)
     assert found.lowest == pytest.approx(n / (n + 1) * lists.figures(nothing).recall, abs=1e-6)
 
 
@@ -93,12 +93,12 @@ def test_a_budget_is_met(seed, floor, limit):
     found = budget_map(lists, floor, limit)
     assert found.lowest == pytest.approx(floor, abs=1e-6)
     assert found.highest == pytest.approx(min(limit, 40))
-    for asked, cutoff in zip(found.asked[1:], found.cutoffs[1:], strict=True):
-        average = bounded(lists, lists.counts_at(cutoff), floor, limit).mean()
+    for asked, cutoff in zip(found.knob_values[1:], found.cutoffs[1:], strict=True):
+        average = bounded_counts(lists, lists.counts_at(cutoff), floor, limit).mean()
         assert average == pytest.approx(asked, abs=0.1)
-    between = (found.asked[-2] + found.asked[-3]) / 2
-    average = bounded(lists, lists.counts_at(found.cutoff(between)), floor, limit).mean()
-    assert found.asked[-3] <= average <= found.asked[-2]
+    between = (found.knob_values[-2] + found.knob_values[-3]) / 2
+    average = bounded_counts(lists, lists.counts_at(found.cutoff(between)), floor, limit).mean()
+    assert found.knob_values[-3] <= average <= found.knob_values[-2]
 
 
 def calibration(queries=300, strata=None, **settings):
@@ -138,12 +138,12 @@ def test_asking_beyond_gives_the_end_and_says_so():
     strata = np.zeros(1, int)
     end = found.cutoff_for("recall", found.strata["head"].highest, strata)
     assert found.cutoff_for("recall", 0.999, strata) == end
-    assert found.statement("recall", 0.7) is None
-    text = found.statement("recall", 0.999)
+    assert found.out_of_range_message("recall", 0.7) is None
+    text = found.out_of_range_message("recall", 0.999)
     assert text.startswith("recall must be from 0.0")
-    assert "what 300 calibrate queries can vouch for. Received: 0.999, answered as 0.9" in text
-    assert "answered as 1.0." in found.statement("budget", 0.5)
-    assert found.promised("recall", 0.999, strata) == found.strata["head"].highest
+    assert "the range that 300 calibrate queries support. Received: 0.999, answered as 0.9" in text
+    assert "answered as 1.0." in found.out_of_range_message("budget", 0.5)
+    assert found.reachable("recall", 0.999, strata) == found.strata["head"].highest
 
 
 def test_a_calibration_survives_json():
@@ -165,8 +165,8 @@ def test_a_calibration_survives_json():
     ("change", "error"),
     [
         (lambda c: "nonsense", r"cutoff\.json must be JSON\."),
-        (lambda c: [], r"cutoff\.json must have version 1\. Received: \[\]\."),
-        (lambda c: {**c, "version": 2}, r"must have version 1\. Received: 2\."),
+        (lambda c: [], r"cutoff\.json must have version 2\. Received: \[\]\."),
+        (lambda c: {**c, "version": 1}, r"must have version 2\. Received: 1\."),
         (
             lambda c: {**c, "hat": 1},
             r"must have the keys version, .*Received: budget, family",
@@ -178,7 +178,7 @@ def test_a_calibration_survives_json():
         ),
         (lambda c: {**c, "budget": 3}, r"budget must be a mapping\. Received: int\."),
         (
-            lambda c: {**c, "recall": {"asked": [1, 0], "cutoffs": [1, 0], "queries": 1}},
+            lambda c: {**c, "recall": {"knob_values": [1, 0], "cutoffs": [1, 0], "queries": 1}},
             "recall must be a monotone map. Received: a map must rise",
         ),
     ],
@@ -214,7 +214,7 @@ def test_maps_where_nothing_is_left_to_choose():
         ranks = Ranks(np.arange(20), np.full(20, rank))
         lists = RankedLists(np.zeros((20, 1), np.float32), ranks, np.ones(20, int))
         for found in (recall_map(lists, 1, 10), budget_map(lists, 1, 10)):
-            assert len(found.asked) == 2
+            assert len(found.knob_values) == 2
         found = recall_map(lists, 1, 10)
         assert found.highest == pytest.approx(20 / 21 * kept)
         assert np.isfinite(found.cutoff([0.1, 0.9])).all()
@@ -222,8 +222,8 @@ def test_maps_where_nothing_is_left_to_choose():
 
 def test_repeated_cutoffs_become_distinct():
     found = KnobMap.through(np.array([1.0, 2.0, 2.0, 3.0]), np.array([5.0, 5.0, 4.0, 4.0]), 9)
-    assert found.asked.tolist() == [1, 2, 3]
+    assert found.knob_values.tolist() == [1, 2, 3]
     assert found.cutoffs.tolist() == [5, 4, np.nextafter(np.float32(4), np.float32(0))]
     assert found.value(found.cutoff([1.5, 3])).tolist() == [1.5, 3]
-    with pytest.raises(ValueError, match="as many asked values as cut-offs, all finite"):
+    with pytest.raises(ValueError, match="as many knob values as cut-offs, all finite"):
         KnobMap(np.array([1.0]), np.array([np.nan]), 1)

@@ -9,13 +9,14 @@ from cutoff_worlds import make_world
 
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff import (
-    Knobs,
-    Policies,
+    KnobEvaluation,
     calibrate,
-    collect,
-    default_policy,
+    collect_candidates,
     evaluate_policies,
+    evaluated_policies,
+    served_policy,
 )
+from pebr_tf.cutoff.policies import LevelPolicy
 from pebr_tf.metrics import STRATA, cutoff_at, evaluate
 
 FIGURES = {
@@ -26,7 +27,9 @@ FIGURES = {
 
 def candidates_of(seed, queries=400, depth=200):
     corpus, found, relevant = make_world(queries, 300, seed=seed)
-    candidates = collect(corpus, found, relevant, "beta", (0.6, 1.0), depth, known=relevant)
+    candidates = collect_candidates(
+        corpus, found, relevant, "beta", (0.6, 1.0), depth, known=relevant
+    )
     return replace(candidates, head_levels=candidates.levels[0.6] + np.float32(0.01))
 
 
@@ -39,19 +42,19 @@ def test_candidates():
 def knobs(test_candidates):
     settings = Cutoff(default_value=0.7, limit=150)
     held_out = candidates_of(0, 800).part(np.arange(800) >= 400)
-    policies = Policies(0.6)
-    lists = policies.lists("level", held_out)
+    lists = LevelPolicy(level_temperature=0.6).lists(held_out)
     found = calibrate(lists, held_out.queries.strata, "level", "beta", 0.6, settings)
-    return Knobs(found, policies, test_candidates, settings)
+    return KnobEvaluation(found, test_candidates, settings)
 
 
 def test_policies_at_equal_averages(test_candidates):
-    policies, curves = Policies(0.6), {}
+    policies, curves = evaluated_policies(0.6), {}
     entries = evaluate_policies(policies, test_candidates, (5, 50), "level", curves)
     json.dumps(entries)
     assert [entry["name"] for entry in entries if entry["default"]] == ["level"]
-    for entry in entries:
-        lists = policies.lists(entry["name"], test_candidates).unranked()
+    assert [entry["name"] for entry in entries] == [policy.name for policy in policies]
+    for policy, entry in zip(policies, entries, strict=True):
+        lists = policy.lists(test_candidates).unranked()
         for k in (5, 50):
             at = entry["at"][str(k)]
             assert set(at) == {"overall", *STRATA}
@@ -123,7 +126,7 @@ def test_examples_go_from_few_items_to_many(knobs, test_candidates):
 @pytest.mark.parametrize(("knob", "value"), [("top_k", 7), ("score", 0.5)])
 def test_knobs_that_need_no_calibration(knobs, test_candidates, knob, value):
     settings = Cutoff(default_knob=knob, default_value=value, floor=2, limit=100)
-    counts = Knobs(knobs.calibration, Policies(0.6), test_candidates, settings).counts
+    counts = KnobEvaluation(knobs.calibration, test_candidates, settings).counts
     if knob == "top_k":
         assert set(counts) == {7}
     else:
@@ -131,7 +134,10 @@ def test_knobs_that_need_no_calibration(knobs, test_candidates, knob, value):
         assert counts.tolist() == expected.tolist()
 
 
-def test_the_default_policy_follows_the_level_source():
-    assert default_policy(Cutoff()) == "level"
-    assert default_policy(Cutoff(level_source="head")) == "level_head"
-    assert default_policy(Cutoff(policy="gap", level_source="head")) == "gap"
+def test_the_level_of_a_release_follows_the_level_source():
+    for settings, name in (
+        (Cutoff(), "level"),
+        (Cutoff(level_source="head"), "level_head"),
+        (Cutoff(policy="gap", level_source="head"), "gap"),
+    ):
+        assert served_policy(settings.policy, settings, "beta", 0.6).name == name

@@ -3,22 +3,27 @@
 import numpy as np
 import pytest
 
-from pebr_tf.cutoff import Policies, level_temperatures_for, tune_level_temperature
 from pebr_tf.cutoff import level_temperature as module
+from pebr_tf.cutoff import level_temperatures_for, tune_level_temperature
+from pebr_tf.cutoff.policies import LevelPolicy, Policy
 from pebr_tf.metrics import cutoff_at, evaluate
 
 
 def test_figures_are_those_of_the_general_lists(candidates):
     found = tune_level_temperature(candidates, (3, 20))
     for place in (0, 5, len(found.level_temperatures) - 1):
-        lists = Policies(found.level_temperatures[place]).lists("level", candidates).unranked()
+        lists = (
+            LevelPolicy(level_temperature=found.level_temperatures[place])
+            .lists(candidates)
+            .unranked()
+        )
         for column, k in enumerate((3, 20)):
             figures = evaluate(lists, cutoff_at(lists, k))
             assert found.recall[place, column] == pytest.approx(figures.recall)
             assert found.precision[place, column] == pytest.approx(figures.precision)
 
 
-def test_a_fixed_temper_is_taken(candidates):
+def test_a_fixed_level_temperature_is_taken(candidates):
     assert tune_level_temperature(candidates, (5,), fixed=1.0).level_temperature == 1.0
     assert level_temperatures_for(0.35) == (0.35, 1.0)
 
@@ -39,5 +44,5 @@ def test_the_rule(monkeypatch, figures, chosen):
     values = iter([*figures.values(), (0.65, 0.2)])
     monkeypatch.setattr(module, "GRID", tuple(figures))
     monkeypatch.setattr(module, "_measure", lambda *_: tuple(np.array([v]) for v in next(values)))
-    monkeypatch.setattr(module.Policies, "lists", lambda *_: None)
+    monkeypatch.setattr(Policy, "lists", lambda *_: None)
     assert tune_level_temperature(None, (150,)).level_temperature == chosen

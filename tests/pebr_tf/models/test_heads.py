@@ -5,9 +5,8 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from scipy import stats
 
-from pebr_tf.models import LawHead, LevelHead, TauHead, ThresholdLayer
+from pebr_tf.models import LevelHead, TauHead, ThresholdLayer
 
 FEATURES = np.random.default_rng(0).normal(size=(6, 8)).astype(np.float32)
 
@@ -46,46 +45,14 @@ def test_tau_stays_between_its_ends_and_can_come_back(bias):
     assert tape.gradient(tau, head.trainable_weights)[1].numpy()[0] > 0
 
 
-@pytest.mark.slow
-def test_the_law_head_finds_the_law_of_two_kinds_of_queries():
-    """Cosines drawn from Beta(40, 8) for one kind, Beta(6, 6) for the other."""
-    generator = np.random.default_rng(0)
-    kind = generator.integers(2, size=2000)
-    queries = np.eye(2, dtype=np.float32)[kind]
-    z = np.where(kind == 0, generator.beta(40, 8, 2000), generator.beta(6, 6, 2000))
-    cosines = (2 * z - 1).astype(np.float32)
-    head, optimizer = LawHead(hidden=()), tf.keras.optimizers.legacy.Adam(0.1)
-
-    @tf.function
-    def step():
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(head.negative_log_likelihood(queries, cosines))
-        gradients = tape.gradient(loss, head.trainable_weights)
-        optimizer.apply_gradients(zip(gradients, head.trainable_weights, strict=True))
-
-    head(queries)
-    for _ in range(200):
-        step()
-    alpha, beta = head(np.eye(2, dtype=np.float32))
-    for row in range(2):
-        # The maximum-likelihood law, which the sample alone decides.
-        a, b, _, _ = stats.beta.fit(z[kind == row], floc=0, fscale=1)
-        np.testing.assert_allclose([alpha[row], beta[row]], [a, b], rtol=0.02)
-
-
-def test_heads_that_are_fitted_leave_the_towers_alone():
-    vectors, cosines = tf.constant(FEATURES), tf.constant(np.linspace(-0.5, 0.9, 6), tf.float32)
-    tau = tf.fill([6], 0.05)
-    law = with_random_weights(LawHead(), vectors)
-    level = with_random_weights(LevelHead(), vectors, tau)
+def test_the_level_head_leaves_the_towers_alone():
+    vectors, tau = tf.constant(FEATURES), tf.fill([6], 0.05)
+    head = with_random_weights(LevelHead(), vectors, tau)
     with tf.GradientTape(persistent=True) as tape:
-        tape.watch([vectors, cosines, tau])
-        likelihood = law.negative_log_likelihood(vectors, cosines)
-        levels = level(vectors, tau)
-    assert tape.gradient(likelihood, [vectors, cosines]) == [None, None]
+        tape.watch([vectors, tau])
+        levels = head(vectors, tau)
     assert tape.gradient(levels, [vectors, tau]) == [None, None]
-    assert all(g is not None for g in tape.gradient(likelihood, law.trainable_weights))
-    assert all(g is not None for g in tape.gradient(levels, level.trainable_weights))
+    assert all(g is not None for g in tape.gradient(levels, head.trainable_weights))
 
 
 def test_the_level_head_learns_a_level():
@@ -121,7 +88,6 @@ def test_levels_stay_in_the_range_of_their_family(family, low, high):
 
 HEADS = {
     "tau": (lambda: TauHead(0.1, 0.01, 0.5, hidden=(5,)), lambda head, x: head(x)),
-    "law": (lambda: LawHead(hidden=(5, 3)), lambda head, x: head(x)),
     "level": (
         lambda: LevelHead("exponential", hidden=()),
         lambda head, x: head(x, tf.fill([6], 0.1)),
@@ -147,15 +113,8 @@ def test_a_model_with_heads_survives_saving(tmp_path, suffix):
     """Both as a Keras file and as a SavedModel."""
     inputs = tf.keras.Input([8])
     tau = with_random_weights(TauHead(hidden=(5,)), FEATURES)
-    law = with_random_weights(LawHead(hidden=(5,)), FEATURES)
     level = with_random_weights(LevelHead(hidden=(5,)), FEATURES, tf.ones([6]))
-    alpha, beta = law(inputs)
-    outputs = {
-        "tau": tau(inputs),
-        "alpha": alpha,
-        "beta": beta,
-        "level": level(inputs, tau(inputs)),
-    }
+    outputs = {"tau": tau(inputs), "level": level(inputs, tau(inputs))}
     outputs["threshold"] = ThresholdLayer("level")(
         {"tau": outputs["tau"], "level": outputs["level"]}, 0.9
     )
@@ -188,7 +147,7 @@ def test_heads_work_in_float32_under_mixed_precision():
             "TauHead requires 0 < tau_min <= tau_initial <= tau_max. Received: 0.0, 0.05 and 1.0.",
         ),
         (
-            lambda: LawHead(hidden=(8, 0)),
+            lambda: LevelHead(hidden=(8, 0)),
             "hidden must hold integers of at least 1. Received: (8, 0).",
         ),
         (lambda: LevelHead("gamma"), "family must be 'beta' or 'exponential'. Received: 'gamma'."),

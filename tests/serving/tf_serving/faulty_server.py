@@ -11,7 +11,7 @@ from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, predict_pb2
 from tiny_release import DIMENSION
 
-from serving.encoder import NAMES
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS
 
 PREDICT = "tensorflow.serving.PredictionService", "Predict"
 METADATA = "tensorflow.serving.PredictionService", "GetModelMetadata"
@@ -84,7 +84,7 @@ def good(request, context=None, **changes):
     """An answer as it should be, with outputs changed, or left out where they are None."""
     size = len(request.inputs["query"].string_val)
     response = predict_pb2.PredictResponse(model_spec=request.model_spec)
-    values = {name: np.full(size, 0.5, np.float32) for name in NAMES}
+    values = {name: np.full(size, 0.5, np.float32) for name in ENCODED_FIELDS}
     values["embedding"] = np.full([size, DIMENSION], 0.5, np.float32)
     values["stratum"] = np.ones(size, np.int64)
     for name, value in {**values, **changes}.items():

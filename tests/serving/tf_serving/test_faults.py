@@ -14,7 +14,7 @@ from faulty_server import DIMENSION, PREDICT, changed, failing, faulty_server, g
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow_serving.apis import predict_pb2
 
-from serving.encoder import NAMES
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS
 from serving.errors import DeadlineExceeded, Unavailable
 from serving.retry_budget import RetryBudget
 from serving.tf_serving.circuit_breaker import CircuitBreaker
@@ -52,7 +52,7 @@ def test_the_request_pins_the_version_and_carries_the_earlier_deadline(faulty, e
     assert request.model_spec.name == "pebr_query"
     assert request.model_spec.version.value == 7
     assert request.model_spec.signature_name == "serving_default"
-    assert list(request.output_filter) == list(NAMES)
+    assert list(request.output_filter) == list(ENCODED_FIELDS)
     assert list(request.inputs["query"].string_val) == [b"a", "ü".encode()]
     assert 0 < remaining <= 6
     assert 0 < remaining_of_caller <= 21

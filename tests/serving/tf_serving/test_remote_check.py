@@ -17,7 +17,7 @@ from faulty_server import (
 )
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 
-from serving.encoder import NAMES
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS
 from serving.errors import Unavailable
 
 
@@ -48,7 +48,7 @@ def _metadata(**signatures):
 
 def _signature(inputs=("query", tf.string), **changes):
     """`serving_default` of a query model, with outputs changed."""
-    specs = {name: tf.TensorSpec([None], tf.float32) for name in NAMES}
+    specs = {name: tf.TensorSpec([None], tf.float32) for name in ENCODED_FIELDS}
     specs["embedding"] = tf.TensorSpec([None, DIMENSION], tf.float32)
     specs["stratum"] = tf.TensorSpec([None], tf.int64)
     signature = tf.compat.v1.saved_model.signature_def_utils.build_signature_def()

@@ -8,7 +8,7 @@ import pytest
 from tf_serving_stand_in import TfServingStandIn
 
 from pebr_tf.config import TfServing
-from serving.encoder import NAMES
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS
 from serving.errors import DeadlineExceeded, Unavailable
 from serving.retriever import Retriever
 from serving.tf_serving.remote_encoder import RemoteEncoder
@@ -21,7 +21,7 @@ def test_equal_to_the_embedded_encoder(server, encoder_of, embedded, size):
     queries = (QUERIES * 60)[:size]
     received = encoder_of(server.address).encode(queries)
     expected = embedded.encode(queries)
-    for name in NAMES:
+    for name in ENCODED_FIELDS:
         ours, theirs = getattr(received, name), getattr(expected, name)
         assert ours.dtype == theirs.dtype
         np.testing.assert_array_equal(ours, theirs, err_msg=name)

@@ -8,7 +8,7 @@ from tensorflow_serving.apis import get_model_status_pb2, prediction_service_pb2
 from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceStub
 from tf_serving_stand_in import TfServingStandIn
 
-from serving.encoder import NAMES
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS
 from serving.tf_serving.messages import encode_request, model_spec
 
 INVALID, NOT_FOUND = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND
@@ -37,10 +37,10 @@ def test_the_newest_version_answers_unless_one_is_requested(channel, embedded):
     assert predict(request(None), timeout=SECONDS).model_spec.version.value == 7
     response = predict(request(6), timeout=SECONDS)
     assert response.model_spec.version.value == 6
-    assert set(response.outputs) == set(NAMES)
+    assert set(response.outputs) == set(ENCODED_FIELDS)
     assert not response.outputs["embedding"].tensor_content
     expected = embedded.encode(["phone", "laptop"])
-    for name in NAMES:
+    for name in ENCODED_FIELDS:
         received = tf.make_ndarray(response.outputs[name])
         np.testing.assert_array_equal(received, getattr(expected, name))
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2, prediction_service_pb2_grpc
 
 from pebr_tf.errors import UserError
-from serving.encoder import NAMES
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS
 from serving.tf_serving.messages import encode_request
 from serving.tf_serving.warm_up import BATCH_SIZES, WARM_UP, write_warm_up
 
@@ -55,7 +55,7 @@ def test_the_records_are_valid_requests_with_equal_answers(model, server, embedd
             response = predict(request, timeout=60)
             texts = [text.decode() for text in request.inputs["query"].string_val]
             expected = embedded.encode(texts)
-            for name in set(NAMES) - {"threshold"}:
+            for name in set(ENCODED_FIELDS) - {"threshold"}:
                 received = tf.make_ndarray(response.outputs[name])
                 np.testing.assert_array_equal(received, getattr(expected, name))
 

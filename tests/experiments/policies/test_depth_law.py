@@ -8,8 +8,15 @@ import scipy.special
 from cutoff_worlds import clicks_by_breadth
 from sklearn.isotonic import isotonic_regression
 
-from pebr_tf.cutoff import Policies, fit_depth_law
-from pebr_tf.cutoff.depth_law import Cells, clicks_of, edges_of, falling_means, features_of
+from experiments.policies.depth_law import (
+    Cells,
+    clicks_of,
+    edges_of,
+    falling_means,
+    features_of,
+    fit_depth_law,
+)
+from pebr_tf.cutoff.policies import TopKPolicy
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +45,12 @@ def test_shares_are_those_that_clicks_were_drawn_from(candidates, law):
 
 def test_known_breadth_buys_recall_at_an_equal_average(candidates, law):
     """With 60 items a query, 20 for the narrow and 100 for the broad are best, about .75."""
-    policies = Policies(1.0, depth_law=law)
-    ours = policies.lists("depth_law", candidates)
+    ours = law.lists(candidates)
     counts = ours.counts_at(ours.cutoff_at(60))
     assert 0.70 < ours.figures(counts).recall < 0.77
     narrow = candidates.queries.breadth < 100
     assert np.median(counts[narrow]) == pytest.approx(20, abs=4)
-    fixed = policies.lists("top_k", candidates)
+    fixed = TopKPolicy().lists(candidates)
     assert fixed.figures(fixed.counts_at(-59)).recall == pytest.approx(0.64, abs=0.02)
 
 

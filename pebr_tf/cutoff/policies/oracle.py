@@ -1,4 +1,4 @@
-"""The best that any way to end a list could do, given the ranking of the towers.
+"""The best that any policy could do, given the ranking of the towers.
 
 A list is a prefix of its query's ranking. The macro recall of all lists under a budget of items is
 largest when the budget goes, item by item, where it buys the most recall: by the slopes of the
@@ -11,7 +11,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from pebr_tf.cutoff.candidates import Candidates
+from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.metrics.ranked import Ranks
+
+
+class OraclePolicy(Policy):
+    """score = recall that an item buys; this policy uses the relevant items themselves."""
+
+    name = "oracle"
+    title = "oracle"
+
+    def scores(self, candidates: Candidates) -> np.ndarray:
+        return oracle_scores(candidates.relevant, candidates.totals, candidates.depth)
 
 
 def oracle_scores(relevant: Ranks, totals: np.ndarray, depth: int) -> np.ndarray:

@@ -5,8 +5,9 @@ import pytest
 import scipy.stats
 from cutoff_worlds import make_world
 
-from pebr_tf.cutoff import CorpusLaw, Policies, collect
-from pebr_tf.cutoff.law_odds import law_log_odds, share_kept
+from experiments.policies import CorpusLawPolicy
+from experiments.policies.law_odds import law_log_odds, share_kept
+from pebr_tf.cutoff import collect_candidates
 from pebr_tf.distributions import BetaExponential
 
 
@@ -64,7 +65,7 @@ def test_the_share_kept_is_the_share_of_the_law_above():
 def test_the_law_is_the_background_times_the_density_ratio(world, family):
     """Moments by hand over all cosines; the ratio is z^(1 / tau) or exp(s / tau)."""
     corpus, queries, _ = world
-    alpha, beta, rate = CorpusLaw.of(corpus).parameters(queries, family)
+    alpha, beta, rate = CorpusLawPolicy.of(corpus).parameters(queries, family)
     z = (1 + queries.vectors.astype(np.float64) @ corpus.T.astype(np.float64)) / 2
     mean, variance = z.mean(axis=1), z.var(axis=1)
     concentration = mean * (1 - mean) / variance - 1
@@ -78,10 +79,10 @@ def test_the_law_is_the_background_times_the_density_ratio(world, family):
     np.testing.assert_allclose(received, expected, rtol=1e-5)
 
 
-def test_one_cut_keeps_one_share_of_every_law(candidates, world):
+def test_one_cut_keeps_one_share_of_every_law(all_items, world):
     """Where the cut falls between two items, the share above lies between their shares."""
-    law = CorpusLaw.of(world[0])
-    lists = Policies(1.0, corpus_law=law).lists("corpus_law", candidates)
+    candidates, law = all_items, CorpusLawPolicy.of(world[0])
+    lists = law.lists(candidates)
     counts = lists.counts_at(np.log((1 - 0.8) / 0.8))
     alpha, beta, rate = law.parameters(candidates.queries, candidates.family)
     grid = np.linspace(1e-6, 1 - 1e-6, 20_001)
@@ -98,27 +99,6 @@ def test_one_cut_keeps_one_share_of_every_law(candidates, world):
 def test_scores_of_candidates_without_training_pairs():
     corpus, queries, relevant = make_world(20, 100)
     known = type(relevant)(np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20))
-    unseen = collect(corpus, queries, relevant, "beta", (1.0,), 100, known).unseen()
-    scores = CorpusLaw.of(corpus).scores(unseen)
+    unseen = collect_candidates(corpus, queries, relevant, "beta", (1.0,), 100, known).unseen()
+    scores = CorpusLawPolicy.of(corpus).scores(unseen)
     assert ((scores == -np.inf) == (unseen.cosines == -np.inf)).all()
-
-
-def test_literal_pebr_by_both_conventions(world):
-    """Log CDF of Beta(1 / tau, 1) and of Beta(1 + 1 / tau, 1)."""
-    corpus, queries, relevant = world
-    candidates = collect(corpus, queries, relevant, "beta", (1.0,), 300)
-    policies = Policies(1.0, both_conventions=True)
-    z, tau = (1 + candidates.cosines.astype(np.float64)) / 2, queries.tau[:, None]
-    for name, alpha in (("cdf", 1 / tau), ("cdf_pdf", 1 + 1 / tau)):
-        scores = policies.lists(name, candidates).unranked().scores
-        expected = scipy.stats.beta.logcdf(z, alpha, 1)
-        np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5, err_msg=name)
-    counts = [
-        lists.counts_at(lists.cutoff_at(20))
-        for lists in (policies.lists(name, candidates) for name in ("cdf", "cdf_pdf"))
-    ]
-    assert counts[0].sum() == counts[1].sum() == 1200
-    assert (counts[0] != counts[1]).any()
-    exponential = collect(corpus, queries, relevant, "exponential", (1.0,), 300)
-    assert "cdf_pdf" not in policies.names(exponential)
-    assert "cdf_pdf" not in Policies(1.0).names(candidates)

@@ -3,7 +3,7 @@
 The cosine of a query with a random item is Beta(a_k, b_k), from the mean and the covariance of the
 items (`distributions.background_law`); the relevant items have that density times r(d, q): for
 BetaNCE Beta(a_k + 1 / tau, b_k), for the exponential family the Beta-tilted exponential
-(a_k, b_k, tau). A list keeps a share of this law. Nothing is learnt beyond the towers.
+(a_k, b_k, tau). A list keeps a share of this law. Nothing is learned beyond the towers.
 """
 
 from __future__ import annotations
@@ -12,33 +12,38 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pebr_tf.cutoff.candidates import Candidates, Queries
-from pebr_tf.cutoff.law_odds import law_log_odds
+from experiments.policies.law_odds import law_log_odds
+from pebr_tf.cutoff.candidates import Candidates, QueryVectors
+from pebr_tf.cutoff.policies import Policy
 from pebr_tf.distributions import background_law
 from pebr_tf.distributions.logit import Family
 
 
-@dataclass(frozen=True)
-class CorpusLaw:
-    """The two moments of a corpus.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CorpusLawPolicy(Policy):
+    """score = log odds of the CDF of the law over the corpus' own background.
 
     Attributes:
       mean: [n] float64 mean of the item vectors.
       covariance: [n, n] float64.
     """
 
+    name = "corpus_law"
+    title = "corpus-law CDF"
+
     mean: np.ndarray
     covariance: np.ndarray
 
     @classmethod
-    def of(cls, items: np.ndarray) -> CorpusLaw:
+    def of(cls, items: np.ndarray) -> CorpusLawPolicy:
         """The moments of item vectors [N, n]."""
         vectors = items.astype(np.float64)
         mean = vectors.mean(axis=0)
-        return cls(mean, vectors.T @ vectors / len(vectors) - np.outer(mean, mean))
+        covariance = vectors.T @ vectors / len(vectors) - np.outer(mean, mean)
+        return cls(mean=mean, covariance=covariance)
 
     def parameters(
-        self, queries: Queries, family: Family
+        self, queries: QueryVectors, family: Family
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Alpha, beta and rate of the law of each query's relevant items, [Q] each.
 
@@ -52,6 +57,5 @@ class CorpusLaw:
         return alpha, beta, 2 * tilt
 
     def scores(self, candidates: Candidates) -> np.ndarray:
-        """[Q, M] float32 log odds of the law's CDF; see `law_odds`."""
         parameters = self.parameters(candidates.queries, candidates.family)
         return law_log_odds(candidates.cosines, *parameters)

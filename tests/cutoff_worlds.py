@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pebr_tf.cutoff import Pairs, Queries, collect, level_temperatures_for
+from pebr_tf.cutoff import ClickedPairs, QueryVectors, collect_candidates, level_temperatures_for
 from pebr_tf.metrics import Ranks
 
 
@@ -34,7 +34,11 @@ def make_world(queries=60, items=300, dimension=8, seed=0):
             rows.append(row)
             places.append(item)
     strata = generator.integers(0, 3, queries)
-    return corpus, Queries(vectors, tau, strata), Pairs(np.array(rows), np.array(places))
+    return (
+        corpus,
+        QueryVectors(vectors, tau, strata),
+        ClickedPairs(np.array(rows), np.array(places)),
+    )
 
 
 def clicks_by_breadth():
@@ -43,7 +47,7 @@ def clicks_by_breadth():
     generator = np.random.default_rng(0)
     breadth = np.where(generator.random(600) < 0.5, 2.0, 500.0)
     queries = replace(queries, breadth=breadth)
-    base = collect(corpus, queries, relevant, "beta", level_temperatures_for(None), 300)
+    base = collect_candidates(corpus, queries, relevant, "beta", level_temperatures_for(None), 300)
     # Broad queries have fewer clicks here: each query counts once all the same.
     size = np.where(breadth > 100, 4, 12)
     rows = np.repeat(np.arange(600), size)

@@ -25,6 +25,7 @@ import tensorflow as tf
 
 from pebr_tf.cutoff.candidates import ROWS, Candidates
 from pebr_tf.cutoff.fitting import fit
+from pebr_tf.cutoff.policies import Policy
 from pebr_tf.models.query_head import QueryHead
 
 # Level temperatures whose levels are features.
@@ -53,15 +54,18 @@ class DepthHead(QueryHead):
         return self.raw(features)[:, 0]
 
 
-@dataclass(frozen=True)
-class DepthLaw:
-    """The fitted network.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DepthLawPolicy(Policy):
+    """score = log of the recall that an item buys, by the fitted network.
 
     Attributes:
       head: The network.
-      mean: [F] of the features it was fitted to.
-      deviation: [F] theirs.
+      mean: [F] means of the features that it was fitted to.
+      deviation: [F] their standard deviations.
     """
+
+    name = "depth_law"
+    title = "learnt depth law"
 
     head: DepthHead
     mean: np.ndarray
@@ -80,7 +84,6 @@ class DepthLaw:
         return shares
 
     def scores(self, candidates: Candidates) -> np.ndarray:
-        """[Q, M] float32 logs of the recall that an item buys, falling; -inf stays -inf."""
         cells = Cells.of(candidates)
         falling = np.log(falling_means(np.exp(self.log_shares(candidates)), cells.sizes))
         ranks = np.log(np.arange(1, candidates.depth + 1))
@@ -135,7 +138,7 @@ class Cells:
         return np.where(self.sizes > 0, logs, _NOTHING)
 
 
-def fit_depth_law(candidates: Candidates, seed: int = 0) -> DepthLaw:
+def fit_depth_law(candidates: Candidates, seed: int = 0) -> DepthLawPolicy:
     """Fits the law to held-out clicks of calibrate queries.
 
     Args:
@@ -157,7 +160,7 @@ def fit_depth_law(candidates: Candidates, seed: int = 0) -> DepthLaw:
 
     arrays = ((features - mean) / deviation, cells.logits + cells.log_sizes)
     fit(head, losses, (*arrays, clicks_of(candidates, cells)), seed)
-    return DepthLaw(head, mean, deviation)
+    return DepthLawPolicy(head=head, mean=mean, deviation=deviation)
 
 
 def edges_of(depth: int) -> np.ndarray:

@@ -8,8 +8,8 @@ import scipy.stats
 import tensorflow as tf
 from cutoff_worlds import make_world
 
-from pebr_tf.cutoff import Policies, collect, fit_law
-from pebr_tf.cutoff.fitted_law import CLICKS, _clicks
+from experiments.policies.fitted_law import CLICKS, _clicks, fit_law
+from pebr_tf.cutoff import collect_candidates
 from pebr_tf.metrics import Ranks
 
 
@@ -23,7 +23,7 @@ def drawn_candidates(corpus_size=400, depth=400, queries=600):
     vectors = found.vectors + np.sign(found.vectors[:, :1]) * np.eye(1, found.vectors.shape[1])
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     found = replace(found, vectors=vectors.astype(np.float32))
-    base = collect(corpus, found, relevant, "beta", (1.0,), 50)
+    base = collect_candidates(corpus, found, relevant, "beta", (1.0,), 50)
     generator = np.random.default_rng(0)
     narrow = found.vectors[:, 0] > 0
     grid = np.linspace(1, -1, corpus_size)
@@ -52,7 +52,7 @@ def test_the_laws_that_clicks_were_drawn_from_are_found(depth):
     assert np.mean(below[~narrow[candidates.relevant.rows]]) == pytest.approx(
         0.41 * (depth == 140), abs=0.02
     )
-    alpha, beta = fit_law(candidates)(tf.constant(candidates.queries.vectors))
+    alpha, beta = fit_law(candidates).head(tf.constant(candidates.queries.vectors))
     found = scipy.stats.beta(alpha.numpy(), beta.numpy())
     for chosen, expected in ((narrow, (40, 4)), (~narrow, (20, 10))):
         for share in (0.25, 0.5, 0.75):
@@ -62,7 +62,7 @@ def test_the_laws_that_clicks_were_drawn_from_are_found(depth):
 
 def test_one_cut_keeps_its_share_of_the_clicks():
     candidates, narrow = drawn_candidates()
-    lists = Policies(1.0, fitted_law=fit_law(candidates)).lists("fitted_law", candidates)
+    lists = fit_law(candidates).lists(candidates)
     for keep in (0.5, 0.8, 0.9):
         counts = lists.counts_at(np.log((1 - keep) / keep))
         for chosen in (narrow, ~narrow):
@@ -102,6 +102,6 @@ def test_what_the_corpus_lacks_is_no_click_when_all_are_candidates():
 
 def test_the_same_seed_gives_the_same_law():
     candidates, _ = drawn_candidates(queries=40)
-    first, second = (fit_law(candidates).get_weights() for _ in range(2))
+    first, second = (fit_law(candidates).head.get_weights() for _ in range(2))
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -1,20 +1,23 @@
 """The fitted law: a Beta law for each query, learnt from held-out clicks on frozen towers.
 
-Both parameters come from a small head on the query vector (`models.LawHead`), by the likelihood of
+Both parameters come from a small head on the query vector (`LawHead`), by the likelihood of
 the cosines of clicks. Every query counts the same, however many clicks it has, as it does in a
 macro average. A list keeps a share of this law.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import tensorflow as tf
 
+from experiments.policies.law_head import LawHead
+from experiments.policies.law_odds import law_log_odds
 from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.fitting import fit
-from pebr_tf.cutoff.law_odds import law_log_odds
+from pebr_tf.cutoff.policies import Policy
 from pebr_tf.distributions import Beta
-from pebr_tf.models.law_head import LawHead
 
 # Clicks of a query that the likelihood looks at, at most.
 CLICKS = 16
@@ -22,7 +25,25 @@ CLICKS = 16
 _LEAST = 1e-30
 
 
-def fit_law(candidates: Candidates, seed: int = 0) -> LawHead:
+@dataclass(frozen=True, kw_only=True)
+class FittedLawPolicy(Policy):
+    """score = log odds of the CDF of each query's fitted law; see `law_odds`.
+
+    Attributes:
+      head: The fitted head.
+    """
+
+    name = "fitted_law"
+    title = "fitted-law CDF"
+
+    head: LawHead
+
+    def scores(self, candidates: Candidates) -> np.ndarray:
+        alpha, beta = self.head(tf.constant(candidates.queries.vectors))
+        return law_log_odds(candidates.cosines, alpha.numpy(), beta.numpy())
+
+
+def fit_law(candidates: Candidates, seed: int = 0) -> FittedLawPolicy:
     """Fits the head to held-out clicks of calibrate queries.
 
     Of a click that is not among the candidates only that it lies below the last of them is known,
@@ -50,13 +71,7 @@ def fit_law(candidates: Candidates, seed: int = 0) -> LawHead:
         return likelihood + below[:, 1] * unseen
 
     fit(head, losses, (candidates.queries.vectors, cosines, weights, below), seed)
-    return head
-
-
-def fitted_law_scores(head: LawHead, candidates: Candidates) -> np.ndarray:
-    """[Q, M] float32 log odds of the CDF of each query's law; see `law_odds`."""
-    alpha, beta = head(tf.constant(candidates.queries.vectors))
-    return law_log_odds(candidates.cosines, alpha.numpy(), beta.numpy())
+    return FittedLawPolicy(head=head)
 
 
 def _clicks(

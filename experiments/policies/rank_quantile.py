@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pebr_tf.cutoff.candidates import ROWS, Candidates
+from pebr_tf.cutoff.policies import Policy
 
 if TYPE_CHECKING:
     from sklearn.ensemble import HistGradientBoostingRegressor
@@ -28,13 +29,16 @@ CLICKS = 16
 _TREES = {"learning_rate": 0.1, "max_iter": 100, "max_leaf_nodes": 8, "min_samples_leaf": 40}
 
 
-@dataclass(frozen=True)
-class RankQuantile:
-    """Trees for each share.
+@dataclass(frozen=True, kw_only=True)
+class RankQuantilePolicy(Policy):
+    """score = minus the share of its clicks that a query keeps with each rank.
 
     Attributes:
       trees: One model for each of SHARES, from features to the log of the rank, counted from 1.
     """
+
+    name = "rank_quantile"
+    title = "boosted rank quantile"
 
     trees: tuple[HistGradientBoostingRegressor, ...]
 
@@ -47,7 +51,6 @@ class RankQuantile:
         return rising
 
     def scores(self, candidates: Candidates) -> np.ndarray:
-        """[Q, M] float32 minus the share of its clicks that a query keeps with each rank."""
         ends = self.log_ranks(candidates)
         last = np.log(candidates.corpus_size + 1)
         ranks = np.log(np.arange(1, candidates.depth + 1))
@@ -60,7 +63,7 @@ class RankQuantile:
         return scores
 
 
-def fit_rank_quantile(candidates: Candidates, seed: int = 0) -> RankQuantile:
+def fit_rank_quantile(candidates: Candidates, seed: int = 0) -> RankQuantilePolicy:
     """Fits the trees to held-out clicks of calibrate queries, each query with a weight of 1.
 
     A click that is not among the candidates counts as the next rank: whatever its own, quantiles
@@ -88,7 +91,8 @@ def fit_rank_quantile(candidates: Candidates, seed: int = 0) -> RankQuantile:
     )
     # Trees so small take a hundred times longer when their threads wait for a busy core.
     with threadpool_limits(1):
-        return RankQuantile(tuple(tree.fit(features[rows], logs, weights) for tree in trees))
+        fitted = tuple(tree.fit(features[rows], logs, weights) for tree in trees)
+    return RankQuantilePolicy(trees=fitted)
 
 
 def features_of(candidates: Candidates) -> np.ndarray:

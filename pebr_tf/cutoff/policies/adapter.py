@@ -1,12 +1,13 @@
-"""The Cosine Adapter (Walmart, arXiv 2408.04887): a learnt map of the cosine for each query.
+"""The Cosine Adapter (Walmart, arXiv 2408.04887): a learned map of the cosine for each query.
 
 The relevance of an item is sigmoid(a_q * cosine + b_q) with a_q > 0, both from a small perceptron
-on the frozen query vector, fitted by cross-entropy. It stands beside our cut-offs as a baseline.
+on the frozen query vector, fitted by cross-entropy. It is a baseline of the evaluation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ import tensorflow as tf
 
 from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.fitting import fit
+from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.models.query_head import QueryHead
 
-# Of each query: relevant items at most, and items drawn to stand for all others.
+# Per query: most relevant items, and items drawn to represent all others.
 POSITIVES, SAMPLES = 16, 64
-# Where every query starts: even odds at a cosine of .6.
+# Before training, every query has even odds at a cosine of .6.
 SLOPE, MIDDLE = 20.0, 0.6
 
 
@@ -27,23 +29,38 @@ class CosineAdapter(QueryHead):
     """a_q = 20 * exp(perceptron), b_q = -12 + 4 * perceptron, of the frozen query vector."""
 
     def __init__(self, hidden: Sequence[int] = (32,), **kwargs: Any):
-        """Makes the adapter.
-
-        Args:
-          hidden: Widths of the hidden layers.
-          **kwargs: Of the Keras layer.
-        """
+        """Makes an adapter with hidden layers of these widths."""
         super().__init__(2, hidden, **kwargs)
 
     def call(self, query_vectors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Slopes [B], above 0, and offsets [B] of query vectors [B, n]."""
         raw = self.raw(tf.stop_gradient(query_vectors))
-        # Held so that no slope leaves the range of float32.
+        # Clipped so that every slope is within the range of float32.
         slope = SLOPE * tf.exp(tf.clip_by_value(raw[:, 0], -6.0, 6.0))
         return slope, 4.0 * raw[:, 1] - SLOPE * MIDDLE
 
 
-def fit_adapter(candidates: Candidates, seed: int = 0) -> CosineAdapter:
+@dataclass(frozen=True, kw_only=True)
+class AdapterPolicy(Policy):
+    """score = a_q * cosine + b_q.
+
+    Attributes:
+      adapter: The fitted adapter.
+    """
+
+    name = "adapter"
+    title = "cosine adapter"
+
+    adapter: CosineAdapter
+
+    def scores(self, candidates: Candidates) -> np.ndarray:
+        slope, offset = self.adapter(tf.constant(candidates.queries.vectors))
+        scores: np.ndarray = candidates.cosines * slope.numpy()[:, None]
+        scores += offset.numpy()[:, None]
+        return scores
+
+
+def fit_adapter(candidates: Candidates, seed: int = 0) -> AdapterPolicy:
     """Fits the adapter to held-out clicks of calibrate queries, against sampled items.
 
     Ranks are drawn log-uniformly and weighted back: the cross-entropy is that over all
@@ -51,7 +68,7 @@ def fit_adapter(candidates: Candidates, seed: int = 0) -> CosineAdapter:
 
     Args:
       candidates: Of calibrate queries.
-      seed: Of the weights, the sample, what is held out and the batches.
+      seed: Seeds the weights, the sample, the held-out queries and the batches.
     """
     tf.keras.utils.set_random_seed(seed)
     adapter = CosineAdapter()
@@ -67,15 +84,7 @@ def fit_adapter(candidates: Candidates, seed: int = 0) -> CosineAdapter:
         return tf.reduce_sum(weights * entropy, axis=1)
 
     fit(adapter, losses, (candidates.queries.vectors, cosines, labels, weights), seed)
-    return adapter
-
-
-def adapter_scores(adapter: CosineAdapter, candidates: Candidates) -> np.ndarray:
-    """[Q, M] float32 logits a_q * cosine + b_q; -inf stays -inf."""
-    slope, offset = adapter(tf.constant(candidates.queries.vectors))
-    scores: np.ndarray = candidates.cosines * slope.numpy()[:, None]
-    scores += offset.numpy()[:, None]
-    return scores
+    return AdapterPolicy(adapter=adapter)
 
 
 def _examples(

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from cutoff_worlds import clicks_by_breadth
 
-from pebr_tf.cutoff import Policies, fit_rank_quantile
-from pebr_tf.cutoff.rank_quantile import SHARES, RankQuantile, features_of
+from experiments.policies.rank_quantile import (
+    SHARES,
+    RankQuantilePolicy,
+    features_of,
+    fit_rank_quantile,
+)
 
 
 class Constant:
@@ -36,9 +40,7 @@ def test_ranks_are_the_quantiles_of_the_clicks(candidates):
 
 
 def test_one_cut_keeps_one_share_of_every_query(candidates):
-    lists = Policies(1.0, rank_quantile=fit_rank_quantile(candidates)).lists(
-        "rank_quantile", candidates
-    )
+    lists = fit_rank_quantile(candidates).lists(candidates)
     broad = candidates.queries.breadth > 100
     for share in (0.3, 0.5, 0.75, 0.9):
         counts = lists.counts_at(-share)
@@ -54,7 +56,7 @@ def test_the_fit_is_the_same_every_time(candidates):
 def test_shares_by_hand(candidates):
     """Quantiles at ranks 1, 1, 2, 2, 4, 8, 16, 8, 32: the 8 behind 16 counts as 16."""
     ends = (1, 1, 2, 2, 4, 8, 16, 8, 32)
-    trees = RankQuantile(tuple(Constant(np.log(end)) for end in ends))
+    trees = RankQuantilePolicy(trees=tuple(Constant(np.log(end)) for end in ends))
     scores = trees.scores(candidates)
     assert scores.dtype == np.float32
     expected = {1: 0.25, 2: 0.5, 3: 0.5 + 0.1 * np.log2(1.5), 4: 0.6, 8: 0.7, 16: 0.9, 32: 0.95}
@@ -65,7 +67,7 @@ def test_shares_by_hand(candidates):
 
 
 def test_predictions_outside_the_corpus_are_held(candidates):
-    trees = RankQuantile(tuple(Constant(value) for value in (-5, *range(7), 99)))
+    trees = RankQuantilePolicy(trees=tuple(Constant(value) for value in (-5, *range(7), 99)))
     ends = trees.log_ranks(candidates)
     assert ends[:, 0].tolist() == [0.0] * 600
     np.testing.assert_allclose(ends[:, -1], np.log(300))

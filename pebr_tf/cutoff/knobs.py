@@ -1,0 +1,64 @@
+"""From the knobs that a caller sets to a policy and its cut-offs."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pebr_tf.config import Cutoff
+from pebr_tf.cutoff.calibration import CALIBRATED_KNOBS, Calibration
+from pebr_tf.cutoff.policies import Policy, ScorePolicy, TopKPolicy, served_policy
+from pebr_tf.metrics.strata import STRATA
+
+
+@dataclass(frozen=True)
+class CutoffRule:
+    """What one value of a knob means.
+
+    Attributes:
+      policy: The policy that ends lists.
+      cutoffs: [3] float32 cut-offs by stratum.
+      expected_recall: [3] share of the relevant items that lists are expected to keep, by stratum;
+        NaN for top_k and score, which are not calibrated.
+    """
+
+    policy: Policy
+    cutoffs: np.ndarray
+    expected_recall: np.ndarray
+
+
+class ReleaseKnobs:
+    """The knobs of a release; safe for concurrent callers."""
+
+    def __init__(self, calibration: Calibration, settings: Cutoff):
+        """Takes the calibration of a release and the `cutoff` section of its configuration."""
+        self._calibration, self._settings = calibration, settings
+        policy = served_policy(
+            calibration.policy, settings, calibration.family, calibration.level_temperature
+        )
+        floor = calibration.floor
+        self.calibrated_policy = replace(policy, floor=floor)
+        self._top_k, self._score = TopKPolicy(floor=floor), ScorePolicy(floor=floor)
+        # Most requests of a service use one of a few values.
+        self.rule = functools.lru_cache(maxsize=1024)(self._rule)
+
+    def default_rule(self) -> CutoffRule:
+        """The rule of the release's default knob."""
+        return self.rule(self._settings.default_knob, self._settings.default_value)
+
+    def _rule(self, knob: str, value: float) -> CutoffRule:
+        """The rule of a knob and a value that is within its range."""
+        strata, calibration = np.arange(len(STRATA)), self._calibration
+        if knob in CALIBRATED_KNOBS:
+            cutoffs = calibration.cutoff_for(knob, value, strata)
+            if knob == "recall":
+                expected = calibration.reachable(knob, value, strata)
+            else:
+                expected = calibration.expected_recall(cutoffs, strata)
+            return CutoffRule(self.calibrated_policy, cutoffs, expected)
+        # The score of the policy top_k is -rank, with ranks from 0.
+        policy, cutoff = (self._top_k, 1 - value) if knob == "top_k" else (self._score, value)
+        cutoffs = np.full(len(STRATA), cutoff, np.float32)
+        return CutoffRule(policy, cutoffs, np.full(len(STRATA), np.nan))

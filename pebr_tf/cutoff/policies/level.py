@@ -1,0 +1,73 @@
+"""The level: the logit less the query's level, measured over the catalogue or predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from pebr_tf.cutoff.candidates import Candidates
+from pebr_tf.cutoff.policies.base import Policy
+from pebr_tf.distributions.level import level_threshold
+from pebr_tf.retrieval import RangeResult, Searcher
+from pebr_tf.retrieval.encoded import EncodedQueries
+from pebr_tf.retrieval.level import LevelCut, search_by_level
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelPolicy(Policy):
+    """score = logit - level_q(T), with the level from a small search.
+
+    Attributes:
+      level_temperature: T of the level.
+      probe_size: Items of the small search.
+    """
+
+    name = "level"
+
+    level_temperature: float
+    probe_size: int = 100
+
+    @property
+    def title(self) -> str:
+        return f"level, T = {self.level_temperature:g}"
+
+    def scores(self, candidates: Candidates) -> np.ndarray:
+        return candidates.logits
+
+    def offsets(self, candidates: Candidates) -> np.ndarray | None:
+        return candidates.levels[self.level_temperature]
+
+    def threshold(self, cutoffs: Any, tau: tf.Tensor, level: tf.Tensor) -> tf.Tensor | None:
+        return level_threshold(cutoffs, level, tau, self.family)
+
+    def _search(
+        self, searcher: Searcher, encoded: EncodedQueries, cutoffs: np.ndarray, limit: int
+    ) -> tuple[RangeResult, np.ndarray]:
+        size = max(self.probe_size, self.floor)
+        cut = LevelCut(cutoffs, self.level_temperature, self.family, size, self.floor)
+        found = search_by_level(searcher, encoded.embedding, encoded.tau, cut, limit)
+        return found.items, found.levels
+
+
+class HeadLevelPolicy(LevelPolicy):
+    """The same score with the level that the level head predicts from the query alone."""
+
+    name = "level_head"
+
+    @property
+    def title(self) -> str:
+        return f"level from the head, T = {self.level_temperature:g}"
+
+    def applies_to(self, candidates: Candidates) -> bool:
+        return candidates.head_levels is not None
+
+    def offsets(self, candidates: Candidates) -> np.ndarray | None:
+        if candidates.head_levels is None:
+            raise ValueError("candidates must have head_levels. Received: none.")
+        return candidates.head_levels
+
+    # Lists end at a cosine that is known before the search.
+    _search = Policy._search

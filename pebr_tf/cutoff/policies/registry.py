@@ -1,0 +1,65 @@
+"""Which policies there are, and how they are built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pebr_tf.config import Cutoff
+from pebr_tf.cutoff.policies.adapter import AdapterPolicy
+from pebr_tf.cutoff.policies.base import Policy
+from pebr_tf.cutoff.policies.cdf import CdfPolicy
+from pebr_tf.cutoff.policies.gap import GapPolicy
+from pebr_tf.cutoff.policies.level import HeadLevelPolicy, LevelPolicy
+from pebr_tf.cutoff.policies.nucleus import NucleusPolicy
+from pebr_tf.cutoff.policies.oracle import OraclePolicy
+from pebr_tf.cutoff.policies.score import ScorePolicy
+from pebr_tf.cutoff.policies.top_k import TopKPolicy
+from pebr_tf.distributions.logit import Family
+
+
+def served_policy(name: str, settings: Cutoff, family: Family, level_temperature: float) -> Policy:
+    """A policy that a release can serve with.
+
+    Args:
+      name: As in `cutoff.policy` of the configuration; "level" follows `level_source`.
+      settings: The `cutoff` section of the configuration.
+      family: Logit that the towers were trained with.
+      level_temperature: T of the level, for the policies that use it.
+    """
+    shared: dict[str, Any] = {"family": family, "floor": settings.floor}
+    probe = {"probe_size": settings.probe_size, **shared}
+    if name == "level" and settings.level_source == "head":
+        name = "level_head"
+    builders: dict[str, Callable[[], Policy]] = {
+        "level": lambda: LevelPolicy(level_temperature=level_temperature, **probe),
+        "level_head": lambda: HeadLevelPolicy(level_temperature=level_temperature, **probe),
+        "cdf": lambda: CdfPolicy(**shared),
+        "top_k": lambda: TopKPolicy(**shared),
+        "score": lambda: ScorePolicy(**shared),
+        "gap": lambda: GapPolicy(**shared),
+        "nucleus": lambda: NucleusPolicy(**probe),
+    }
+    return builders[name]()
+
+
+def evaluated_policies(
+    level_temperature: float, adapter: AdapterPolicy | None = None
+) -> tuple[Policy, ...]:
+    """All policies of an evaluation: the project's own first, the oracle last.
+
+    Args:
+      level_temperature: T of the level.
+      adapter: The fitted adapter; None leaves it out.
+    """
+    return (
+        LevelPolicy(level_temperature=level_temperature),
+        HeadLevelPolicy(level_temperature=level_temperature),
+        TopKPolicy(),
+        ScorePolicy(),
+        GapPolicy(),
+        CdfPolicy(),
+        NucleusPolicy(),
+        *(() if adapter is None else (adapter,)),
+        OraclePolicy(),
+    )
