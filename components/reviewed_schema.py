@@ -25,7 +25,7 @@ class ImportSchemaGenSpec(ComponentSpec):
         "schema_file": ExecutionParameter(type=str),
         "digest": ExecutionParameter(type=str),
     }
-    INPUTS: ClassVar = {}
+    INPUTS: ClassVar[dict[str, ChannelParameter]] = {}
     OUTPUTS: ClassVar = {"schema": ChannelParameter(type=Schema)}
 
 

@@ -172,4 +172,5 @@ def _write(path: str, lines: list[bytes]) -> np.ndarray:
 
 def _first_of_strata(shards: list[Totals], strata: Strata) -> np.ndarray:
     clicks = np.array([total for shard in shards for total in shard.values()])
-    return np.array(first_of_strata(*np.unique(clicks, return_counts=True), strata), np.float32)
+    clicks, queries = np.unique(clicks, return_counts=True)
+    return np.array(first_of_strata(clicks, queries, strata), np.float32)

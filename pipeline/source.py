@@ -111,7 +111,7 @@ def _parsed(text: str) -> tuple[frozenset[str], tuple[tuple[str, str, str], ...]
                 raise ValueError("must import by whole names. Received: a relative import.")
             for alias in node.names:
                 bound = alias.asname or alias.name
-                imports.append((bound, node.module, alias.name))
+                imports.append((bound, str(node.module), alias.name))
                 # What follows `import` may be a module itself.
                 imports.append((bound, f"{node.module}.{alias.name}", ALL))
     return frozenset(node.id for node in nodes if isinstance(node, ast.Name)), tuple(imports)

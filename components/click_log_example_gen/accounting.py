@@ -40,7 +40,9 @@ class Account:
         Raises:
           RuntimeError: A row was lost or counted twice.
         """
-        read, kept, reasons = 0, collections.Counter(), collections.Counter()
+        read = 0
+        kept: collections.Counter[str] = collections.Counter()
+        reasons: collections.Counter[str] = collections.Counter()
         for part in parts:
             if part.table == table:
                 read += part.read

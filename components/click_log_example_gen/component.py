@@ -28,7 +28,7 @@ class ClickLogExampleGenSpec(ComponentSpec):
         "source": ExecutionParameter(type=str),
         WANTED_SPAN: ExecutionParameter(type=int, optional=True),
     }
-    INPUTS: ClassVar = {}
+    INPUTS: ClassVar[dict[str, ChannelParameter]] = {}
     OUTPUTS: ClassVar = {
         "examples": ChannelParameter(type=standard_artifacts.Examples),
         "catalogue": ChannelParameter(type=standard_artifacts.Examples),

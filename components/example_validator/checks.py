@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import tensorflow_data_validation as tfdv
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
-Statistics = statistics_pb2.DatasetFeatureStatisticsList
+Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
 # The time of a click is later in every run, and in every held-out part of a split by time.
 NOT_COMPARED = ("timestamp",)
 # With fewer examples a share strays by 0.05 by chance alone, and limits of 0.3 lose their meaning.

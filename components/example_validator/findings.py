@@ -64,7 +64,9 @@ def _findings(split: str, anomalies: anomalies_pb2.Anomalies) -> Iterator[Findin
             yield Finding(split, ".".join(path), what, info.severity == _Info.ERROR)
 
 
-def _distance(reason: _Info.Reason, measured: anomalies_pb2.DriftSkewInfo) -> str:
+def _distance(
+    reason: anomalies_pb2.AnomalyInfo.Reason, measured: anomalies_pb2.DriftSkewInfo
+) -> str:
     drifted = _PREVIOUS in reason.short_description
     measurement = (measured.drift_measurements if drifted else measured.skew_measurements)[0]
     _, named, most = reason.description.partition(_MOST)

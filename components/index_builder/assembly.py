@@ -44,12 +44,13 @@ def gather(
     places[order.to_numpy()] = np.arange(len(items))
     # Filled shard by shard, so that no second copy of all vectors is ever held.
     begins = np.cumsum([0, *map(len, parts)])
-    vectors = None
+    vectors: np.ndarray | None = None
     for begin, name in zip(begins[:-1], names, strict=True):
         part = shards.read_vectors(folder, name)
         if vectors is None:
             vectors = np.empty((len(items), part.shape[1]), np.float32)
         vectors[places[begin : begin + len(part)]] = part
+    assert vectors is not None, "at least one shard"
     return items, checked_vectors("item", items[shards.ITEM_ID], vectors)
 
 

@@ -121,7 +121,8 @@ def _embedded(towers: Path, catalogue: Artifact, ids: np.ndarray) -> np.ndarray 
     """[N, n] unit vectors of the items in the order of `ids`."""
     pattern = os.path.join(artifact_utils.get_split_uri([catalogue], ITEMS), "*")
     model = Towers(str(towers))
-    vectors, found = [], []
+    vectors: list[np.ndarray] = []
+    found: list[np.ndarray] = []
     for file in sorted(fileio.glob(pattern)):
         for batch in read_batches(file):
             if not found and (missing := model.missing_columns(batch[0])):

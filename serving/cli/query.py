@@ -146,13 +146,14 @@ def _lines(rows: list[dict[str, Any]], columns: list[str]) -> Iterator[Text]:
         known = (_plain(row[name] or "") for name in columns)
         cells.append([str(rank), f"{row['score']:.3f}", _plain(str(row["item_id"])), *known])
     widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    for rank, score, *others in cells:
-        padded = (set_cell_size(*each) for each in zip(others, widths[2:], strict=True))
+    for row_cells in cells:
+        position, score = row_cells[0].rjust(widths[0]), row_cells[1].rjust(widths[1])
+        item_id, *payload = map(set_cell_size, row_cells[2:], widths[2:])
         yield Text.assemble(
-            (f"{rank:>{widths[0]}}  ", "dim"),
-            f"{score:>{widths[1]}}  ",
-            (f"{next(padded)}  ", "dim"),
-            "  ".join(padded).rstrip(),
+            (f"{position}  ", "dim"),
+            f"{score}  ",
+            (f"{item_id}  ", "dim"),
+            "  ".join(payload).rstrip(),
         )
 
 

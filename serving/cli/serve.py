@@ -49,6 +49,7 @@ def serve(
     # Before NumPy is imported: its threads wait for work by spinning, on cores that others need.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     directory = release or releases
+    assert directory is not None
     changes = {"host": host, "grpc_port": grpc_port, "http_port": http_port}
     given = {name: value for name, value in changes.items() if value is not None}
     settings = _settings(directory, config_file, given)

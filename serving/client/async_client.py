@@ -38,8 +38,6 @@ class AsyncRetrievalClient:
         self._credentials = None if tls is None else tls.credentials()
         self._budget = RetryBudget()
         self._channel: grpc.aio.Channel | None = None
-        self._stub: retrieval_pb2_grpc.RetrievalStub | None = None
-        self._health: health_pb2_grpc.HealthStub | None = None
         self._closed = False
 
     async def retrieve(

@@ -87,4 +87,5 @@ class CircuitBreaker:
 
     def _remaining(self) -> float:
         """Seconds until a call tries again; requires the lock and an open breaker."""
+        assert self._opened is not None
         return self._opened + self._wait - self._clock()
