@@ -13,7 +13,6 @@ LOCKS = ("service", "pipeline", "gpu", "dev")
 # The lock that a package's imports must come from, and the modules that need a larger one.
 LOCK_OF = {
     "pebr_tf": "service",
-    "pebr_tf.cutoff.rank_quantile": "pipeline",
     "pebr_tf.report": "pipeline",
     "serving": "service",
     "components": "pipeline",
