@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from experiments.console import Estimate, StepDisplay, console_table, in_words
+from experiments.console import Estimate, StepDisplay, console_table
 from experiments.results import Table
 from experiments.step import Step
 
@@ -29,30 +29,6 @@ def test_the_time_left_by_hand():
     assert estimate.left(0) == 30
     estimate.end(30)
     assert estimate.left(0) == estimate.left(9) == 0
-
-
-def test_the_time_left_of_steps_without_a_cost():
-    estimate = Estimate([0, 0, 5])
-    assert estimate.left(3) == 5
-    estimate.end(2)
-    assert estimate.left(0) == 5
-    assert Estimate([]).left(1) == 0
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0, "under a minute"),
-        (59.9, "under a minute"),
-        (60, "about 1 min"),
-        (725, "about 12 min"),
-        (5_399, "about 90 min"),
-        (5_400, "about 1.5 h"),
-        (36_000, "about 10.0 h"),
-    ],
-)
-def test_durations_in_words(seconds, words):
-    assert in_words(seconds) == words
 
 
 def step_of(title, cost):
@@ -85,32 +61,6 @@ def test_a_line_a_step_where_there_is_no_terminal():
         "[2/3] lists: 7,200.0 s; about 9 min left",
         f"[3/3] {'b' * 90}: 1.2 s",
     ]
-
-
-@pytest.mark.parametrize(
-    ("steps", "cached", "line"),
-    [
-        ((), 0, "0 steps to compute"),
-        ((), 3, "0 steps to compute, 3 there already"),
-        (STEPS[:1], 0, "1 step to compute"),
-    ],
-)
-def test_the_plan(steps, cached, line):
-    console = Console(file=io.StringIO())
-    with StepDisplay(console) as display:
-        display.plan(steps, cached)
-    assert console.file.getvalue() == line + "\n"
-
-
-def test_the_time_left_falls_while_a_step_runs():
-    clock = Clock()
-    with StepDisplay(Console(file=io.StringIO()), clock) as display:
-        display.plan(STEPS, 0)
-        clock.now = 1_000.0
-        display.begin(STEPS[0])
-        assert display.left() == "about 16 min"
-        clock.now += 540
-        assert display.left() == "about 7 min"
 
 
 def test_a_bar_on_a_terminal_goes_when_it_ends():
@@ -154,20 +104,6 @@ def test_numbers_stay_whole_however_narrow_the_terminal_is(width):
     assert "A [note]." in shown
     assert "**" not in shown
     assert max(map(len, shown.splitlines())) <= max(width, 12 + 8 * 9 + 4)
-
-
-def test_what_is_bold():
-    console = Console(file=io.StringIO(), width=100, force_terminal=True, highlight=False)
-    console.print(console_table(Table("t", ("a", "b"), (("x", "**1**"), ("y", "2")))))
-    assert "\x1b[1m1\x1b[0m" in console.file.getvalue()
-    assert "\x1b[1m2" not in console.file.getvalue()
-
-
-def test_a_table_of_no_rows_has_its_heads():
-    console = Console(file=io.StringIO(), width=60)
-    console.print(console_table(Table("t", ("words", "numbers"), ())))
-    assert "words" in console.file.getvalue()
-    assert "numbers" in console.file.getvalue()
 
 
 def test_rows_must_have_the_cells_of_the_head():

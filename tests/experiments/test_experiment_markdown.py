@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from markdown_it import MarkdownIt
 
-from experiments.markdown import markdown, pieces
+from experiments.markdown import markdown
 from experiments.results import Plot, Results, Table
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -70,19 +70,6 @@ def test_every_text_is_shown_as_it_is(text):
     assert {child.type for token in tokens for child in token.children or ()} == {"text", "image"}
 
 
-def test_bold_is_the_one_markup():
-    table = Table("t", ("policy", "recall"), (("ours", "**0.9_1**"), ("theirs", "0.8")))
-    tokens = PARSER.parse(markdown(Results("T", ("**Found**: *much*.",), {}, (table,), ())))
-    bold = [
-        token.children[place + 1].content
-        for token in tokens
-        for place, child in enumerate(token.children or ())
-        if child.type == "strong_open"
-    ]
-    assert bold == ["Found", "0.9_1"]
-    assert texts(tokens, "paragraph_open") == ["Found: *much*."]
-
-
 def test_the_document():
     table = Table("Items", ("", ".9", ".8"), (("all", "12", "**3**"),), "A note.")
     plot = Plot("histogram", "Histogram", "Items.", lambda figure: None)
@@ -91,18 +78,3 @@ def test_the_document():
         "## Items\n\n|  | .9 | .8 |\n| --- | ---: | ---: |\n| all | 12 | **3** |\n\nA note.\n\n"
         "## Histogram\n\n![Items.](histogram.png)\n\nItems.\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("", []),
-        ("plain", [("plain", False)]),
-        ("**a** b **c d**", [("a", True), (" b ", False), ("c d", True)]),
-        ("2 ** 3", [("2 ** 3", False)]),
-        ("a**b", [("a**b", False)]),
-        ("**a\nb**", [("a\nb", True)]),
-    ],
-)
-def test_pieces(text, parts):
-    assert list(pieces(text)) == parts

@@ -93,18 +93,6 @@ def test_texts_are_shown_as_they_are(reader):
     assert reader.of("aria-label").count(QUERY) == 2
 
 
-def test_bold_and_empty_tables(content):
-    assert "<b>Found</b> &amp; more." in content
-    assert '<td class="number"><b>12</b></td>' in content
-    assert content.count("Nothing was measured.") == 1
-
-
-def test_the_sections_are_plots_then_tables(reader, content):
-    names = re.findall(r'<h2 id="([^"]*)"', content)
-    assert names == ["plot-one", "plot-two", "table-1", "table-2"]
-    assert content.startswith('<!DOCTYPE html>\n<html lang="en">')
-
-
 SVG = (
     '<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "x" "http://y">\n'
     '<svg width="9pt" viewBox="0 0 90.5 20" xmlns="http://z">\n<metadata>m</metadata>'

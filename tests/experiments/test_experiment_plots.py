@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import xml.etree.ElementTree as ElementTree
-
 import matplotlib
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from matplotlib.image import imread
 
 from experiments.plots import (
-    DOTS_AN_INCH,
     drawn,
     legend_below,
     literal,
@@ -57,22 +51,6 @@ def test_files_have_the_same_bytes_whenever_they_show_the_same():
     assert other["png"] != first["png"]
 
 
-def test_the_files():
-    files = drawn(plot_of())
-    assert list(files) == ["svg", "png"]
-    root = ElementTree.fromstring(files["svg"])
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert root.attrib["viewBox"] == "0 0 360 216"
-    shown = "".join(root.itertext())
-    # Text stays text, and the numbers of the axis have commas.
-    assert "something else" in shown
-    assert "100,000" in shown
-    assert b"dc:date" not in files["svg"]
-    pixels = imread(io.BytesIO(files["png"]), format="png")
-    assert pixels.shape[:2] == (3 * DOTS_AN_INCH, 5 * DOTS_AN_INCH)
-    np.testing.assert_array_equal(pixels[0, 0, :3], 1.0)
-
-
 def test_settings_are_as_before_even_after_a_failure():
     before = dict(matplotlib.rcParams)
 
@@ -94,11 +72,6 @@ def test_policies_and_strata_differ_in_more_than_colour():
     assert len({look(name).colour for name in STRATA}) == len({look(n).marker for n in STRATA}) == 3
 
 
-def test_a_name_without_a_look_gets_one_that_stays():
-    assert look("pointwise") == look("pointwise")
-    assert look("pointwise").colour in {each.colour for each in looks(tuple("abcdefgh")).values()}
-
-
 def test_the_lines_of_one_plot_all_differ():
     found = looks(("level", "a", "score", "b", "c", "d"))
     assert list(found) == ["level", "score", "a", "b", "c", "d"]
@@ -116,7 +89,3 @@ def test_a_text_of_the_data_is_shown_as_it_is(text):
     label = Figure().text(0, 0, literal(text))
     shown, is_formula = label._preprocess_math(label.get_text())
     assert (shown, is_formula) == (text, False)
-
-
-def test_what_cannot_be_printed_is_left_out():
-    assert literal("a\n\tb\x00\u200bc") == "abc"

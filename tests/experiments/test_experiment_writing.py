@@ -49,19 +49,6 @@ def test_all_files_are_there_and_the_same_twice(tmp_path):
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["out"]
 
 
-def test_an_older_experiment_is_replaced_whole(tmp_path):
-    write_results(results_of({"a": 1}, ("old",)), tmp_path / "out")
-    write_results(results_of({"a": 2}, ("new",)), tmp_path / "out")
-    found = content_of(tmp_path / "out")
-    assert json.loads(found["figures.json"]) == {"a": 2}
-    assert set(found) == {"figures.json", "tables.md", "index.html", "new.svg", "new.png"}
-
-
-def test_an_empty_folder_is_taken(tmp_path):
-    (tmp_path / "out").mkdir()
-    assert write_results(results_of({}, ()), tmp_path / "out").is_file()
-
-
 def foreign(path: Path, kind: str) -> Path:
     if kind == "file":
         path.write_text("mine")

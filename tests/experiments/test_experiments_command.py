@@ -205,7 +205,7 @@ def test_a_file_in_place_of_the_cache_is_rejected_before_anything_runs(tmp_path,
 
 
 @pytest.mark.parametrize("name", ["cutoffs", "all"])
-def test_a_folder_that_holds_something_else_is_rejected_before_anything_runs(name, tmp_path, capsys):
+def test_a_folder_with_other_content_is_rejected_before_anything_runs(name, tmp_path, capsys):
     (tmp_path / "cutoffs").mkdir()
     (tmp_path / "cutoffs" / "thesis.tex").write_text("mine")
     message = (
