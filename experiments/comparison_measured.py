@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.measured import figures_at
 from experiments.policies import CorpusLawPolicy, fit_depth_law, fit_law, fit_rank_quantile
 from experiments.significance import columns_at
 from experiments.study import SOURCES as STUDY_SOURCES
@@ -20,7 +21,7 @@ from pebr_tf.cutoff import (
     tune_level_temperature,
 )
 from pebr_tf.cutoff.policies import CdfPolicy, LevelPolicy
-from pebr_tf.metrics import Figures, RankedLists, at_averages
+from pebr_tf.metrics import Figures, RankedLists
 
 SOURCES = (*STUDY_SOURCES, "experiments.policies", "experiments.comparison_measured")
 # Truths to measure against, and what a reader sees of them.
@@ -45,7 +46,7 @@ def measure(towers: Study, *, every_protocol: bool) -> dict[str, Any]:
     Returns:
       `level_temperature`; `at`: protocol to policy to average to group to figures; `columns`:
       policy to
-      average to precision and recall [Q] (`metrics.significance`); `own_recall`: policy to average
+      average to precision and recall [Q] (`significance`); `own_recall`: policy to average
       to each of OURS, with the precision and items where it has that policy's recall; `dial`: what
       each level_temperature gives.
     """
@@ -120,8 +121,7 @@ def _measured(
 def _figures(
     lists: Mapping[str, RankedLists], averages: Sequence[int], candidates: Candidates
 ) -> dict[str, Any]:
-    strata, capped = candidates.queries.strata, candidates.capped
-    return {name: at_averages(each, averages, strata, capped) for name, each in lists.items()}
+    return {name: figures_at(each, averages, candidates) for name, each in lists.items()}
 
 
 def _columns(lists: RankedLists, averages: Sequence[int]) -> dict[str, Any]:

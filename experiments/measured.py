@@ -8,6 +8,7 @@ anew.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -143,7 +144,11 @@ def figures_at(
     lists: RankedLists, averages: Sequence[int], candidates: Candidates
 ) -> dict[str, Any]:
     """Average to group to figures of candidates that were scored by one policy."""
-    return at_averages(lists, averages, candidates.queries.strata, candidates.capped)
+    at = at_averages(lists, averages, candidates.queries.strata, candidates.capped)
+    return {
+        str(k): {group: dataclasses.asdict(each) for group, each in groups.items()}
+        for k, groups in at.items()
+    }
 
 
 def _title(towers: Step, what: str) -> str:

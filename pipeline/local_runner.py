@@ -29,6 +29,7 @@ from tfx.proto.orchestration import pipeline_pb2
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
+from pebr_tf.release.evaluation import REPORT_FILE, ModelEvaluation
 from pipeline.pipeline import WHOLE, Options, create_pipeline
 
 # The last line of a worker's traceback.
@@ -56,13 +57,13 @@ class Outcome:
     """What a run left.
 
     Attributes:
-      evaluation: Content of evaluation.json; None if the run ended before.
+      evaluation: The evaluation; None if the run ended before.
       report: The HTML report.
       release: The pushed release.
       seconds: Of the whole run.
     """
 
-    evaluation: dict[str, Any] | None
+    evaluation: ModelEvaluation | None
     report: Path | None
     release: Path | None
     seconds: float
@@ -207,8 +208,8 @@ def _outcome(pipeline: Pipeline, run_id: str, seconds: float) -> Outcome:
     }
     evaluation = report = release = None
     if measured := found.get("components.RetrievalEvaluation"):
-        report = Path(measured.uri) / "report.html"
-        evaluation = json.loads((Path(measured.uri) / "evaluation.json").read_text("utf-8"))
+        report = Path(measured.uri) / REPORT_FILE
+        evaluation = ModelEvaluation.load(Path(measured.uri))
     if pushed := found.get("components.Release"):
         path = json.loads((Path(pushed.uri) / "release.json").read_text("utf-8"))["path"]
         release = path and Path(path)

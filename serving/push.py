@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import errno
 import functools
-import json
 import logging
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
 from pebr_tf.errors import UserError
+from pebr_tf.release.evaluation import ModelEvaluation
 from serving import manifest as manifests
 from serving import self_test
 from serving.release import Parts, Release, write_release
@@ -39,7 +38,7 @@ def push(releases: Path, parts: Parts, now: Clock = utc_now) -> Release:
 
 
 def _finish(directory: Path, model: str) -> None:
-    queries = _queries(directory / "evaluation.json")
+    queries = _example_queries(ModelEvaluation.load(directory))
     if queries:
         _warm_up(directory, queries, model)
     else:
@@ -73,9 +72,7 @@ def _tried(directory: Path, queries: list[str]) -> list[self_test.Recorded]:
     return answers
 
 
-def _queries(evaluation: Path) -> list[str]:
-    """The queries of the examples, each once; none where there are no examples."""
-    content: Any = json.loads(evaluation.read_text(encoding="utf-8"))
-    examples = (content.get("examples") if isinstance(content, dict) else None) or []
-    texts = [example["query"] for example in examples]
-    return [text for text in dict.fromkeys(texts) if text.strip()]
+def _example_queries(evaluation: ModelEvaluation) -> list[str]:
+    """The queries of the examples, each once."""
+    texts = dict.fromkeys(example.query for example in evaluation.examples)
+    return [text for text in texts if text.strip()]

@@ -28,6 +28,7 @@ from pathlib import Path
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
+from pebr_tf.release.evaluation import EVALUATION_FILE, REPORT_FILE
 from serving import manifest as manifests
 from serving.manifest import Manifest
 from serving.moments import Moments
@@ -90,8 +91,8 @@ class Parts:
             "index": self.index / "index",
             "payload.parquet": self.index / "payload.parquet",
             "moments.npz": self.index / "moments.npz",
-            "evaluation.json": self.evaluation / "evaluation.json",
-            "report.html": self.evaluation / "report.html",
+            EVALUATION_FILE: self.evaluation / EVALUATION_FILE,
+            REPORT_FILE: self.evaluation / REPORT_FILE,
         }
 
 

@@ -1,4 +1,4 @@
-"""The last blessed model on the clicks of today: what a new one has to reach."""
+"""The last blessed model, measured on the clicks of this run."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from pebr_tf.cutoff import (
     tune_level_temperature,
 )
 from pebr_tf.cutoff.policies import TopKPolicy
+from pebr_tf.release.evaluation import BaselineResult
 from pebr_tf.retrieval.vectors import unit_vectors
 from serving.signatures import TOWERS_FACTS, read_facts
 
@@ -38,7 +39,7 @@ ITEMS = "items"
 
 @dataclass(frozen=True)
 class Clicks:
-    """What both models are measured on.
+    """The clicks that both models are measured on.
 
     Attributes:
       test: Pairs to find.
@@ -60,9 +61,8 @@ def measure_baseline(
     settings: Cutoff,
     average_k: tuple[int, ...],
     origin: dict[str, Any],
-) -> dict[str, Any] | None:
-    """The towers of an earlier model with a level temperature tuned for them, as evaluation.json
-    says it.
+) -> BaselineResult | None:
+    """Measures the towers of an earlier model, with a level temperature tuned for them.
 
     Args:
       model: The earlier model.
@@ -70,11 +70,11 @@ def measure_baseline(
       clicks: What it is measured on.
       settings: The cut-off.
       average_k: Averages to measure at.
-      origin: `pipeline` and `split` of this run. A model of another pipeline is none of ours, and
+      origin: `pipeline` and `split` of this run. A model of another pipeline does not compare, and
         one of another split may have been trained on what is held out here.
 
     Returns:
-      None if the model cannot be compared; the log says why.
+      None if the model cannot be compared; the reason is logged.
     """
     with local_folder(path_utils.serving_model_path(model.uri)) as folder:
         facts = read_facts(folder, TOWERS_FACTS)
@@ -108,13 +108,8 @@ def measure_baseline(
         # The towers alone have no level head: use the level that a head would predict.
         found = replace(found, head_levels=found.levels[level_temperature])
     policies = {policy.name: policy for policy in (TopKPolicy(), served)}
-    entries = evaluate_policies(list(policies.values()), found, average_k, served.name)
-    return {
-        "model": model.uri,
-        "steps": facts["steps"],
-        "level_temperature": level_temperature,
-        "policies": entries,
-    }
+    results = evaluate_policies(list(policies.values()), found, average_k, served.name)
+    return BaselineResult(model.uri, facts["steps"], level_temperature, results)
 
 
 def _embedded(towers: Path, catalogue: Artifact, ids: np.ndarray) -> np.ndarray | None:
@@ -133,5 +128,5 @@ def _embedded(towers: Path, catalogue: Artifact, ids: np.ndarray) -> np.ndarray 
             found.append(columns[ITEM_ID])
     names = np.array([name.decode("utf-8") for name in np.concatenate(found)], np.str_)
     order = np.argsort(names)
-    places = order[np.searchsorted(names, ids, sorter=order)]
-    return unit_vectors("vectors", np.concatenate(vectors)[places])
+    positions = order[np.searchsorted(names, ids, sorter=order)]
+    return unit_vectors("vectors", np.concatenate(vectors)[positions])

@@ -1,7 +1,8 @@
-"""Measures a model on test clicks, writes the report, and blesses the model or says why not."""
+"""Measures a model on test clicks, writes the report, and blesses the model or gives reasons."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -21,37 +22,31 @@ from components.retrieval_evaluator.baseline import measure_baseline
 from components.retrieval_evaluator.measures import Subject, measure
 from pebr_tf.config import Cutoff, Evaluation
 from pebr_tf.cutoff import Calibration
-from pebr_tf.metrics import failures, gates_of
+from pebr_tf.errors import UserError
+from pebr_tf.release.evaluation import (
+    EVALUATION_FILE,
+    REPORT_FILE,
+    ModelEvaluation,
+    PreviousRelease,
+)
+from pebr_tf.release.gates import check_gates, failures
 from pebr_tf.report import write_report
 from serving.encoder import EmbeddedEncoder
 from serving.release import latest_release
 from serving.remote import is_remote, latest_remote
 from serving.signatures import TOWERS_FACTS, read_facts
 
-EVALUATION, REPORT = "evaluation.json", "report.html"
-# Of the last blessed release's evaluation, what a reader compares.
-COMPARED = (
-    "model",
-    "data",
-    "average_k",
-    "policies",
-    "calibration",
-    "default_knob",
-    "index",
-    "latency",
-)
-
 
 class Executor(tfx_evaluator.Executor):
     """RetrievalEvaluator's executor.
 
-    Of TFX's own it takes nothing but the name: in a container of Kubeflow v2, models are known by
-    names and not by numbers, and TFX writes the name into the blessing, where the resolver of the
-    last blessed model looks for it, only for executors of this class.
+    It extends TFX's own executor only for its class: in a container of Kubeflow v2, TFX writes the
+    name of the model into the blessing, where the resolver of the last blessed model looks for it,
+    only for executors of that class.
     """
 
     def __init__(self, context: BaseExecutor.Context | None = None):
-        """As any executor's: Beam is not used, so none of its arguments are asked for."""
+        """Skips the set-up of Beam, which is not used."""
         BaseExecutor.__init__(self, context)
 
     def Do(
@@ -71,23 +66,23 @@ class Executor(tfx_evaluator.Executor):
             their folder.
 
         Raises:
-          UserError: No test clicks, or an input that is not what it should be. A gate that fails
-            raises nothing.
+          UserError: There are no test clicks, or an input does not fit. A gate that fails does not
+            raise.
         """
         settings = json.loads(exec_properties["settings"])
         cutoff = Cutoff.from_mapping(settings["cutoff"])
         evaluation = Evaluation.from_mapping(settings["evaluation"])
-        content = _measured(input_dict, cutoff, evaluation, settings["origin"])
-        gates = gates_of(content, evaluation.gates)
-        reasons = failures(gates)
-        content |= {
-            "gates": gates,
-            "blessed": not reasons,
-            "previous": _previous(exec_properties["releases"]),
-        }
+        result = _measured(input_dict, cutoff, evaluation, settings["origin"])
+        result = dataclasses.replace(
+            result,
+            gates=check_gates(result, evaluation.gates),
+            previous=_previous(exec_properties["releases"]),
+        )
         with published_folder(artifact_utils.get_single_uri(output_dict["evaluation"])) as folder:
-            _write(folder, content)
-        _bless(artifact_utils.get_single_instance(output_dict["blessing"]), input_dict, reasons)
+            result.save(folder)
+            write_report(result, folder / REPORT_FILE)
+        blessing = artifact_utils.get_single_instance(output_dict["blessing"])
+        _bless(blessing, input_dict, failures(result.gates))
 
 
 def _measured(
@@ -95,7 +90,7 @@ def _measured(
     cutoff: Cutoff,
     evaluation: Evaluation,
     origin: dict[str, Any],
-) -> dict[str, Any]:
+) -> ModelEvaluation:
     model = artifact_utils.get_single_instance(inputs["model"])
     with (
         local_folder(path_utils.serving_model_path(model.uri)) as towers,
@@ -111,39 +106,37 @@ def _measured(
             index=index / "index",
         )
         examples = artifact_utils.get_single_instance(inputs["examples"])
-        content, clicks = measure(examples, subject, cutoff, evaluation)
-    baseline = None
+        result, clicks = measure(examples, subject, cutoff, evaluation)
     if inputs.get("baseline") and inputs.get("catalogue"):
         earlier, catalogue = (
             artifact_utils.get_single_instance(inputs[name]) for name in ("baseline", "catalogue")
         )
         average_k = evaluation.average_k
         baseline = measure_baseline(earlier, catalogue, clicks, cutoff, average_k, origin)
-    return {**content, "baseline": baseline}
+        result = dataclasses.replace(result, baseline=baseline)
+    return result
 
 
-def _previous(releases: str) -> dict[str, Any] | None:
-    """What to compare with, of the last release; None for a first model.
+def _previous(releases: str) -> PreviousRelease | None:
+    """Figures of the last release; None for a first model.
 
-    Looked up here, and no input: each release would else make the next run evaluate anew.
+    They are looked up here instead of being an input: otherwise each release would make the next
+    run evaluate again.
     """
     last = latest_remote(releases) if is_remote(releases) else latest_release(Path(releases))
     if last is None:
         return None
-    with fileio.open(os.path.join(last, EVALUATION), "rb") as file:
-        content = json.loads(file.read())
-    version = int(os.path.basename(last))
-    return {"version": version, **{name: content.get(name) for name in COMPARED}}
-
-
-def _write(folder: Path, content: dict[str, Any]) -> None:
-    text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False)
-    (folder / EVALUATION).write_text(text + "\n", encoding="utf-8")
-    write_report(content, folder / REPORT)
+    with fileio.open(os.path.join(last, EVALUATION_FILE), "rb") as file:
+        content = file.read()
+    try:
+        return ModelEvaluation.from_json(content).as_previous(int(os.path.basename(last)))
+    except UserError as error:
+        logging.warning("Release %s is not compared with: %s", os.path.basename(last), error)
+        return None
 
 
 def _bless(blessing: Artifact, inputs: dict[str, list[Artifact]], reasons: list[str]) -> None:
-    """Marks the model in the way of TFX's own evaluator."""
+    """Marks the model as TFX's own evaluator does."""
     model = artifact_utils.get_single_instance(inputs["model"])
     blessed = not reasons
     message = "All gates are passed." if blessed else " ".join(reasons)

@@ -1,4 +1,4 @@
-"""What evaluation.json says: policies, curves, knobs and the index, on the clicks of a split."""
+"""Measures policies, knobs and the index on the clicks of the split `test`."""
 
 from __future__ import annotations
 
@@ -30,6 +30,13 @@ from pebr_tf.cutoff import (
 )
 from pebr_tf.errors import UserError
 from pebr_tf.metrics import STRATA
+from pebr_tf.release.evaluation import (
+    DataSummary,
+    IndexResult,
+    LatencyResult,
+    ModelEvaluation,
+    ModelSummary,
+)
 from pebr_tf.retrieval import ExactSearcher, load_index
 from pebr_tf.retrieval.artifact import read_manifest
 from pebr_tf.retrieval.encoded import EncodedQueries
@@ -40,7 +47,7 @@ BATCH = 1_024
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured.
+    """The model under evaluation.
 
     Attributes:
       facts: towers.json.
@@ -59,7 +66,7 @@ class Subject:
     index: Path
 
     def encode(self, texts: Sequence[str]) -> EncodedQueries:
-        """What the query model says of one query or more."""
+        """Encodes one query or more."""
         batches = [
             self.encoder.encode(texts[begin : begin + BATCH])
             for begin in range(0, len(texts), BATCH)
@@ -78,7 +85,7 @@ class Subject:
         limit: int,
         known: ClickedPairs | None = None,
     ) -> Candidates:
-        """The best items of encoded queries, compared with all of the catalogue."""
+        """The best items of encoded queries among all of the catalogue."""
         queries = QueryVectors(encoded.embedding, encoded.tau, encoded.stratum)
         found = collect_candidates(
             self.vectors,
@@ -94,8 +101,8 @@ class Subject:
 
 def measure(
     examples: Artifact, subject: Subject, settings: Cutoff, evaluation: Evaluation
-) -> tuple[dict[str, Any], Clicks]:
-    """evaluation.json without gates, verdict and comparisons, and what it was measured on.
+) -> tuple[ModelEvaluation, Clicks]:
+    """The evaluation without gates and comparisons, and the clicks that it was measured on.
 
     Raises:
       UserError: No test query has clicks.
@@ -112,61 +119,61 @@ def measure(
         clicked, encoded, average_k, settings.limit, known.pairs(subject.ids)
     )
     knobs = KnobEvaluation(subject.calibration, candidates, settings)
-    policies = _policies(subject, calibrate, average_k, settings)
-    curves: dict[str, Any] = {}
     default = knobs.policy.name
-    entries = evaluate_policies(policies, candidates, average_k, default, curves)
+    policies = _policies(subject, calibrate, average_k, settings)
     unseen = candidates.unseen()
-    content = {
-        "model": {
-            "loss": subject.facts["loss"],
-            "dimension": subject.facts["dimension"],
-            "steps": subject.facts["steps"],
-            "level_temperature": subject.calibration.level_temperature,
-            "policy": settings.policy,
-            "family": subject.calibration.family,
-        },
-        "data": {
-            "items": len(subject.ids),
-            "test_queries": len(clicked.queries),
-            "test_clicks": everything.clicks,
-            "calibrate_queries": subject.calibration.queries,
-            "train_clicks": train_clicks,
+    index, latencies = _index(subject, encoded, settings)
+    result = ModelEvaluation(
+        model=ModelSummary(
+            loss=subject.facts["loss"],
+            family=subject.calibration.family,
+            dimension=subject.facts["dimension"],
+            steps=subject.facts["steps"],
+            policy=settings.policy,
+            level_temperature=subject.calibration.level_temperature,
+        ),
+        data=DataSummary(
+            items=len(subject.ids),
+            train_clicks=train_clicks,
+            calibrate_queries=subject.calibration.queries,
+            test_queries=len(clicked.queries),
+            test_clicks=everything.clicks,
+            strata={name: int(np.sum(encoded.stratum == i)) for i, name in enumerate(STRATA)},
             # TFX gives the span 0 to examples without one.
-            "span": examples.span or None,
-            "strata": {
-                name: int(np.sum(encoded.stratum == place)) for place, name in enumerate(STRATA)
-            },
-        },
-        "average_k": list(average_k),
-        "policies": entries,
-        "curves": curves,
-        "unseen": evaluate_policies(policies, unseen, average_k, default) if len(unseen) else [],
-        **knobs.measure(average_k),
-        "examples": list(knobs.examples(clicked.queries)),
-        **_index(subject, encoded, settings),
-    }
-    return content, Clicks(clicked, calibrate, encoded.stratum, subject.ids)
+            span=examples.span or None,
+        ),
+        average_k=list(average_k),
+        policies=evaluate_policies(policies, candidates, average_k, default, with_curves=True),
+        unseen=evaluate_policies(policies, unseen, average_k, default) if len(unseen) else [],
+        calibration=knobs.calibration_result(),
+        default_knob=knobs.default_knob(),
+        budget=knobs.budget(average_k),
+        counts=knobs.histogram(),
+        examples=knobs.examples(clicked.queries),
+        index=index,
+        latency=latencies,
+    )
+    return result, Clicks(clicked, calibrate, encoded.stratum, subject.ids)
 
 
 def _policies(
     subject: Subject, calibrate: Clicked, average_k: Sequence[int], settings: Cutoff
 ) -> tuple[Policy, ...]:
-    """All policies, with the adapter fitted to calibrate queries."""
+    """All policies, with the adapter fitted to the calibrate queries."""
     encoded = subject.encode(calibrate.queries)
-    # It learns from where lists end, which lies well within four times the largest average.
+    # The adapter learns from where lists end, well within four times the largest average.
     depth = min(settings.limit, 4 * max(average_k))
     candidates = subject.candidates(calibrate, encoded, average_k, depth)
     return evaluated_policies(subject.calibration.level_temperature, fit_adapter(candidates))
 
 
-def _index(subject: Subject, encoded: EncodedQueries, settings: Cutoff) -> dict[str, Any]:
+def _index(
+    subject: Subject, encoded: EncodedQueries, settings: Cutoff
+) -> tuple[IndexResult, list[LatencyResult]]:
     searcher = load_index(subject.index)
     exact = ExactSearcher(subject.vectors, subject.ids, background=searcher.background)
     search = Search(subject.calibration, settings)
-    found = index_recall(searcher, exact, encoded, search)
+    macro, micro, queries = index_recall(searcher, exact, encoded, search)
     kind = read_manifest(subject.index)["kind"]
-    return {
-        "index": {"kind": kind, "items": len(searcher), **found},
-        "latency": latency(searcher, encoded, search),
-    }
+    result = IndexResult(kind, len(searcher), macro, micro, queries)
+    return result, latency(searcher, encoded, search)

@@ -1,24 +1,23 @@
-"""The index as it would serve: what it finds of the exact answer, and how fast."""
+"""The index as it would serve: its recall against exact search, and its latency."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff import Calibration, ReleaseKnobs
+from pebr_tf.release.evaluation import LatencyResult
 from pebr_tf.retrieval import ExactSearcher, RangeResult, Searcher
 from pebr_tf.retrieval.encoded import EncodedQueries
 from pebr_tf.retrieval.result import concatenate
 from pebr_tf.retrieval.tune import recall
 
-# Queries that the index is tried on.
+# Queries that measure the recall of the index.
 QUERIES = 1_000
 BATCHES = (1, 32)
-# A batch size is measured for so many calls, and after these seconds for no more.
+# Each batch size is measured for at most so many calls and seconds.
 CALLS, SECONDS = 400, 5.0
 BLOCK = 32
 
@@ -47,35 +46,32 @@ class Search:
 
 def index_recall(
     searcher: Searcher, exact: ExactSearcher, encoded: EncodedQueries, search: Search
-) -> dict[str, Any]:
-    """Macro and micro share of the exact answers, on up to `QUERIES` queries."""
+) -> tuple[float, float, int]:
+    """Macro and micro recall of the exact answers, and the number of queries, at most `QUERIES`."""
     encoded = encoded.take(slice(0, QUERIES))
     blocks = [encoded.take(slice(begin, begin + BLOCK)) for begin in range(0, len(encoded), BLOCK)]
     found = [search(searcher, block) for block in blocks]
     truth = [search.exactly(exact, *pair) for pair in zip(blocks, found, strict=True)]
-    macro, micro = recall(concatenate(found), concatenate(truth))
-    return {"recall_macro": macro, "recall_micro": micro, "queries": len(encoded)}
+    return *recall(concatenate(found), concatenate(truth)), len(encoded)
 
 
-def latency(
-    searcher: Searcher, encoded: EncodedQueries, search: Search, batches: Sequence[int] = BATCHES
-) -> dict[str, Any]:
-    """Milliseconds of a call, p50 and p99, and queries a second, at each batch size."""
-    columns: dict[str, list[float]] = {"p50_ms": [], "p99_ms": [], "queries_per_second": []}
-    for size in batches:
-        times = _times(searcher, encoded, search, size)
-        columns["p50_ms"].append(float(np.percentile(times, 50) * 1e3))
-        columns["p99_ms"].append(float(np.percentile(times, 99) * 1e3))
-        columns["queries_per_second"].append(float(size * len(times) / np.sum(times)))
-    return {"batch": list(batches), **columns}
+def latency(searcher: Searcher, encoded: EncodedQueries, search: Search) -> list[LatencyResult]:
+    """The latency of a call at each batch size."""
+    results = []
+    for size in BATCHES:
+        times = np.array(_times(searcher, encoded, search, size))
+        p50, p99 = np.percentile(times, [50, 99]) * 1e3
+        rate = size * len(times) / times.sum()
+        results.append(LatencyResult(size, float(p50), float(p99), float(rate)))
+    return results
 
 
 def _times(searcher: Searcher, encoded: EncodedQueries, search: Search, size: int) -> list[float]:
-    """Seconds of each call; the first, which finds nothing warm, is not counted."""
+    """Seconds per call, without the first, which warms up."""
     times: list[float] = []
     end = time.perf_counter() + SECONDS
     for call in range(CALLS + 1):
-        # Round and round, so that a batch is full even of few queries.
+        # Queries repeat, so that a batch is full even if there are few.
         rows = (np.arange(size) + call * size) % len(encoded)
         part = encoded.take(rows)
         begin = time.perf_counter()

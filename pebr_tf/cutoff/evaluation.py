@@ -1,9 +1,8 @@
-"""Test queries under every policy and every knob: the cut-off part of evaluation.json."""
+"""Measures every policy and every knob on test queries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,8 +11,16 @@ from pebr_tf.cutoff.calibration import Calibration, bounded_counts
 from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.knobs import ReleaseKnobs
 from pebr_tf.cutoff.policies import Policy
-from pebr_tf.metrics.comparison import at_averages, by_group, curve, groups_of, histogram
+from pebr_tf.metrics.comparison import at_averages, by_group, count_histogram, curve, groups_of
 from pebr_tf.metrics.ranked import RankedLists
+from pebr_tf.metrics.results import (
+    BudgetResult,
+    CalibrationResult,
+    CountHistogram,
+    ExampleQuery,
+    KnobResult,
+    PolicyResult,
+)
 from pebr_tf.metrics.strata import STRATA
 
 RECALLS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
@@ -25,8 +32,8 @@ def evaluate_policies(
     candidates: Candidates,
     average_k: Sequence[int],
     default: str,
-    curves: dict[str, Any] | None = None,
-) -> list[dict[str, Any]]:
+    with_curves: bool = False,
+) -> list[PolicyResult]:
     """Every policy that applies to the candidates at equal averages, on the same queries.
 
     Args:
@@ -34,21 +41,23 @@ def evaluate_policies(
       candidates: Candidates of the test queries, or their `unseen` form.
       average_k: Averages to compare at.
       default: Name of the policy that a release serves with.
-      curves: Receives the curve of each policy by name, if given.
+      with_curves: Whether to measure the curve of each policy.
     """
-    entries = []
+    results = []
     for policy in policies:
         if not policy.applies_to(candidates):
             continue
         lists = policy.lists(candidates)
-        if curves is not None:
-            curves[policy.name] = curve(lists, average_k)
-        at = at_averages(lists, average_k, candidates.queries.strata, candidates.capped)
-        is_default = policy.name == default
-        entries.append(
-            {"name": policy.name, "title": policy.title, "default": is_default, "at": at}
+        results.append(
+            PolicyResult(
+                name=policy.name,
+                title=policy.title,
+                default=policy.name == default,
+                at=at_averages(lists, average_k, candidates.queries.strata, candidates.capped),
+                curve=curve(lists, average_k) if with_curves else None,
+            )
         )
-    return entries
+    return results
 
 
 class KnobEvaluation:
@@ -64,39 +73,38 @@ class KnobEvaluation:
         self.lists = self._lists_of(self.policy)
         self.counts = self._counts(settings.default_knob, settings.default_value)
 
-    def measure(self, average_k: Sequence[int]) -> dict[str, Any]:
-        """`calibration`, `default_knob`, `budget` and `counts` of evaluation.json."""
-        settings = self.settings
-        figures = by_group(self.lists, self.counts, self.strata, self.candidates.capped)
-        budgets = [float(self._counts("budget", k).mean()) for k in average_k]
-        return {
-            "calibration": self._calibration(),
-            "default_knob": {
-                "knob": settings.default_knob,
-                "value": settings.default_value,
-                "figures": figures["overall"],
-                "by_stratum": {name: figures[name] for name in STRATA if name in figures},
-            },
-            "budget": {"asked": list(average_k), "received": budgets},
-            "counts": histogram(self.counts),
-        }
+    def default_knob(self) -> KnobResult:
+        """The default knob, overall and by stratum."""
+        groups = by_group(self.lists, self.counts, self.strata, self.candidates.capped)
+        return KnobResult(self.settings.default_knob, self.settings.default_value, groups)
 
-    def examples(self, texts: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """A dozen queries, from the fewest items to the most; `texts` [Q] are all queries."""
+    def budget(self, average_k: Sequence[int]) -> BudgetResult:
+        """The budget knob at several averages."""
+        measured = [float(self._counts("budget", k).mean()) for k in average_k]
+        return BudgetResult(list(average_k), measured)
+
+    def histogram(self) -> CountHistogram:
+        """Items per query at the default knob."""
+        return count_histogram(self.counts)
+
+    def examples(self, texts: Sequence[str]) -> list[ExampleQuery]:
+        """A dozen queries from the fewest items to the most, with their texts [Q]."""
         order = np.argsort(self.counts, kind="stable")
         chosen = np.linspace(0, len(order) - 1, min(EXAMPLES, len(order))).astype(int)
         hits = self.lists.hits(self.counts)
-        for row in order[chosen]:
-            last = self.candidates.cosines[row, max(self.counts[row] - 1, 0)]
-            yield {
-                "query": texts[row],
-                "stratum": STRATA[self.strata[row]],
-                "count": int(self.counts[row]),
-                "relevant": int(self.lists.totals[row]),
-                "kept": int(hits[row]),
-                # Where the list ends: the cosine of its last item.
-                "threshold": float(last) if self.counts[row] else 1.0,
-            }
+        return [
+            ExampleQuery(
+                query=texts[row],
+                stratum=STRATA[self.strata[row]],
+                count=int(self.counts[row]),
+                relevant=int(self.lists.totals[row]),
+                hits=int(hits[row]),
+                threshold=float(self.candidates.cosines[row, self.counts[row] - 1])
+                if self.counts[row]
+                else 1.0,
+            )
+            for row in order[chosen]
+        ]
 
     def _lists_of(self, policy: Policy) -> RankedLists:
         if policy not in self._lists:
@@ -109,29 +117,21 @@ class KnobEvaluation:
         counts = self._lists_of(rule.policy).counts_at(rule.cutoffs[self.strata])
         return bounded_counts(self.lists, counts, self.settings.floor, self.settings.limit)
 
-    def _calibration(self) -> dict[str, Any]:
-        """The recall on held-out clicks, compared with the recall that calibration guarantees.
-
-        The guaranteed recall is the requested one, clipped to the range that calibration reaches.
-        """
+    def calibration_result(self) -> CalibrationResult:
+        """The recall knob: expected and measured recall at several values."""
         groups = groups_of(self.strata)
-        kept: dict[str, list[float]] = {name: [] for name in groups}
-        promised: dict[str, list[float]] = {name: [] for name in groups}
+        expected: dict[str, list[float]] = {name: [] for name in groups}
+        measured: dict[str, list[float]] = {name: [] for name in groups}
         averages = []
         for recall in RECALLS:
             counts = self._counts("recall", recall)
-            reachable = self.calibration.reachable("recall", recall, self.strata)
+            expectation = self.calibration.reachable("recall", recall, self.strata)
             averages.append(float(counts.mean()))
             for name, mask in groups.items():
-                kept[name].append(self.lists.figures(counts, mask).recall)
-                promised[name].append(float(reachable[mask].mean()))
+                measured[name].append(self.lists.figures(counts, mask).recall)
+                expected[name].append(float(expectation[mask].mean()))
         error = {
-            name: float(np.mean(np.abs(np.subtract(kept[name], promised[name])))) for name in groups
+            name: float(np.mean(np.abs(np.subtract(measured[name], expected[name]))))
+            for name in groups
         }
-        return {
-            "asked": list(RECALLS),
-            "promised": promised,
-            "kept": kept,
-            "average": averages,
-            "error": error,
-        }
+        return CalibrationResult(list(RECALLS), expected, measured, averages, error)

@@ -1,35 +1,82 @@
-"""Lists whose scores fall with the rank, which makes every cut-off a few binary searches.
+"""Precision and recall of lists of different lengths, at an equal average number of items.
 
-`Lists` holds scores in any order and looks at all of them for each cut-off. A score that is
-monotone in the cosine needs less: how many items a query gets is found by bisection in its row, and
-how many of them are relevant by comparing that number with the ranks of the relevant.
+Every policy is a score and one cut-off for all queries: an item is retrieved iff its score is at
+least the cut-off. The fixed number is the score -rank, one cosine for all is the cosine itself, the
+level is logit - level. Policies compare on one footing: each gets the cut-off with which it
+retrieves the same number of items on average.
+
+Scores fall with the rank, so the length of a list is found by bisection in its row, and the number
+of relevant items in it by comparing that length with the ranks of the relevant items.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from pebr_tf.metrics.equal_average import Figures, Lists
+
+@dataclass(frozen=True)
+class Figures:
+    """Precision and recall of Q lists. Macro is the mean over queries, micro is over all items.
+
+    Attributes:
+      precision: Macro; an empty list counts 0.
+      recall: Macro.
+      micro_precision: 0 if nothing is retrieved.
+      micro_recall: Over all relevant items.
+      counts: [Q] items of each query.
+    """
+
+    precision: float
+    recall: float
+    micro_precision: float
+    micro_recall: float
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, counts: np.ndarray, hits: np.ndarray, totals: np.ndarray) -> Figures:
+        """Computes the figures; without a query all are 0.
+
+        Args:
+          counts: [Q] items of each list.
+          hits: [Q] relevant items in each list.
+          totals: [Q] relevant items of each query, at least 1.
+        """
+        queries = max(len(counts), 1)
+        return cls(
+            precision=float(np.sum(hits / np.maximum(counts, 1)) / queries),
+            recall=float(np.sum(hits / totals) / queries),
+            micro_precision=float(hits.sum() / max(counts.sum(), 1)),
+            micro_recall=float(hits.sum() / max(totals.sum(), 1)),
+            counts=counts,
+        )
+
+    @property
+    def average(self) -> float:
+        """Items per query."""
+        return float(self.counts.sum() / max(len(self.counts), 1))
+
+    @property
+    def empty(self) -> float:
+        """Share of queries without an item."""
+        return float(np.sum(self.counts == 0) / max(len(self.counts), 1))
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Places of some items in the rows of a ranking.
+    """Ranks of some items.
 
     Attributes:
-      rows: [P] the query of each.
-      ranks: [P] from 0, the best; the row's length or more for one that is no candidate.
+      rows: [P] the query of each item.
+      ranks: [P] from 0, the best; at least the row's length for an item that is not a candidate.
     """
 
     rows: np.ndarray
     ranks: np.ndarray
 
     def before(self, counts: np.ndarray) -> np.ndarray:
-        """[Q] how many are among the first `counts` [Q] of their row."""
+        """[Q] how many of the items are among the first `counts` [Q] of their row."""
         inside = self.ranks < counts[self.rows]
         return np.bincount(self.rows[inside], minlength=len(counts))
 
@@ -39,12 +86,11 @@ class RankedLists:
     """Candidates of Q queries, best first.
 
     Attributes:
-      scores: [Q, M] float32 that never rise in a row; -inf where a row has fewer candidates.
-        With `offsets`, these are taken off: policies that differ in a number a query share one
-        array.
+      scores: [Q, M] float32, not rising along a row; -inf where a row has fewer candidates.
       relevant: The relevant candidates.
-      totals: [Q] relevant items of each query, at least 1; those that are no candidates included.
-      offsets: [Q] float32, or None for 0.
+      totals: [Q] relevant items of each query, at least 1, including those that are not candidates.
+      offsets: [Q] float32 subtracted from the scores, or None for 0. Policies that differ by one
+        number per query share one array of scores.
       lengths: [Q] candidates of each query.
     """
 
@@ -60,7 +106,7 @@ class RankedLists:
                 "scores must be [Q, M] and totals [Q]. Received: "
                 f"{self.scores.shape} and {self.totals.shape}."
             )
-        # NaN compares false, so this refuses it as well.
+        # NaN compares false, so this check rejects it as well.
         if (
             not (self.scores[:, 1:] <= self.scores[:, :-1]).all()
             or np.isnan(self.scores[:, 0]).any()
@@ -113,20 +159,20 @@ class RankedLists:
         return self.relevant.before(np.minimum(counts, self.lengths))
 
     def figures(self, counts: np.ndarray, queries: np.ndarray | None = None) -> Figures:
-        """What lists of `counts` [Q] items give, for all queries or where `queries` [Q] is true."""
+        """Figures of lists of `counts` [Q] items, of all queries or where `queries` [Q] is true."""
         hits, totals = self.hits(counts), self.totals
         if queries is not None:
             counts, hits, totals = counts[queries], hits[queries], totals[queries]
         return Figures.of(counts, hits, totals)
 
     def cutoff_at(self, average: float, floor: int = 0) -> float:
-        """The lowest cut-off that retrieves at most `average` items a query on average.
+        """The lowest cut-off that retrieves at most `average` items per query on average.
 
-        Infinity if even the best scores are too many, for all that are equal come together.
+        It is infinity if even the best scores are too many: items of equal score come together.
 
         Args:
           average: Items, above 0.
-          floor: Items that a query gets whatever the cut-off.
+          floor: Items that every query gets, whatever the cut-off.
         """
         if not average > 0:
             raise ValueError(f"average must be above 0. Received: {average}.")
@@ -134,7 +180,7 @@ class RankedLists:
         least = np.minimum(floor, self.lengths)
         few, many = np.zeros_like(self.lengths), self.lengths
         low, high = _key(-np.inf), _key(np.inf)
-        # Every float32 has its place among the whole numbers, so that the bisection is exact.
+        # Bisection over the ordered float32 numbers themselves, so that it is exact.
         while low < high:
             middle = (low + high) // 2
             counts = self._bisect(_number(middle), few, many)
@@ -147,9 +193,9 @@ class RankedLists:
 
     def part(self, queries: np.ndarray) -> RankedLists:
         """The lists of the queries where `queries` [Q] is true."""
-        place = np.cumsum(queries) - 1
+        new_rows = np.cumsum(queries) - 1
         inside = queries[self.relevant.rows]
-        ranks = Ranks(place[self.relevant.rows[inside]], self.relevant.ranks[inside])
+        ranks = Ranks(new_rows[self.relevant.rows[inside]], self.relevant.ranks[inside])
         offsets = None if self.offsets is None else self.offsets[queries]
         return RankedLists(self.scores[queries], ranks, self.totals[queries], offsets)
 
@@ -157,48 +203,14 @@ class RankedLists:
         """The first `limit` candidates of each query."""
         return RankedLists(self.scores[:, :limit], self.relevant, self.totals, self.offsets)
 
-    def unranked(self) -> Lists:
-        """The same in the general form."""
-        relevant = np.zeros(self.scores.shape, bool)
-        inside = self.relevant.ranks < self.lengths[self.relevant.rows]
-        relevant[self.relevant.rows[inside], self.relevant.ranks[inside]] = True
-        scores = self.scores
-        if self.offsets is not None:
-            scores = scores - self.offsets[:, None].astype(np.float32)
-        return Lists(scores, relevant, self.totals)
-
-
-def summary(figures: Figures, capped: np.ndarray) -> Mapping[str, Any]:
-    """Figures as plain numbers, with how many items the queries get.
-
-    Args:
-      figures: Of Q queries; without a query, all numbers are 0.
-      capped: [Q] whether a query's list was cut by the limit.
-    """
-    counts = figures.counts
-    numbers = {
-        "precision": figures.precision,
-        "recall": figures.recall,
-        "micro_precision": figures.micro_precision,
-        "micro_recall": figures.micro_recall,
-        "average": figures.average,
-        "empty": figures.empty,
-        "capped": float(capped.mean()) if len(counts) else 0.0,
-    }
-    for percent in (10, 50, 90, 99):
-        # A number of items that some query has, not one between two queries.
-        place = np.percentile(counts, percent, method="lower") if len(counts) else 0
-        numbers[f"p{percent}"] = int(place)
-    return numbers
-
 
 def _key(number: float) -> int:
-    """The place of a float32 in the order of all."""
+    """The position of a float32 in the order of all float32 numbers."""
     bits = int(np.float32(number).view(np.int32))
     return bits if bits >= 0 else -(bits & 0x7FFFFFFF)
 
 
 def _number(key: int) -> float:
-    """The float32 at a place."""
+    """The inverse of `_key`."""
     number = float(np.int32(abs(key)).view(np.float32))
     return number if key >= 0 else -number

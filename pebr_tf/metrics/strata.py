@@ -10,13 +10,14 @@ STRATA = ("head", "torso", "tail")
 
 
 def strata_of(clicks: np.ndarray, shares: Strata) -> np.ndarray:
-    """[Q] int8, the place in STRATA of each query.
+    """[Q] int8, the index into STRATA of each query.
 
-    Queries are taken most clicked first. One belongs to the stratum in which its clicks begin, so
-    that there is a head even if one query has most of the clicks; equal ones stay together.
+    Queries are sorted by clicks, most first. A query belongs to the stratum in which its clicks
+    begin, so that there is a head even if one query has most of the clicks. Queries with equally
+    many clicks share a stratum.
 
     Args:
-      clicks: [Q] clicks of each query in the training split; a query without one is tail.
+      clicks: [Q] clicks of each query in the training split; a query without clicks is tail.
       shares: Shares of the clicks.
     """
     clicks = np.asarray(clicks, np.float64)
@@ -26,18 +27,18 @@ def strata_of(clicks: np.ndarray, shares: Strata) -> np.ndarray:
 
 
 def first_of_strata(clicks: np.ndarray, queries: np.ndarray, shares: Strata) -> tuple[float, float]:
-    """The fewest clicks of a head query, and of a torso query; infinite if there is none.
+    """The fewest clicks of a head query and of a torso query; infinity if there is none.
 
     Args:
-      clicks: [M] different numbers of clicks.
-      queries: [M] queries that have so many.
+      clicks: [M] distinct numbers of clicks.
+      queries: [M] queries with that many clicks.
       shares: Shares of the clicks.
     """
     order = np.argsort(-np.asarray(clicks, np.float64))
     level = np.asarray(clicks, np.float64)[order]
     of_level = level * np.asarray(queries)[order]
     before = np.cumsum(of_level) - of_level
-    # Sums of shares such as .5 + .3 stray in the last bits.
+    # Sums of shares such as .5 + .3 are off in the last bits.
     ends = np.array([shares.head, shares.head + shares.torso]) * of_level.sum() * (1 - 1e-9)
     head, torso = (level[(before < end) & (level > 0)].min(initial=np.inf) for end in ends)
     return float(head), float(torso)

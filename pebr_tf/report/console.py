@@ -2,70 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from pebr_tf.report.formats import DASH, count, share
-from pebr_tf.report.reading import ORACLE, best, entries, lookup, number
+from pebr_tf.metrics.results import PolicyResult
+from pebr_tf.release.evaluation import ModelEvaluation
+from pebr_tf.report.formats import count, share
+from pebr_tf.report.tables import MEASURES, ORACLE, best_figure, is_best
 from pebr_tf.report.verdict import outcome
 
-_MEASURES = ("precision", "recall")
 
-
-def summary_table(evaluation: dict[str, Any]) -> Table:
+def summary_table(evaluation: ModelEvaluation) -> Table:
     """Precision and recall of each policy at each average k; calibration error of the default.
 
-    Args:
-      evaluation: The content of evaluation.json. What it lacks is shown as an en dash.
-
     Returns:
-      A table 80 characters wide or less; the best of each column is bold, the oracle last.
+      A table at most 80 characters wide; the best of each column is bold, the oracle last.
     """
-    policies = entries(evaluation, "policies")
-    levels = entries(evaluation, "average_k")
     table = Table(
-        title="Precision/recall on held-out clicks, at an average of k items a query",
+        title="Precision/recall on held-out clicks, at an average of k items per query",
         title_justify="left",
         caption=Text(outcome(evaluation)),
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         title_style="",
-        caption_style="green" if lookup(evaluation, "blessed") else "red",
+        caption_style="green" if evaluation.blessed else "red",
         pad_edge=False,
     )
     table.add_column("policy", no_wrap=True, overflow="ellipsis")
-    for k in levels:
+    for k in evaluation.average_k:
         table.add_column(f"k = {count(k)}", justify="right", no_wrap=True)
     table.add_column("calibration error", justify="right", min_width=11)
-    tops = {(k, m): best(policies, k, "overall", m) for k in levels for m in _MEASURES}
-    ordered = sorted(policies, key=lambda policy: lookup(policy, "name") == ORACLE)
-    for at, policy in enumerate(ordered):
-        following = ordered[at + 1 : at + 2]
-        default = bool(lookup(policy, "default"))
-        error = share(number(evaluation, "calibration", "error", "overall")) if default else ""
+    policies = sorted(evaluation.policies, key=lambda policy: policy.name == ORACLE)
+    best = {
+        (k, measure): best_figure(policies, k, "overall", measure)
+        for k in evaluation.average_k
+        for measure in MEASURES
+    }
+    for policy, following in zip(policies, [*policies[1:], None], strict=True):
         table.add_row(
-            Text(str(lookup(policy, "title") or lookup(policy, "name"))),
-            *(_pair(policy, k, tops) for k in levels),
-            error,
-            style="cyan" if default else "dim" if lookup(policy, "name") == ORACLE else None,
-            end_section=any(lookup(after, "name") == ORACLE for after in following),
+            Text(policy.title),
+            *(_pair(policy, k, best) for k in evaluation.average_k),
+            share(evaluation.calibration.error["overall"]) if policy.default else "",
+            style="cyan" if policy.default else "dim" if policy.name == ORACLE else None,
+            end_section=following is not None and following.name == ORACLE,
         )
     return table
 
 
-def _pair(policy: Any, k: int, tops: dict[tuple[int, str], float | None]) -> Text:
+def _pair(policy: PolicyResult, k: int, best: dict[tuple[int, str], float | None]) -> Text:
     text = Text()
-    for measure in _MEASURES:
-        value = number(policy, "at", str(k), "overall", measure)
-        wins = value is not None and round(value, 3) == tops[k, measure]
+    for measure in MEASURES:
+        value = getattr(policy.at[k]["overall"], measure)
         if text:
             text.append("/")
-        text.append(
-            # Three digits after the point fill a column; a leading 0 says nothing.
-            DASH if value is None else share(value).removeprefix("0"),
-            style="bold" if wins and lookup(policy, "name") != ORACLE else "",
-        )
+        # Three digits fill a column; the leading 0 is dropped.
+        style = "bold" if is_best(policy, value, best[k, measure]) else ""
+        text.append(share(value).removeprefix("0"), style=style)
     return text

@@ -82,7 +82,7 @@ def run(
     if outcome.release:
         hint = f'pebr query --release {outcome.release.parent} "..."'
         console.print(f"[dim]{'try':<10}[/dim]{escape(hint)}", soft_wrap=True)
-    if outcome.evaluation and not outcome.evaluation["blessed"]:
+    if outcome.evaluation and not outcome.evaluation.blessed:
         click.echo("pebr: the model was not blessed: nothing was pushed.", err=True)
         raise click.exceptions.Exit(NOT_BLESSED)
 

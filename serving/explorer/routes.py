@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.staticfiles import StaticFiles
 
 from pebr_tf.config.retrieval import KNOBS
+from pebr_tf.errors import UserError
+from pebr_tf.release.evaluation import ModelEvaluation
 from serving.errors import InvalidArgument, Overloaded, Unavailable
 from serving.explorer.explain import explain
 from serving.retriever import Retriever
@@ -97,17 +98,17 @@ def start(retriever: Retriever) -> dict[str, Any]:
         "catalogue": len(retriever.searcher),
         "limit": retriever.calibration.limit,
         "default": {"knob": settings.default_knob, "value": settings.default_value},
-        "examples": examples(retriever.release.path("evaluation.json")),
+        "examples": examples(retriever.release.directory),
     }
 
 
-def examples(path: Path) -> list[str]:
-    """Test queries from the evaluation of a release, specific ones first; may be empty."""
+def examples(release: Path) -> list[str]:
+    """Test queries of the evaluation in a release's folder, specific ones first; may be empty."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8")).get("examples", [])
-        queries = [each["query"] for each in found if isinstance(each["query"], str)]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        evaluation = ModelEvaluation.load(release)
+    except UserError:
         return []
+    queries = [example.query for example in evaluation.examples]
     if len(queries) <= EXAMPLES:
         return queries
     # Evenly spaced from the first to the last: the evaluation orders them by breadth.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +9,7 @@ from conftest import RUN, World
 from pebr_process import pebr
 from tiny_world import add_items, write_clicks
 
+from pebr_tf.release.evaluation import ModelEvaluation
 from serving.release import read_release
 from serving.retriever import Retriever
 
@@ -32,10 +32,10 @@ def test_a_new_span_starts_from_the_last_blessed_model(world: World) -> None:
     release = read_release(world.releases[-1])
     assert len(world.releases) == 2
     assert release.manifest.span == 2
-    evaluation = json.loads(release.path("evaluation.json").read_text("utf-8"))
-    assert evaluation["data"]["span"] == 2
-    assert evaluation["baseline"]["model"] == first
-    assert "min_baseline_recall_lift" in [gate["name"] for gate in evaluation["gates"]]
+    evaluation = ModelEvaluation.load(release.directory)
+    assert evaluation.data.span == 2
+    assert evaluation.baseline.model == first
+    assert "min_baseline_recall_lift" in [gate.name for gate in evaluation.gates]
     # A start from the trained weights: already the first lines are where the first run ended.
     losses = [float(line.split()[-1]) for line in done.err.splitlines() if "training" in line]
     assert losses[0] < 3.5

@@ -23,6 +23,8 @@ from pebr_process import (
     waiting_at,
 )
 
+from pebr_tf.release.evaluation import ModelEvaluation
+
 pytestmark = pytest.mark.slow
 
 COMPONENTS = [
@@ -157,8 +159,8 @@ def test_an_edit_of_code_runs_what_depends_on_it(world: World) -> None:
     assert done.code == 0, done.err
     assert done.ran() == [ALWAYS, "RetrievalEvaluator", "Pusher"]
     assert len(world.releases) == 2
-    evaluation = json.loads((world.releases[-1] / "evaluation.json").read_text("utf-8"))
-    assert evaluation["previous"]["version"] == int(world.releases[0].name)
+    evaluation = ModelEvaluation.load(world.releases[-1])
+    assert evaluation.previous.version == int(world.releases[0].name)
 
 
 def test_a_failed_gate(world: World) -> None:

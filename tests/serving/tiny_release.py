@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import tensorflow as tf
+from evaluation_example import with_queries
 
 from pebr_tf.config import Config
 from pebr_tf.cutoff.calibration import Calibration
@@ -136,10 +137,7 @@ def write_parts(folder, towers_directory, towers, config=CONFIG, examples=None):
     )
     evaluation = folder / "evaluation"
     evaluation.mkdir()
-    content = {"blessed": True}
-    if examples is not None:
-        content["examples"] = [{"query": query} for query in examples]
-    (evaluation / "evaluation.json").write_text(json.dumps(content))
+    with_queries(*(examples or ())).save(evaluation)
     (evaluation / "report.html").write_text("<p>report</p>")
     return Parts(cutoff, index, evaluation, config, span=3)
 

@@ -3,4 +3,32 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "cutoff_calibrator"))
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    from components.retrieval_evaluator import searching
+
+    monkeypatch.setattr(searching, "CALLS", 3)
+
+
+@pytest.fixture(scope="session")
+def world():
+    from calibrated_cases import World
+
+    return World()
+
+
+@pytest.fixture(scope="session")
+def inputs(world, tmp_path_factory):
+    """Everything that the evaluator needs, on disk."""
+    from calibrated_cases import artifact, calibrate, write_inputs
+
+    from components.artifacts import CutoffModel
+
+    folder = tmp_path_factory.mktemp("inputs")
+    given = write_inputs(folder, world)
+    return {**given, "cutoff": [artifact(CutoffModel, calibrate(folder, given))]}

@@ -1,18 +1,19 @@
-"""The last blessed model on the clicks of today, against a loop; models that are none of ours."""
+"""The last blessed model on the clicks of this run, against a loop; models that do not compare."""
 
 import json
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from calibrated_cases import DIMENSION, LookupTowers, World, artifact, calibrate, unit, write_inputs
-from test_retrieval_evaluator import EASY, evaluate, held_out
+from calibrated_cases import DIMENSION, LookupTowers, artifact, unit
+from evaluator_runs import EASY, evaluate, held_out
 from tfx.types.standard_artifacts import Examples, Model
 
-from components.artifacts import CutoffModel
-from components.retrieval_evaluator import searching
+from components.retrieval_evaluator.baseline import Clicks, measure_baseline
+from pebr_tf.release.evaluation import default_result, named_policy
 
 ORIGIN = {"pipeline": EASY.pipeline.name, "config": {"split": EASY.split.to_mapping()}}
+FACTS = {"family": "beta", "steps": 5, "dimension": DIMENSION}
 
 
 class EarlierTowers(LookupTowers):
@@ -28,21 +29,10 @@ class EarlierTowers(LookupTowers):
         return {"embedding": tf.gather(self.items, rows)}
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr(searching, "CALLS", 2)
-
-
 @pytest.fixture(scope="module")
-def world():
-    return World()
-
-
-@pytest.fixture(scope="module")
-def given(world, tmp_path_factory):
+def given(world, inputs, tmp_path_factory):
     """Inputs with a catalogue, in another order than the index."""
     folder = tmp_path_factory.mktemp("baseline")
-    inputs = write_inputs(folder, world)
     rows = np.random.default_rng(1).permutation(len(world.ids))
     catalogue = folder / "catalogue" / "Split-items"
     catalogue.mkdir(parents=True)
@@ -57,12 +47,11 @@ def given(world, tmp_path_factory):
             writer.write(example.SerializeToString())
     return {
         **inputs,
-        "cutoff": [artifact(CutoffModel, calibrate(folder, inputs))],
         "catalogue": [artifact(Examples, folder / "catalogue", ["items"])],
     }
 
 
-def earlier(folder, world, noise, origin=ORIGIN):
+def earlier(folder, world, noise):
     """A model whose vectors are those of the world and some noise."""
     generator = np.random.default_rng(2)
     items = unit(world.items + noise * generator.normal(size=world.items.shape))
@@ -71,10 +60,14 @@ def earlier(folder, world, noise, origin=ORIGIN):
     towers = EarlierTowers(queries, world.tau, items)
     names = ("query", "item", "serialized_examples")
     tf.saved_model.save(towers, str(path), {name: getattr(towers, name) for name in names})
-    facts = {"family": "beta", "steps": 5, "dimension": DIMENSION, **origin}
     (path / "assets.extra").mkdir()
-    (path / "assets.extra" / "towers.json").write_text(json.dumps(facts))
+    (path / "assets.extra" / "towers.json").write_text(json.dumps({**FACTS, **ORIGIN}))
     return artifact(Model, folder / "earlier", number=9), queries, items
+
+
+@pytest.fixture(scope="module")
+def same_model(world, tmp_path_factory):
+    return earlier(tmp_path_factory.mktemp("same"), world, 0.0)[0]
 
 
 def recall_at_20(world, queries, items):
@@ -88,64 +81,59 @@ def recall_at_20(world, queries, items):
 def test_an_earlier_model_that_was_worse(world, given, tmp_path):
     model, queries, items = earlier(tmp_path, world, 0.3)
     content, _ = evaluate(tmp_path, {**given, "baseline": [model]}, EASY)
-    baseline = content["baseline"]
-    fixed, level = baseline["policies"]
-    assert (fixed["name"], level["name"], level["default"]) == ("top_k", "level", True)
+    top_k, level = content.baseline.policies
+    assert (top_k.name, level.name, level.default) == ("top_k", "level", True)
     expected = recall_at_20(world, queries, items)
     assert expected < recall_at_20(world, world.queries, world.items) - 0.02
-    assert fixed["at"]["20"]["overall"]["recall"] == pytest.approx(expected)
-    assert baseline["model"] == model.uri
-    (gate,) = (each for each in content["gates"] if each["name"] == "min_baseline_recall_lift")
-    (ours,) = (each for each in content["policies"] if each["default"])
-    before, now = (each["at"]["20"]["overall"]["recall"] for each in (level, ours))
-    assert gate["received"] == pytest.approx(now / before - 1)
-    assert gate["passed"]
-    assert content["blessed"]
+    assert top_k.at[20]["overall"].recall == pytest.approx(expected)
+    assert content.baseline.model == model.uri
+    (gate,) = (each for each in content.gates if each.name == "min_baseline_recall_lift")
+    ours = default_result(content.policies)
+    before, now = (each.at[20]["overall"].recall for each in (level, ours))
+    assert gate.received == pytest.approx(now / before - 1)
+    assert gate.passed
+    assert content.blessed
     assert "Last blessed model" in (tmp_path / "evaluation" / "report.html").read_text("utf-8")
 
 
-def test_the_same_model_measures_the_same(world, given, tmp_path):
-    model, _, _ = earlier(tmp_path, world, 0.0)
-    content, _ = evaluate(tmp_path, {**given, "baseline": [model]}, EASY)
-    ours = {each["name"]: each["at"] for each in content["policies"]}
-    for each in content["baseline"]["policies"]:
-        now, before = (at["50"]["overall"]["recall"] for at in (ours[each["name"]], each["at"]))
-        assert now == pytest.approx(before, abs=1e-6)
-
-
-def test_a_model_that_loses_is_not_blessed(world, given, tmp_path):
-    model, _, _ = earlier(tmp_path, world, 0.0)
+def test_the_same_model_measures_the_same_and_may_lose(world, given, same_model, tmp_path):
     config = EASY.replace("evaluation.gates.min_baseline_recall_lift", 0.01)
-    content, _ = evaluate(tmp_path, {**given, "baseline": [model]}, config)
-    assert not content["blessed"]
+    content, _ = evaluate(tmp_path, {**given, "baseline": [same_model]}, config)
+    for each in content.baseline.policies:
+        ours = named_policy(content.policies, each.name)
+        now, before = (policy.at[50]["overall"].recall for policy in (ours, each))
+        assert now == pytest.approx(before, abs=1e-6)
+    assert not content.blessed
     assert (tmp_path / "blessing" / "NOT_BLESSED").read_text() == (
         "recall over the last blessed model at k = 20 (min_baseline_recall_lift) must be >= 0.01. "
         "Received: 0.0000.\n"
     )
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
+def measured(model, catalogue, ids):
+    """The baseline on no clicks: it must stop before it looks at them."""
+    clicks = Clicks(None, None, None, ids)
+    origin = {"pipeline": EASY.pipeline.name, "split": EASY.split.to_mapping()}
+    return measure_baseline(model, catalogue, clicks, EASY.cutoff, (20,), origin)
+
+
+def test_another_pipelines_or_splits_model_is_not_a_baseline(world, given, tmp_path):
+    folder = tmp_path / "Format-Serving" / "assets.extra"
+    folder.mkdir(parents=True)
+    (catalogue,) = given["catalogue"]
+    for changes in (
         {**ORIGIN, "pipeline": "other"},
         {**ORIGIN, "config": {"split": {**EASY.split.to_mapping(), "seed": 1}}},
         {},
-    ],
-    ids=["pipeline", "split", "silent"],
-)
-def test_another_pipelines_or_splits_model_is_no_baseline(world, given, tmp_path, origin):
-    model, _, _ = earlier(tmp_path, world, 0.0, origin)
-    content, _ = evaluate(tmp_path, {**given, "baseline": [model]}, EASY)
-    assert content["baseline"] is None
-    assert "min_baseline_recall_lift" not in [gate["name"] for gate in content["gates"]]
+    ):
+        (folder / "towers.json").write_text(json.dumps({**FACTS, **changes}))
+        assert measured(artifact(Model, tmp_path), catalogue, world.ids) is None
 
 
-def test_a_catalogue_without_its_columns(world, given, tmp_path):
-    model, _, _ = earlier(tmp_path, world, 0.0)
+def test_a_catalogue_without_its_columns(world, same_model, tmp_path):
     catalogue = tmp_path / "catalogue" / "Split-items"
     catalogue.mkdir(parents=True)
     with tf.io.TFRecordWriter(str(catalogue / "data.gz"), "GZIP") as writer:
         writer.write(tf.train.Example().SerializeToString())
     bare = artifact(Examples, tmp_path / "catalogue", ["items"])
-    content, _ = evaluate(tmp_path, {**given, "catalogue": [bare], "baseline": [model]}, EASY)
-    assert content["baseline"] is None
+    assert measured(same_model, bare, world.ids) is None

@@ -1,11 +1,11 @@
-"""The dict that evaluation.json is made of, against figures taken one by one."""
+"""Policies and knobs on test queries, against figures taken one by one."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from cutoff_worlds import make_world
+from unranked_lists import cutoff_at, evaluate, unranked
 
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff import (
@@ -17,12 +17,7 @@ from pebr_tf.cutoff import (
     served_policy,
 )
 from pebr_tf.cutoff.policies import LevelPolicy
-from pebr_tf.metrics import STRATA, cutoff_at, evaluate
-
-FIGURES = {
-    "precision", "recall", "micro_precision", "micro_recall", "average", "empty", "capped",
-    "p10", "p50", "p90", "p99",
-}  # fmt: skip
+from pebr_tf.metrics import GROUPS, STRATA
 
 
 def candidates_of(seed, queries=400, depth=200):
@@ -48,36 +43,28 @@ def knobs(test_candidates):
 
 
 def test_policies_at_equal_averages(test_candidates):
-    policies, curves = evaluated_policies(0.6), {}
-    entries = evaluate_policies(policies, test_candidates, (5, 50), "level", curves)
-    json.dumps(entries)
-    assert [entry["name"] for entry in entries if entry["default"]] == ["level"]
-    assert [entry["name"] for entry in entries] == [policy.name for policy in policies]
-    for policy, entry in zip(policies, entries, strict=True):
-        lists = policy.lists(test_candidates).unranked()
+    policies = evaluated_policies(0.6)
+    results = evaluate_policies(policies, test_candidates, (5, 50), "level", with_curves=True)
+    assert [result.name for result in results if result.default] == ["level"]
+    assert [result.name for result in results] == [policy.name for policy in policies]
+    for policy, result in zip(policies, results, strict=True):
+        lists = unranked(policy.lists(test_candidates))
         for k in (5, 50):
-            at = entry["at"][str(k)]
-            assert set(at) == {"overall", *STRATA}
+            assert tuple(result.at[k]) == GROUPS
             cutoff = cutoff_at(lists, k)
-            for place, name in enumerate(STRATA):
-                chosen = np.flatnonzero(test_candidates.queries.strata == place)
+            for index, name in enumerate(STRATA):
+                chosen = np.flatnonzero(test_candidates.queries.strata == index)
                 figures = evaluate(lists.part(chosen), cutoff)
-                assert set(at[name]) == FIGURES
-                assert at[name]["recall"] == pytest.approx(figures.recall)
-                assert at[name]["precision"] == pytest.approx(figures.precision)
-                assert at[name]["average"] == pytest.approx(figures.average)
-        curve = curves[entry["name"]]
-        assert (np.diff(curve["average"]) > 0).all()
-        assert (np.diff(curve["recall"]) >= -1e-9).all()
-        if entry["name"] == "top_k":
-            assert curve["recall"][curve["average"].index(5.0)] == pytest.approx(
-                entry["at"]["5"]["overall"]["recall"]
-            )
-    ours, fixed, oracle = (
-        next(entry for entry in entries if entry["name"] == name)["at"]["5"]["overall"]["recall"]
-        for name in ("level", "top_k", "oracle")
-    )
-    assert oracle > ours > fixed
+                assert result.at[k][name].recall == pytest.approx(figures.recall)
+                assert result.at[k][name].precision == pytest.approx(figures.precision)
+                assert result.at[k][name].average == pytest.approx(figures.average)
+        assert (np.diff(result.curve.average) > 0).all()
+        assert (np.diff(result.curve.recall) >= -1e-9).all()
+        if result.name == "top_k":
+            recall = result.curve.recall[result.curve.average.index(5.0)]
+            assert recall == pytest.approx(result.at[5]["overall"].recall)
+    recalls = {result.name: result.at[5]["overall"].recall for result in results}
+    assert recalls["oracle"] > recalls["level"] > recalls["top_k"]
 
 
 def test_all_relevant_pairs_known_leaves_no_unseen_query():
@@ -87,40 +74,38 @@ def test_all_relevant_pairs_known_leaves_no_unseen_query():
     assert len(candidates.unseen()) == 0
 
 
-def test_knobs_on_test_queries(knobs, test_candidates):
-    measured = knobs.measure((5, 50))
-    json.dumps(measured)
-    found = measured["calibration"]
-    assert found["asked"] == [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
-    place = found["asked"].index(0.7)
-    default = measured["default_knob"]
-    assert default["figures"]["recall"] == pytest.approx(found["kept"]["overall"][place])
-    assert default["figures"]["average"] == pytest.approx(found["average"][place])
+def test_knobs_on_test_queries(knobs):
+    found, default, budget = knobs.calibration_result(), knobs.default_knob(), knobs.budget((5, 50))
+    assert found.requested == [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
+    index = found.requested.index(0.7)
+    assert (default.knob, default.value) == ("recall", 0.7)
+    assert tuple(default.groups) == GROUPS
+    assert default.groups["overall"].recall == pytest.approx(found.measured["overall"][index])
+    assert default.groups["overall"].average == pytest.approx(found.average[index])
     # 400 queries of up to 8 clicks: a standard error of about .02.
-    assert found["error"]["overall"] < 0.06
-    for name in ("overall", *STRATA):
-        gaps = np.abs(np.subtract(found["kept"][name], found["promised"][name]))
-        assert found["error"][name] == pytest.approx(gaps.mean())
-        assert (np.diff(found["kept"][name]) >= 0).all()
-    assert sum(measured["counts"]["queries"]) == 400
-    assert measured["budget"]["asked"] == [5, 50]
-    np.testing.assert_allclose(measured["budget"]["received"], [5, 50], rtol=0.15)
-    assert set(default["by_stratum"]) == set(STRATA)
+    assert found.error["overall"] < 0.06
+    for name in GROUPS:
+        gaps = np.abs(np.subtract(found.measured[name], found.expected[name]))
+        assert found.error[name] == pytest.approx(gaps.mean())
+        assert (np.diff(found.measured[name]) >= 0).all()
+    assert sum(knobs.histogram().queries) == 400
+    assert budget.requested == [5, 50]
+    np.testing.assert_allclose(budget.measured, [5, 50], rtol=0.15)
     assert knobs.counts.max() <= 150
 
 
 def test_examples_go_from_few_items_to_many(knobs, test_candidates):
     texts = [f"query {row}" for row in range(400)]
-    examples = list(knobs.examples(texts))
-    counts = [example["count"] for example in examples]
+    examples = knobs.examples(texts)
+    counts = [example.count for example in examples]
     assert len(examples) == 12
     assert counts == sorted(counts)
     assert (counts[0], counts[-1]) == (knobs.counts.min(), knobs.counts.max())
     for example in examples:
-        row = int(example["query"].split()[1])
-        above = test_candidates.cosines[row] >= np.float32(example["threshold"])
-        assert above.sum() == example["count"]
-        assert example["kept"] <= example["relevant"] == test_candidates.totals[row]
+        row = int(example.query.split()[1])
+        above = test_candidates.cosines[row] >= np.float32(example.threshold)
+        assert above.sum() == example.count
+        assert example.hits <= example.relevant == test_candidates.totals[row]
 
 
 @pytest.mark.parametrize(("knob", "value"), [("top_k", 7), ("score", 0.5)])

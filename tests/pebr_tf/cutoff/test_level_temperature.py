@@ -2,21 +2,18 @@
 
 import numpy as np
 import pytest
+from unranked_lists import cutoff_at, evaluate, unranked
 
 from pebr_tf.cutoff import level_temperature as module
 from pebr_tf.cutoff import level_temperatures_for, tune_level_temperature
 from pebr_tf.cutoff.policies import LevelPolicy, Policy
-from pebr_tf.metrics import cutoff_at, evaluate
 
 
 def test_figures_are_those_of_the_general_lists(candidates):
     found = tune_level_temperature(candidates, (3, 20))
     for place in (0, 5, len(found.level_temperatures) - 1):
-        lists = (
-            LevelPolicy(level_temperature=found.level_temperatures[place])
-            .lists(candidates)
-            .unranked()
-        )
+        policy = LevelPolicy(level_temperature=found.level_temperatures[place])
+        lists = unranked(policy.lists(candidates))
         for column, k in enumerate((3, 20)):
             figures = evaluate(lists, cutoff_at(lists, k))
             assert found.recall[place, column] == pytest.approx(figures.recall)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from hypothesis import given, settings
+from unranked_lists import unranked
 
 from pebr_tf.cutoff import ClickedPairs, QueryVectors, collect_candidates
 from pebr_tf.cutoff.policies import (
@@ -39,7 +40,7 @@ def logits_of(candidates):
 
 
 def scores_of(policy, candidates):
-    return policy.lists(candidates).unranked().scores
+    return unranked(policy.lists(candidates)).scores
 
 
 def test_scores_are_their_definitions(candidates):

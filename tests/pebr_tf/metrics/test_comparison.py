@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from pebr_tf.metrics import RankedLists, Ranks, curve, groups_of, histogram
+from pebr_tf.metrics import RankedLists, Ranks, count_histogram, curve, groups_of
+from pebr_tf.metrics.results import CountHistogram, Curve
 
 
 def test_a_histogram_doubles():
-    found = histogram(np.array([0, 0, 1, 2, 3, 4, 7, 8]))
-    assert found == {"edges": [0, 1, 2, 4, 8, 16], "queries": [2, 1, 2, 2, 1]}
-    assert histogram(np.array([0])) == {"edges": [0, 1, 2], "queries": [1, 0]}
+    found = count_histogram(np.array([0, 0, 1, 2, 3, 4, 7, 8]))
+    assert found == CountHistogram(edges=[0, 1, 2, 4, 8, 16], queries=[2, 1, 2, 2, 1])
+    assert count_histogram(np.array([0])) == CountHistogram([0, 1, 2], [1, 0])
 
 
 def test_a_stratum_without_queries_is_left_out():
@@ -28,4 +29,4 @@ def test_a_curve_of_ties_has_the_averages_that_there_are():
         np.array([1, 2]),
     )
     found = curve(lists, (2, 3))
-    assert found == {"average": [2.0, 4.0], "precision": [0.125, 0.25], "recall": [0.5, 0.75]}
+    assert found == Curve(average=[2.0, 4.0], precision=[0.125, 0.25], recall=[0.5, 0.75])

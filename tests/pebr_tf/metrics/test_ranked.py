@@ -1,11 +1,13 @@
-"""Ranked lists against the general ones, which look at every score."""
+"""Ranked lists against unranked ones, which look at every score, and figures against loops."""
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from unranked_lists import cutoff_at, evaluate, unranked
 
-from pebr_tf.metrics import RankedLists, Ranks, cutoff_at, evaluate, summary
+from pebr_tf.metrics import Figures, RankedLists, Ranks
+from pebr_tf.metrics.results import ListSummary
 
 
 def random_lists(seed, queries=7, candidates=12, offsets=False):
@@ -23,10 +25,10 @@ def random_lists(seed, queries=7, candidates=12, offsets=False):
 
 
 @given(st.integers(0, 10**6), st.floats(0.05, 14), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_cutoffs_and_figures_are_those_of_the_general_lists(seed, average, offsets):
     lists = random_lists(seed, offsets=offsets)
-    general = lists.unranked()
+    general = unranked(lists)
     cutoff = lists.cutoff_at(average)
     assert cutoff == cutoff_at(general, average)
     for cut in (cutoff, -np.inf, -2.0, 0.0, np.inf):
@@ -71,21 +73,47 @@ def test_a_summary_by_hand():
         np.tile(-np.arange(4, dtype=np.float32), (4, 1)), relevant, np.array([1, 2, 4, 2])
     )
     counts = np.array([0, 1, 4, 4])
-    assert summary(lists.figures(counts), counts >= 4) == {
-        "precision": pytest.approx((0 + 1 + 0.5 + 0.25) / 4),
-        "recall": pytest.approx((0 + 0.5 + 0.5 + 0.5) / 4),
-        "micro_precision": pytest.approx(4 / 9),
-        "micro_recall": pytest.approx(4 / 9),
-        "average": 2.25,
-        "empty": 0.25,
-        "capped": 0.5,
-        "p10": 0,
-        "p50": 1,
-        "p90": 4,
-        "p99": 4,
-    }
+    assert ListSummary.of(lists.figures(counts), counts >= 4) == ListSummary(
+        precision=pytest.approx((0 + 1 + 0.5 + 0.25) / 4),
+        recall=pytest.approx((0 + 0.5 + 0.5 + 0.5) / 4),
+        micro_precision=pytest.approx(4 / 9),
+        micro_recall=pytest.approx(4 / 9),
+        average=2.25,
+        empty=0.25,
+        truncated=0.5,
+        p10=0,
+        p50=1,
+        p90=4,
+        p99=4,
+    )
     nothing = lists.figures(counts, np.zeros(4, bool))
-    assert set(summary(nothing, np.zeros(0, bool)).values()) == {0}
+    assert ListSummary.of(nothing, np.zeros(0, bool)) == ListSummary(*[0] * 11)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=50, deadline=None)
+def test_figures_are_those_of_a_loop(seed):
+    generator = np.random.default_rng(seed)
+    counts = generator.integers(0, 5, 7)
+    hits = generator.integers(0, counts + 1)
+    totals = np.maximum(hits + generator.integers(0, 3, 7), 1)
+    lists = list(zip(counts.tolist(), hits.tolist(), totals.tolist(), strict=True))
+    figures = Figures.of(counts, hits, totals)
+    assert figures.precision == pytest.approx(sum(h / c if c else 0 for c, h, _ in lists) / 7)
+    assert figures.recall == pytest.approx(sum(h / t for _, h, t in lists) / 7)
+    assert figures.micro_precision == pytest.approx(sum(hits) / max(sum(counts), 1))
+    assert figures.micro_recall == pytest.approx(sum(hits) / sum(totals))
+    assert figures.average == pytest.approx(sum(counts) / 7)
+    assert figures.empty == pytest.approx(counts.tolist().count(0) / 7)
+
+
+@pytest.mark.parametrize("k", [1, 3, 12])
+def test_the_score_minus_rank_is_the_fixed_number(k):
+    scores = np.tile(-np.arange(12, dtype=np.float32), (5, 1))
+    lists = RankedLists(scores, Ranks(np.zeros(0, int), np.zeros(0, int)), np.ones(5, int))
+    # A fraction more does not buy the next rank.
+    for average in (k, k + 0.9):
+        assert lists.counts_at(lists.cutoff_at(average)).tolist() == [k] * 5
 
 
 @pytest.mark.parametrize(
@@ -99,7 +127,7 @@ def test_a_summary_by_hand():
         ({"offsets": np.array([np.inf])}, "offsets must be 1 finite numbers"),
     ],
 )
-def test_lists_that_do_not_fit_are_refused(change, error):
+def test_lists_that_do_not_fit_are_rejected(change, error):
     good = {
         "scores": np.array([[2.0, 1.0]]),
         "relevant": Ranks(np.array([0]), np.array([1])),
@@ -109,6 +137,6 @@ def test_lists_that_do_not_fit_are_refused(change, error):
         RankedLists(**{**good, **change})
 
 
-def test_an_average_of_nothing_is_refused():
+def test_an_average_of_nothing_is_rejected():
     with pytest.raises(ValueError, match=r"average must be above 0\. Received: 0\."):
         random_lists(0).cutoff_at(0)

@@ -1,4 +1,4 @@
-"""Reads a page back: a strict parser that refuses what a browser would silently repair."""
+"""Reads a page back: a strict parser that rejects what a browser would silently repair."""
 
 from __future__ import annotations
 
@@ -56,13 +56,16 @@ class _Reader(HTMLParser):
             self.open.append(node)
 
     def handle_startendtag(self, tag, attrs):
-        raise AssertionError(f"<{tag}/> has no meaning in HTML")
+        assert any(node.tag == "svg" for node in self.open), f"<{tag}/> has no meaning in HTML"
+        self.handle_starttag(tag, attrs)
+        self.handle_endtag(tag)
 
     def handle_endtag(self, tag):
         assert self.open.pop().tag == tag
 
     def handle_data(self, data):
-        self.open[-1].children.append(data)
+        if data.strip():
+            self.open[-1].children.append(data)
 
 
 def read(page: str) -> Node:

@@ -1,12 +1,12 @@
 """HTTP routes of the explorer: files, headers, data and errors."""
 
 import asyncio
-import json
 import re
 from types import SimpleNamespace
 
 import httpx
 import pytest
+from evaluation_example import with_queries
 from fastapi import FastAPI
 
 from serving.errors import InvalidArgument, Overloaded, Unavailable
@@ -149,18 +149,15 @@ def test_the_start_of_the_page(client, retriever):
 
 
 def test_examples_are_spread_over_those_of_the_evaluation(tmp_path):
-    path = tmp_path / "evaluation.json"
+    def saved(texts):
+        with_queries(*texts).save(tmp_path)
+        return examples(tmp_path)
 
-    def with_content(content):
-        path.write_text(json.dumps(content))
-        return examples(path)
-
-    assert examples(path) == []
-    assert with_content([]) == with_content({"examples": 3}) == with_content({}) == []
-    few = [{"query": text} for text in "ab"]
-    assert with_content({"examples": few}) == ["a", "b"]
-    many = [{"query": text} for text in "abcdefghijkl"]
-    assert with_content({"examples": many}) == ["a", "c", "e", "g", "i", "l"]
+    assert examples(tmp_path) == []
+    assert saved("ab") == ["a", "b"]
+    assert saved("abcdefghijkl") == ["a", "c", "e", "g", "i", "l"]
+    (tmp_path / "evaluation.json").write_text("{}")
+    assert examples(tmp_path) == []
 
 
 def test_one_explanation_runs_at_a_time_and_few_wait():

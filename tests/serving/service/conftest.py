@@ -1,12 +1,12 @@
 """Folders of releases for the tests of the service."""
 
-import json
 import shutil
 from dataclasses import replace
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from evaluation_example import with_queries
 
 from serving.push import push
 
@@ -16,8 +16,7 @@ def two_versions(tmp_path_factory, parts):
     """A folder with two releases, titles in small letters and in capitals; do not write to it."""
     folder = tmp_path_factory.mktemp("two")
     evaluation = tmp_path_factory.mktemp("evaluation")
-    examples = [{"query": text} for text in ("red phone", "laptop bag", "cable")]
-    (evaluation / "evaluation.json").write_text(json.dumps({"examples": examples}))
+    with_queries("red phone", "laptop bag", "cable").save(evaluation)
     (evaluation / "report.html").write_text("<p>report</p>")
     parts = replace(parts, evaluation=evaluation)
     push(folder, parts)

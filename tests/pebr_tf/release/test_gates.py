@@ -1,33 +1,32 @@
 """Gates by hand, on both sides of each requirement."""
 
+from dataclasses import replace
+
 import pytest
+from evaluation_example import change, example
 
 from pebr_tf.config import Gates
-from pebr_tf.metrics import failures, gates_of
+from pebr_tf.release.evaluation import BaselineResult, GateResult
+from pebr_tf.release.gates import check_gates, failures
 
 
 def evaluation(precision=0.12, recall=0.66, error=0.02, worst=0.04, found=0.99, empty=0.0, p99=9.0):
     """top_k has precision .1 and recall .6."""
-
-    def at(p, r):
-        return {"150": {"overall": {"precision": p, "recall": r}}}
-
-    return {
-        "average_k": [50, 150, 500],
-        "policies": [
-            {"name": "level", "default": True, "at": at(precision, recall)},
-            {"name": "top_k", "default": False, "at": at(0.1, 0.6)},
-        ],
-        "calibration": {"error": {"overall": error, "head": worst, "tail": 0.0}},
-        "index": {"recall_macro": 1.0, "recall_micro": found},
-        "default_knob": {"figures": {"empty": empty}},
-        "latency": {"p99_ms": [p99, 1e9]},
-    }
+    content = example()
+    change(content.policies[0], 150, precision=precision, recall=recall)
+    change(content.policies[2], 150, precision=0.1, recall=0.6)
+    content.calibration.error.clear()
+    content.calibration.error.update(overall=error, head=worst, tail=0.0)
+    overall = content.default_knob.groups["overall"]
+    content.default_knob.groups["overall"] = replace(overall, empty=empty)
+    content.latency[0] = replace(content.latency[0], p99_ms=p99)
+    index = replace(content.index, recall_macro=1.0, recall_micro=found)
+    return replace(content, index=index)
 
 
 def test_a_model_that_passes_all():
-    gates = gates_of(evaluation(), Gates())
-    assert [gate["name"] for gate in gates] == [
+    gates = check_gates(evaluation(), Gates())
+    assert [gate.name for gate in gates] == [
         "min_precision_lift",
         "min_recall_lift",
         "max_calibration_error",
@@ -35,15 +34,12 @@ def test_a_model_that_passes_all():
         "min_index_recall",
         "max_empty_rate",
     ]
-    assert all(gate["passed"] for gate in gates)
+    assert all(gate.passed for gate in gates)
     assert failures(gates) == []
-    assert gates[1] == {
-        "name": "min_recall_lift",
-        "title": "recall over top_k at k = 150",
-        "required": ">= 0.00",
-        "received": pytest.approx(0.1),
-        "passed": True,
-    }
+    assert gates[1] == GateResult(
+        "min_recall_lift", "recall over top_k at k = 150", ">=", 0.0, pytest.approx(0.1)
+    )
+    assert gates[1].required == ">= 0.00"
 
 
 @pytest.mark.parametrize(
@@ -61,8 +57,8 @@ def test_a_model_that_passes_all():
         ({"p99": 11.0}, "(max_p99_milliseconds) must be <= 10.00. Received: 11.0000."),
     ],
 )
-def test_each_gate_fails_alone_and_says_both_numbers(change, text):
-    (sentence,) = failures(gates_of(evaluation(**change), Gates(max_p99_milliseconds=10)))
+def test_each_gate_fails_alone_with_both_numbers(change, text):
+    (sentence,) = failures(check_gates(evaluation(**change), Gates(max_p99_milliseconds=10)))
     assert sentence.endswith(text)
 
 
@@ -84,11 +80,9 @@ def test_each_gate_fails_alone_and_says_both_numbers(change, text):
 )
 def test_the_last_blessed_model_is_to_be_reached(recall, gates, sentences):
     content = evaluation()
-    at = {"150": {"overall": {"precision": 0.1, "recall": recall}}}
-    worse = {"150": {"overall": {"precision": 0.1, "recall": 0.9}}}
-    policies = [
-        {"name": "top_k", "default": False, "at": worse},
-        {"name": "level", "default": True, "at": at},
-    ]
-    content["baseline"] = None if recall is None else {"policies": policies}
-    assert failures(gates_of(content, gates)) == sentences
+    if recall is not None:
+        level, top_k = (example().policies[index] for index in (0, 2))
+        change(level, 150, recall=recall)
+        change(top_k, 150, recall=0.9)
+        content = replace(content, baseline=BaselineResult("model", 1, 0.6, [top_k, level]))
+    assert failures(check_gates(content, gates)) == sentences

@@ -1,0 +1,1 @@
+"""What leaves a run, one typed class each; each owns its file names and keys."""

@@ -1,0 +1,246 @@
+"""The evaluation of a model: the figures, the gates and what they are compared with."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pebr_tf.errors import UserError
+from pebr_tf.files import replacing_file
+from pebr_tf.metrics.results import (
+    BudgetResult,
+    CalibrationResult,
+    CountHistogram,
+    ExampleQuery,
+    KnobResult,
+    PolicyResult,
+)
+
+EVALUATION_FILE, REPORT_FILE = "evaluation.json", "report.html"
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """How the model was trained and cut off."""
+
+    loss: str
+    family: str
+    dimension: int
+    steps: int
+    policy: str
+    level_temperature: float
+
+
+@dataclass(frozen=True)
+class DataSummary:
+    """What the model was trained, calibrated and tested on.
+
+    Attributes:
+      items: Items in the catalogue.
+      train_clicks: Clicks of the training split.
+      calibrate_queries: Queries that the knobs were calibrated on.
+      test_queries: Queries that were measured.
+      test_clicks: Clicks of the test split.
+      strata: Stratum -> test queries.
+      span: Number of the data's span, or None.
+    """
+
+    items: int
+    train_clicks: int
+    calibrate_queries: int
+    test_queries: int
+    test_clicks: int
+    strata: dict[str, int]
+    span: int | None = None
+
+
+@dataclass(frozen=True)
+class IndexResult:
+    """The index against exact search, on `queries` queries at the default knob."""
+
+    kind: str
+    items: int
+    recall_macro: float
+    recall_micro: float
+    queries: int
+
+
+@dataclass(frozen=True)
+class LatencyResult:
+    """Milliseconds per call and queries per second at one batch size."""
+
+    batch: int
+    p50_ms: float
+    p99_ms: float
+    queries_per_second: float
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """One gate.
+
+    Attributes:
+      name: Key in the configuration.
+      title: What it measures.
+      sign: `>=` or `<=`.
+      bound: The least or largest value that passes.
+      received: The measured value.
+    """
+
+    name: str
+    title: str
+    sign: Literal[">=", "<="]
+    bound: float
+    received: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the measured value is within the bound."""
+        return self.received >= self.bound if self.sign == ">=" else self.received <= self.bound
+
+    @property
+    def bound_text(self) -> str:
+        """The bound with two decimals, or as many as it has."""
+        return max(f"{self.bound:.2f}", f"{self.bound:g}", key=len)
+
+    @property
+    def required(self) -> str:
+        """The requirement, such as `>= 0.98`."""
+        return f"{self.sign} {self.bound_text}"
+
+
+@dataclass(frozen=True)
+class BaselineResult:
+    """The last blessed model on the same clicks.
+
+    Attributes:
+      model: URI of its artifact.
+      steps: Its training steps.
+      level_temperature: Tuned for it.
+      policies: top_k and the default policy.
+    """
+
+    model: str
+    steps: int
+    level_temperature: float
+    policies: list[PolicyResult]
+
+
+@dataclass(frozen=True)
+class PreviousRelease:
+    """Figures of the release before, measured on its own clicks."""
+
+    version: int
+    policies: list[PolicyResult]
+    calibration: CalibrationResult
+    default_knob: KnobResult
+    index: IndexResult
+    latency: list[LatencyResult]
+
+
+@dataclass(frozen=True)
+class ModelEvaluation:
+    """The content of evaluation.json.
+
+    Attributes:
+      model: The model.
+      data: The data.
+      average_k: Averages that policies are compared at.
+      policies: Every policy on the test clicks; the default, top_k and the oracle among them.
+      unseen: The same without pairs of the training split; empty if nothing is left.
+      calibration: The recall knob.
+      default_knob: The default knob.
+      budget: The budget knob.
+      counts: Items per query at the default knob.
+      examples: Queries from the fewest items to the most.
+      index: The index.
+      latency: By batch size, the smallest first.
+      baseline: The last blessed model, or None.
+      previous: The last release, or None.
+      gates: The gates.
+    """
+
+    model: ModelSummary
+    data: DataSummary
+    average_k: list[int]
+    policies: list[PolicyResult]
+    unseen: list[PolicyResult]
+    calibration: CalibrationResult
+    default_knob: KnobResult
+    budget: BudgetResult
+    counts: CountHistogram
+    examples: list[ExampleQuery]
+    index: IndexResult
+    latency: list[LatencyResult]
+    baseline: BaselineResult | None = None
+    previous: PreviousRelease | None = None
+    gates: list[GateResult] = field(default_factory=list)
+
+    @property
+    def blessed(self) -> bool:
+        """Whether all gates passed."""
+        return all(gate.passed for gate in self.gates)
+
+    @property
+    def middle_k(self) -> int:
+        """The average in the middle of those compared at; the upper one of two."""
+        return self.average_k[len(self.average_k) // 2]
+
+    @classmethod
+    def load(cls, folder: Path) -> ModelEvaluation:
+        """Reads evaluation.json of a folder.
+
+        Raises:
+          UserError: The file is missing or does not fit.
+        """
+        path = Path(folder) / EVALUATION_FILE
+        try:
+            return cls.from_json(path.read_bytes())
+        except OSError as error:
+            raise UserError(f"{path} must be readable. Received: {error.strerror}.") from error
+
+    @classmethod
+    def from_json(cls, text: bytes) -> ModelEvaluation:
+        """Parses the content of evaluation.json.
+
+        Raises:
+          UserError: The content does not fit.
+        """
+        # Imported here: most users of this module only write.
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            return TypeAdapter(cls).validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            reason = f"{where}: {first['msg']}" if where else first["msg"]
+            raise UserError(
+                f"{EVALUATION_FILE} must be an evaluation of this version. Received: {reason}."
+            ) from error
+
+    def save(self, folder: Path) -> None:
+        """Writes evaluation.json into a folder, whole or not at all."""
+        content = {**dataclasses.asdict(self), "blessed": self.blessed}
+        text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False)
+        with replacing_file(Path(folder) / EVALUATION_FILE) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
+
+    def as_previous(self, version: int) -> PreviousRelease:
+        """The figures that the next evaluation compares with."""
+        return PreviousRelease(
+            version, self.policies, self.calibration, self.default_knob, self.index, self.latency
+        )
+
+
+def named_policy(policies: list[PolicyResult], name: str) -> PolicyResult:
+    """The policy of that name."""
+    return next(policy for policy in policies if policy.name == name)
+
+
+def default_result(policies: list[PolicyResult]) -> PolicyResult:
+    """The policy that a release serves with."""
+    return next(policy for policy in policies if policy.default)

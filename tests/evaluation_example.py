@@ -1,0 +1,202 @@
+"""A whole evaluation, made by hand, with plausible numbers."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+
+from pebr_tf.metrics.results import (
+    BudgetResult,
+    CalibrationResult,
+    CountHistogram,
+    Curve,
+    ExampleQuery,
+    KnobResult,
+    ListSummary,
+    PolicyResult,
+)
+from pebr_tf.release.evaluation import (
+    DataSummary,
+    GateResult,
+    IndexResult,
+    LatencyResult,
+    ModelEvaluation,
+    ModelSummary,
+)
+
+AVERAGE_K = [50, 150, 500]
+# Name, title, and precision and recall at each average k.
+POLICIES = [
+    ("level", "level, T = 0.6", [(0.187, 0.762), (0.100, 0.851), (0.035, 0.924)]),
+    (
+        "level_head",
+        "level from the head, T = 0.6",
+        [(0.171, 0.741), (0.095, 0.832), (0.034, 0.915)],
+    ),
+    ("top_k", "top k", [(0.124, 0.688), (0.070, 0.795), (0.031, 0.904)]),
+    ("score", "one cosine for all", [(0.206, 0.551), (0.121, 0.699), (0.056, 0.854)]),
+    ("gap", "gap to the best cosine", [(0.219, 0.701), (0.112, 0.806), (0.036, 0.906)]),
+    ("cdf", "literal pEBR (CDF)", [(0.152, 0.314), (0.138, 0.483), (0.115, 0.750)]),
+    ("nucleus", "nucleus", [(0.160, 0.722), (0.083, 0.818), (0.033, 0.910)]),
+    ("adapter", "cosine adapter", [(0.169, 0.729), (0.088, 0.829), (0.034, 0.917)]),
+    ("oracle", "oracle", [(0.402, 0.905), (0.168, 0.948), (0.052, 0.981)]),
+]
+# How a stratum differs from all queries: factor of precision, recall less, factor of k.
+STRATA = {"head": (2.4, 0.035, 3.6), "torso": (1.3, 0.012, 1.4), "tail": (0.6, -0.015, 0.5)}
+EMPTY = {"score": 0.031, "cdf": 0.27}
+
+
+def figures(precision: float, recall: float, average: float, empty: float = 0.0) -> ListSummary:
+    """The measures of a policy at one average number of items."""
+    return ListSummary(
+        precision=round(precision, 6),
+        recall=round(recall, 6),
+        micro_precision=round(0.7 * precision, 6),
+        micro_recall=round(0.93 * recall, 6),
+        average=average,
+        empty=empty,
+        truncated=0.0,
+        p10=round(0.06 * average),
+        p50=round(0.4 * average),
+        p90=round(2.3 * average),
+        p99=round(9.1 * average),
+    )
+
+
+def policy(name: str, title: str, pairs: list[tuple[float, float]], less: float) -> PolicyResult:
+    """A policy with its measures by average k and stratum."""
+    at = {}
+    for k, (precision, recall) in zip(AVERAGE_K, pairs, strict=True):
+        empty = EMPTY.get(name, 0.0) * 50 / k
+        at[k] = {"overall": figures(precision * (1 - less), recall - less, k - 0.02, empty)}
+        for stratum, (factor, drop, width) in STRATA.items():
+            of_stratum = min(precision * (1 - less) * factor, 1)
+            at[k][stratum] = figures(of_stratum, recall - less - drop, k * width, empty)
+    return PolicyResult(name, title, name == "level", at, curve(pairs))
+
+
+def curve(pairs: list[tuple[float, float]]) -> Curve:
+    """Twenty points through three, straight in log k, log P and the logit of R."""
+    logs = [math.log(k) for k in AVERAGE_K]
+
+    def along(values: list[float], at: float) -> float:
+        first = 0 if at < logs[1] else 1
+        part = (at - logs[first]) / (logs[first + 1] - logs[first])
+        return values[first] + part * (values[first + 1] - values[first])
+
+    precisions = [math.log(p) for p, _ in pairs]
+    recalls = [math.log(r / (1 - r)) for _, r in pairs]
+    steps = [math.log(10) + i * math.log(200) / 19 for i in range(20)]
+    return Curve(
+        average=[math.exp(at) for at in steps],
+        precision=[min(math.exp(along(precisions, at)), 1.0) for at in steps],
+        recall=[1 / (1 + math.exp(-along(recalls, at))) for at in steps],
+    )
+
+
+def calibration() -> CalibrationResult:
+    """The tail falls short a little."""
+    requested = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
+    strays = {"overall": 0.006, "head": 0.021, "torso": 0.011, "tail": -0.028}
+    return CalibrationResult(
+        requested=requested,
+        expected={group: list(requested) for group in strays},
+        measured={
+            group: [
+                round(a + stray * (1.35 - a) * (1 + 0.3 * (-1) ** i), 4)
+                for i, a in enumerate(requested)
+            ]
+            for group, stray in strays.items()
+        },
+        average=[6.1, 8.4, 12.0, 17.3, 26.2, 41.5, 70.8, 136.4, 301.7, 1043.2],
+        error={"overall": 0.0041, "head": 0.0136, "torso": 0.0071, "tail": 0.0182},
+    )
+
+
+EXAMPLES = [
+    ("huawei phone", "head", 1873, 412, 398, 0.4127),
+    ("running shoes", "head", 2960, 655, 611, 0.3871),
+    ("手机壳 透明", "head", 941, 230, 221, 0.4456),
+    ("usb-c cable 2m", "torso", 118, 31, 30, 0.5512),
+    ("سماعات لاسلكية", "torso", 164, 40, 37, 0.5308),
+    ("coffee grinder manual", "torso", 73, 18, 17, 0.5790),
+    ("שולחן כתיבה", "torso", 51, 12, 12, 0.6013),
+    ("replacement lid for 1.7 l kettle", "tail", 6, 2, 2, 0.7204),
+    ("rtx-4070 <12gb> & cooler", "tail", 3, 1, 1, 0.7716),
+    ("left-handed scissors for children aged five to seven", "tail", 9, 3, 2, 0.7011),
+    ("oud strings", "tail", 4, 2, 1, 0.7433),
+    ("zzyzx 19", "tail", 1, 1, 0, 0.8020),
+]
+
+
+def example() -> ModelEvaluation:
+    """A blessed evaluation with a previous release."""
+    evaluation = ModelEvaluation(
+        model=ModelSummary("beta_nce", "beta", 128, 3000, "level", 0.6),
+        data=DataSummary(
+            items=20000,
+            train_clicks=239655,
+            calibrate_queries=2404,
+            test_queries=2391,
+            test_clicks=30112,
+            strata={"head": 143, "torso": 562, "tail": 1686},
+            span=7,
+        ),
+        average_k=list(AVERAGE_K),
+        policies=[policy(*entry, 0.0) for entry in POLICIES],
+        unseen=[policy(*entry, 0.031) for entry in POLICIES],
+        calibration=calibration(),
+        default_knob=KnobResult(
+            "recall",
+            0.9,
+            {
+                "overall": replace(figures(0.088, 0.902, 301.7, 0.0008), p50=42, p99=4120),
+                "head": figures(0.211, 0.909, 1204.0),
+                "torso": figures(0.114, 0.905, 402.5),
+                "tail": figures(0.051, 0.887, 91.6),
+            },
+        ),
+        budget=BudgetResult(list(AVERAGE_K), [51.2, 147.8, 512.9]),
+        counts=CountHistogram(
+            [0, *(2**power for power in range(15))],
+            [2, 61, 152, 258, 317, 389, 402, 311, 221, 126, 73, 42, 25, 12, 0],
+        ),
+        examples=[ExampleQuery(*entry) for entry in EXAMPLES],
+        index=IndexResult("scann", 20000, 0.9941, 0.9968, 500),
+        latency=[LatencyResult(1, 1.83, 4.214, 512.4), LatencyResult(32, 14.2, 31.7, 2190.8)],
+        gates=[
+            GateResult("min_precision_lift", "precision over top_k at k = 150", ">=", 0.0, 0.4286),
+            GateResult("min_recall_lift", "recall over top_k at k = 150", ">=", 0.0, 0.0704),
+            GateResult("max_calibration_error", "error of the recall knob", "<=", 0.03, 0.0041),
+            GateResult("max_stratum_calibration_error", "worst stratum", "<=", 0.05, 0.0182),
+            GateResult("min_index_recall", "share of the exact answer found", ">=", 0.98, 0.9941),
+            GateResult("max_empty_rate", "queries without a result", "<=", 0.01, 0.0008),
+        ],
+    )
+    previous = copy.deepcopy(evaluation).as_previous(1731)
+    for entry, (_, _, pairs) in zip(previous.policies, POLICIES, strict=True):
+        for k, (precision, recall) in zip(AVERAGE_K, pairs, strict=True):
+            change(entry, k, precision=precision + 0.004, recall=recall - 0.013)
+    previous.calibration.error.update(overall=0.0093, tail=0.0182)
+    previous.latency[0] = replace(previous.latency[0], p99_ms=3.905)
+    return replace(evaluation, previous=previous)
+
+
+def change(policy: PolicyResult, k: int, **figures: float) -> None:
+    """Replaces figures over all queries at one average."""
+    policy.at[k]["overall"] = replace(policy.at[k]["overall"], **figures)
+
+
+def with_queries(*texts: str) -> ModelEvaluation:
+    """The example with other queries."""
+    found = example()
+    return replace(found, examples=[replace(found.examples[0], query=text) for text in texts])
+
+
+def rejected() -> ModelEvaluation:
+    """The example with a recall below that of top_k, and so not blessed."""
+    evaluation = example()
+    change(evaluation.policies[0], 150, recall=0.795 * (1 - 0.012))
+    evaluation.gates[1] = replace(evaluation.gates[1], received=-0.012)
+    return evaluation

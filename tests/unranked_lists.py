@@ -1,0 +1,50 @@
+"""Lists in any order, measured by looking at every score: the oracle of `RankedLists`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pebr_tf.metrics import Figures, RankedLists
+
+
+@dataclass(frozen=True)
+class UnrankedLists:
+    """Scores [Q, M] (-inf: no candidate), whether each is relevant [Q, M], and totals [Q]."""
+
+    scores: np.ndarray
+    relevant: np.ndarray
+    totals: np.ndarray
+
+    def part(self, queries):
+        """The lists of some queries."""
+        return UnrankedLists(self.scores[queries], self.relevant[queries], self.totals[queries])
+
+
+def unranked(lists: RankedLists) -> UnrankedLists:
+    """The same lists in the general form."""
+    relevant = np.zeros(lists.scores.shape, bool)
+    inside = lists.relevant.ranks < lists.lengths[lists.relevant.rows]
+    relevant[lists.relevant.rows[inside], lists.relevant.ranks[inside]] = True
+    scores = lists.scores
+    if lists.offsets is not None:
+        scores = scores - lists.offsets[:, None].astype(np.float32)
+    return UnrankedLists(scores, relevant, lists.totals)
+
+
+def cutoff_at(lists: UnrankedLists, average: float) -> float:
+    """The lowest cut-off that retrieves at most `average` items per query on average."""
+    candidates = lists.scores[lists.scores > -np.inf]
+    allowed = int(np.floor(average * len(lists.scores) + 1e-9))
+    values, counts = np.unique(candidates, return_counts=True)
+    at_least = np.cumsum(counts[::-1])[::-1]
+    return float(values[at_least <= allowed].min(initial=np.inf))
+
+
+def evaluate(lists: UnrankedLists, cutoff: float) -> Figures:
+    """Precision and recall of what scores at least `cutoff`."""
+    retrieved = (lists.scores >= cutoff) & (lists.scores > -np.inf)
+    counts = retrieved.sum(axis=1)
+    hits = (retrieved & lists.relevant).sum(axis=1)
+    return Figures.of(counts, hits, lists.totals)
