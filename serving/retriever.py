@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.calibration import Calibration
 from pebr_tf.cutoff.knobs import CutoffRule, ReleaseKnobs
-from pebr_tf.cutoff.policies import PolicyResult
-from pebr_tf.metrics import STRATA
 from pebr_tf.retrieval import RangeResult, Searcher, load_index
 from pebr_tf.retrieval.encoded import EncodedQueries
 from pebr_tf.retrieval.result import assemble
@@ -24,93 +19,11 @@ from serving.errors import InvalidArgument
 from serving.knobs import check_knob
 from serving.payload import Payload
 from serving.release import Release, read_release
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer to B queries.
-
-    Attributes:
-      queries: Their texts.
-      knob: What the lists were ended by: recall, budget, top_k or score.
-      value: Of the knob.
-      items: Ids, cosines, thresholds and `truncated`; see `RangeResult`.
-      levels: [B] float32.
-      tau, alpha, beta: [B] float32, the temperatures and the Beta laws of the queries.
-      strata: [B] int64 places in `pebr_tf.metrics.STRATA`.
-      expected_recall: [B] share of the relevant that the list is expected to hold, if the limit did
-        not cut it; NaN for top_k and score, which promise nothing.
-      payload: The catalogue of the release.
-    """
-
-    queries: tuple[str, ...]
-    knob: str
-    value: float
-    items: RangeResult
-    levels: np.ndarray
-    tau: np.ndarray
-    alpha: np.ndarray
-    beta: np.ndarray
-    strata: np.ndarray
-    expected_recall: np.ndarray
-    payload: Payload
-
-    def __len__(self) -> int:
-        return len(self.queries)
-
-    def stratum(self, index: int) -> str:
-        """Name of the stratum of one query."""
-        return STRATA[self.strata[index]]
-
-    def rows(self, index: int, limit: int | None = None) -> list[dict[str, Any]]:
-        """The items of one query, best first, `limit` at most: item_id, score and the payload."""
-        ids, scores = (values[:limit] for values in self.items.row(index))
-        return [
-            {"item_id": item_id, "score": score, **columns}
-            for item_id, score, columns in zip(
-                ids.tolist(), scores.tolist(), self.payload.rows(ids), strict=True
-            )
-        ]
-
-
-@dataclass(frozen=True)
-class Wish:
-    """Queries and where their lists shall end, as one release understands it; see `Retriever.wish`.
-
-    Attributes:
-      queries: Texts that are not blank.
-      knob: recall, budget, top_k or score.
-      value: Of the knob.
-      rule: The policy and its cut-offs.
-      limit: Items of a query at most.
-    """
-
-    queries: tuple[str, ...]
-    knob: str
-    value: float
-    rule: CutoffRule
-    limit: int
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The answers to several wishes, found together.
-
-    Attributes:
-      answers: One for each wish.
-      items: Those of all answers, in their order.
-      encode_seconds: Spent on encoding.
-      search_seconds: Spent on the search.
-    """
-
-    answers: list[Answer]
-    items: RangeResult
-    encode_seconds: float
-    search_seconds: float
+from serving.retrieval import RetrievalRequest, RetrievalResponse, StageSeconds
 
 
 class Retriever:
-    """A loaded release. It holds no state of a request: any number of threads may ask at once."""
+    """A loaded release. It keeps no state between requests: any number of threads may share it."""
 
     def __init__(
         self,
@@ -133,12 +46,12 @@ class Retriever:
         """Loads a release.
 
         Args:
-          directory: The folder of one version.
-          verify: Compare checksums, and try the index on its own queries.
-          encoder: What encodes queries; None: the release's query model, in this process.
+          directory: The directory of one version.
+          verify: Compare checksums, and test the index on its own queries.
+          encoder: What encodes queries; None for the release's query model, in this process.
 
         Raises:
-          UserError: What `read_release` and `load_index` refuse.
+          UserError: What `read_release` and `load_index` reject.
         """
         release = read_release(directory, verify)
         return cls(
@@ -156,113 +69,140 @@ class Retriever:
         knob: str | None = None,
         value: float | None = None,
         limit: int | None = None,
-    ) -> Answer:
-        """The items of each query.
+    ) -> RetrievalResponse:
+        """Returns the items of each query.
 
         Args:
-          queries: Texts that are not blank.
-          knob: "recall", the share of the relevant to keep; "budget", items a query on average;
-            "top_k", items a query; "score", the least cosine; None for the release's default.
-          value: Of the knob.
-          limit: Items per query at most, no more than the release's limit; None: the release's
-            limit.
+          queries: Texts, none blank.
+          knob: "recall", the share of the relevant items to keep; "budget", the average number of
+            items per query; "top_k", items per query; "score", the least cosine; None for the
+            release's default.
+          value: Value of the knob.
+          limit: Most items per query, at most the release's limit, which is the default.
 
         Raises:
-          InvalidArgument: A blank query, an unknown knob, or a number out of range.
+          InvalidArgument: A query is blank, the knob is unknown, or a number is out of range.
         """
-        return self.answer([self.wish(queries, knob, value, limit)]).answers[0]
+        request = RetrievalRequest(tuple(queries), knob, value, limit)
+        self.check(request)
+        return self.answer([request])[0]
 
-    def wish(
-        self,
-        queries: Sequence[str],
-        knob: str | None = None,
-        value: float | None = None,
-        limit: int | None = None,
-    ) -> Wish:
-        """Checks what `retrieve` takes, for `answer`; raises what it raises."""
-        for query in queries:
+    def check(self, request: RetrievalRequest) -> None:
+        """Checks what depends on the release.
+
+        Raises:
+          InvalidArgument: The release cannot answer the request; has the name of the field.
+        """
+        for query in request.queries:
             if not isinstance(query, str) or not query.strip():
                 raise InvalidArgument(
                     "queries", f"query must be a text that is not blank. Received: {query!r}."
                 )
-        limit = self._limit(limit)
-        knob, value = self._knob(knob, value)
-        return Wish(tuple(queries), knob, value, self.knobs.rule(knob, value), limit)
+        if request.knob is not None:
+            floor, limit = self.calibration.floor, self.calibration.limit
+            check_knob(request.knob, request.value, floor, limit)
+        elif request.value is not None:
+            raise InvalidArgument(
+                "value", f"value requires a knob. Received: {request.value!r} without one."
+            )
+        if request.limit is not None:
+            self._check_limit(request.limit)
+        columns = self.payload.columns
+        for name in request.fields or ():
+            if name not in columns:
+                raise InvalidArgument(
+                    "fields", f"fields must be among {', '.join(columns)}. Received: {name!r}."
+                )
 
-    def answer(self, wishes: Sequence[Wish], deadline: float = math.inf) -> Batch:
-        """Answers several wishes at the price of one encoding and one search a policy.
+    def answer(self, requests: Sequence[RetrievalRequest]) -> list[RetrievalResponse]:
+        """Answers several requests with one encoding, one lookup, and one search per policy.
 
         Args:
-          wishes: Of this retriever.
-          deadline: For the encoder, on the clock of `time.monotonic`.
+          requests: At least one, all of which passed `check`.
         """
         begin = time.perf_counter()
-        encoded = self.encoder.encode([text for wish in wishes for text in wish.queries], deadline)
+        knobs = [self._knob(request) for request in requests]
+        rules = [self.knobs.rule(*knob) for knob in knobs]
+        encoded = self.encoder.encode(
+            [query for request in requests for query in request.queries],
+            max(request.deadline for request in requests),
+        )
         encoded_at = time.perf_counter()
-        sizes = [len(wish.queries) for wish in wishes]
-        owner = np.repeat(np.arange(len(wishes)), sizes)
-        cutoffs = np.stack([wish.rule.cutoffs for wish in wishes])[owner, encoded.stratum]
-        expected = np.stack([wish.rule.expected_recall for wish in wishes])[owner, encoded.stratum]
-        found = self._search(wishes, owner, encoded, cutoffs)
+        # [B] the request that each query belongs to.
+        owner = np.repeat(np.arange(len(requests)), [len(each.queries) for each in requests])
+        expected = np.stack([rule.expected_recall for rule in rules])[owner, encoded.stratum]
+        items, levels = self._search(requests, rules, owner, encoded)
         searched_at = time.perf_counter()
-        answers, end = [], 0
-        for wish, size in zip(wishes, sizes, strict=True):
-            rows = slice(end, end := end + size)
-            answers.append(
-                Answer(
-                    queries=wish.queries,
-                    knob=wish.knob,
-                    value=wish.value,
-                    items=found.items.between(rows.start, rows.stop),
-                    levels=found.levels[rows],
+        fields = self._fields(requests, items)
+        ended_at = time.perf_counter()
+        responses, last = [], 0
+        for request, (knob, value), columns in zip(requests, knobs, fields, strict=True):
+            rows = slice(last, last := last + len(request.queries))
+            responses.append(
+                RetrievalResponse(
+                    queries=request.queries,
+                    knob=knob,
+                    value=value,
+                    release=self.release.version,
+                    items=items.between(rows.start, rows.stop),
+                    fields=columns,
+                    levels=levels[rows],
                     tau=encoded.tau[rows],
                     alpha=encoded.alpha[rows],
                     beta=encoded.beta[rows],
                     strata=encoded.stratum[rows],
                     expected_recall=expected[rows],
-                    payload=self.payload,
+                    seconds=StageSeconds(
+                        encode=encoded_at - begin,
+                        search=searched_at - encoded_at,
+                        lookup=ended_at - searched_at,
+                    ),
                 )
             )
-        return Batch(answers, found.items, encoded_at - begin, searched_at - encoded_at)
+        return responses
 
     def _search(
         self,
-        wishes: Sequence[Wish],
+        requests: Sequence[RetrievalRequest],
+        rules: Sequence[CutoffRule],
         owner: np.ndarray,
         encoded: EncodedQueries,
-        cutoffs: np.ndarray,
-    ) -> PolicyResult:
-        """Searches for the queries [B] of wishes; `owner` [B] is the wish that each is of."""
-        limits = np.array([wish.limit for wish in wishes])[owner]
-        policies = {wish.rule.policy for wish in wishes}
-        if len(policies) == 1:
-            return policies.pop().search(self.searcher, encoded, cutoffs, limits)
+    ) -> tuple[RangeResult, np.ndarray]:
+        """Returns the items and the levels [B] of all queries."""
+        most = self.calibration.limit
+        limits = np.array([request.limit or most for request in requests])[owner]
+        cutoffs = np.stack([rule.cutoffs for rule in rules])[owner, encoded.stratum]
         levels, parts = np.empty_like(encoded.level), []
-        for policy in policies:
-            mine = np.array([wish.rule.policy == policy for wish in wishes])[owner]
-            rows = np.flatnonzero(mine)
+        for policy in {rule.policy for rule in rules}:
+            rows = np.flatnonzero(np.array([rule.policy == policy for rule in rules])[owner])
             found = policy.search(self.searcher, encoded.take(rows), cutoffs[rows], limits[rows])
             levels[rows] = found.levels
             parts.append((rows, found.items))
-        return PolicyResult(assemble(parts), levels)
+        return (parts[0][1] if len(parts) == 1 else assemble(parts)), levels
 
-    def _knob(self, knob: str | None, value: float | None) -> tuple[str, float]:
-        if knob is None:
-            if value is not None:
-                raise InvalidArgument(
-                    "value", f"value requires a knob. Received: {value!r} without one."
-                )
+    def _fields(
+        self, requests: Sequence[RetrievalRequest], items: RangeResult
+    ) -> list[dict[str, list[str | None]]]:
+        """Returns the columns of each request's items, all looked up at once."""
+        every = self.payload.columns
+        names = [every if request.fields is None else request.fields for request in requests]
+        wanted = dict.fromkeys(name for each in names for name in each)
+        found = self.payload.values(items.item_ids, wanted) if wanted else {}
+        ends = items.row_splits[np.cumsum([0, *(len(each.queries) for each in requests)])].tolist()
+        return [
+            {name: found[name][begin:end] for name in each}
+            for each, begin, end in zip(names, ends[:-1], ends[1:], strict=True)
+        ]
+
+    def _knob(self, request: RetrievalRequest) -> tuple[str, float]:
+        if request.knob is None:
             return self.settings.default_knob, self.settings.default_value
-        return knob, check_knob(knob, value, self.calibration.floor, self.calibration.limit)
+        return request.knob, float(request.value)
 
-    def _limit(self, limit: int | None) -> int:
-        """The caller's limit, or the release's where there is none."""
+    def _check_limit(self, limit: int) -> None:
         most = self.calibration.limit
-        if limit is None:
-            return most
         whole = isinstance(limit, int) and not isinstance(limit, bool)
         if not whole or not 1 <= limit <= most:
             raise InvalidArgument(
                 "limit", f"limit must be a whole number from 1 to {most}. Received: {limit!r}."
             )
-        return limit

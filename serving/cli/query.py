@@ -18,7 +18,7 @@ from rich.text import Text
 from pebr_tf.errors import UserError
 
 if TYPE_CHECKING:
-    from serving.retriever import Answer
+    from serving.retrieval import RetrievalResponse
 
 # Queries of one batch from standard input: few calls, and answers that soon begin to appear.
 BATCH = 256
@@ -70,7 +70,7 @@ def query(
 
     with _status("loading the release"):
         retriever = Retriever.load(find_release(release))
-    show: Callable[[Answer, int, int], None] = _print_json if as_json else _print_table
+    show: Callable[[RetrievalResponse, int, int], None] = _print_json if as_json else _print_table
     for begin in range(0, len(texts), BATCH):
         answer = retriever.retrieve(texts[begin : begin + BATCH], knob, value)
         for index in range(len(answer)):
@@ -102,7 +102,7 @@ def _status(step: str) -> Iterator[None]:
         yield
 
 
-def _print_json(answer: Answer, index: int, limit: int) -> None:
+def _print_json(answer: RetrievalResponse, index: int, limit: int) -> None:
     items = answer.items
     content = {
         "query": answer.queries[index],
@@ -119,7 +119,7 @@ def _print_json(answer: Answer, index: int, limit: int) -> None:
     click.echo(json.dumps(content, ensure_ascii=False))
 
 
-def _print_table(answer: Answer, index: int, limit: int) -> None:
+def _print_table(answer: RetrievalResponse, index: int, limit: int) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=UNBOUNDED)
@@ -133,7 +133,7 @@ def _print_table(answer: Answer, index: int, limit: int) -> None:
         facts.append("cut by the limit")
     text = escape(_plain(answer.queries[index]))
     console.print(f"[bold]{text}[/bold]  [dim]{' · '.join(facts)}[/dim]")
-    for line in _lines(answer.rows(index, limit), answer.payload.columns):
+    for line in _lines(answer.rows(index, limit), list(answer.fields)):
         console.print(line, no_wrap=True, overflow="ellipsis")
     if count > limit:
         console.print(f"[dim]{count - limit:,} more[/dim]")

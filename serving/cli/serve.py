@@ -54,7 +54,7 @@ def serve(
     given = {name: value for name, value in changes.items() if value is not None}
     settings = _settings(directory, config_file, given)
     from serving.service import logs
-    from serving.service.live import ReleaseSource
+    from serving.service.release_manager import ReleaseSource
     from serving.service.server import run
 
     logs.configure()

@@ -16,7 +16,8 @@ import numpy as np
 from pebr_tf.cutoff.calibration import CALIBRATED_KNOBS
 from pebr_tf.metrics import STRATA
 from pebr_tf.retrieval.encoded import EncodedQueries
-from serving.retriever import Answer, Retriever
+from serving.retrieval import RetrievalRequest, RetrievalResponse
+from serving.retriever import Retriever
 
 BINS = 40
 # Steps of the knobs that count items: so many for each tenfold.
@@ -49,11 +50,11 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
       UserError: As `Retriever.retrieve`.
     """
     calibration, settings = retriever.calibration, retriever.settings
-    retriever.wish([query], limit=limit)
     values = stop_values(retriever, knob)
-    wishes = [retriever.wish([query], knob, value) for value in values]
+    retriever.check(RetrievalRequest((query,), knob, values[0], limit))
+    requests = [RetrievalRequest((query,), knob, value, fields=()) for value in values]
     encoded = retriever.encoder.encode([query])
-    answers = _knowing(retriever, encoded).answer(wishes).answers
+    answers = _knowing(retriever, encoded).answer(requests)
     best = retriever.searcher.search(encoded.embedding, top_k=limit, limit=limit)
     known = _Known(best.item_ids, best.scores, answers, limit)
     return {
@@ -77,7 +78,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
         "stops": [
             {
                 "value": answer.value,
-                "cutoff": float(wish.rule.cutoffs[answer.strata[0]]),
+                "cutoff": float(retriever.knobs.rule(knob, answer.value).cutoffs[answer.strata[0]]),
                 "count": int(answer.items.counts[0]),
                 "truncated": bool(answer.items.truncated[0]),
                 "threshold": _cosine(answer.items.thresholds[0]),
@@ -85,7 +86,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
                 "expected_recall": _number(answer.expected_recall[0]),
                 "missed": known.missed_by(answer),
             }
-            for wish, answer in zip(wishes, answers, strict=True)
+            for answer in answers
         ],
         "background": histogram(retriever.searcher.background @ encoded.embedding[0]),
     }
@@ -144,7 +145,11 @@ class _Known:
     """The best items that any of the searches found."""
 
     def __init__(
-        self, best_ids: np.ndarray, best_scores: np.ndarray, answers: list[Answer], limit: int
+        self,
+        best_ids: np.ndarray,
+        best_scores: np.ndarray,
+        answers: list[RetrievalResponse],
+        limit: int,
     ):
         self._limit = limit
         scores = dict(zip(best_ids.tolist(), best_scores.tolist(), strict=True))
@@ -168,7 +173,7 @@ class _Known:
             )
         ]
 
-    def missed_by(self, answer: Answer) -> list[int]:
+    def missed_by(self, answer: RetrievalResponse) -> list[int]:
         """Places of items above the end of the list of an answer that are not in it."""
         ids = answer.items.item_ids[: self._limit]
         if np.array_equal(ids, self._ids[: len(ids)]):

@@ -1,13 +1,13 @@
-"""Micro-batching: calls that wait at the same time are answered together.
+"""Micro-batching: requests that wait at the same time are answered together.
 
-One thread answers. While it is busy with a batch, calls gather. When it is done, those who have
-just been answered are about to ask again: the next batch waits until as many queries are there as
-were waiting and answered then, but no longer than the last batch took, nor than
-`max_delay_milliseconds`. A lone caller is thus answered at once, and a busy service works in
+One thread answers. While it is busy with a batch, requests gather. When it is done, the callers it
+has just answered are likely to ask again: the next batch waits until as many queries have arrived
+as were waiting and answered before, but no longer than the last batch took, nor than
+`max_delay_milliseconds`. A single caller is thus answered at once, and a busy service works in
 batches as large as its load makes them.
 
-The queue is bounded in queries: what does not fit is refused at once, so that those admitted are
-answered in time.
+The queue is bounded in queries: a request that does not fit is rejected at once, so that those
+admitted are answered in time.
 """
 
 from __future__ import annotations
@@ -21,55 +21,55 @@ from dataclasses import dataclass, field
 
 from pebr_tf.config.serving import Batching
 from serving.errors import DeadlineExceeded, Overloaded, Unavailable
-from serving.service.call import Call, Reply
+from serving.retrieval import RetrievalRequest, RetrievalResponse
 
 
 @dataclass(eq=False)
 class Pending:
-    """An admitted call.
+    """An admitted request.
 
     Attributes:
-      call: What was asked.
-      future: Where the answer goes, on the loop that asked.
+      request: The request.
+      future: Receives the response, on the caller's event loop.
       admitted: `time.perf_counter()` of its admission.
     """
 
-    call: Call
-    future: asyncio.Future[Reply]
+    request: RetrievalRequest
+    future: asyncio.Future[RetrievalResponse]
     admitted: float = field(default_factory=time.perf_counter)
 
     @property
     def size(self) -> int:
-        """Its number of queries."""
-        return len(self.call.queries)
+        """Number of queries."""
+        return len(self.request.queries)
 
 
-Outcome = Reply | Exception
+Outcome = RetrievalResponse | Exception
 
 
 class Batcher:
-    """A bounded queue of calls, and the thread that answers them batch by batch."""
+    """A bounded queue of requests, and the thread that answers them batch by batch."""
 
     def __init__(
         self,
         settings: Batching,
         answer: Callable[[Sequence[Pending]], Sequence[Outcome]],
-        afterwards: Callable[[], None] = lambda: None,
+        afterwards: Callable[[Sequence[Outcome]], None] = lambda outcomes: None,
     ):
         """Starts the thread.
 
         Args:
           settings: Sizes and delay.
-          answer: Answers a batch, one outcome a call; called by one thread alone. It must not
+          answer: Returns one outcome per request of a batch; called by one thread only. It must not
             raise.
-          afterwards: What is to be done when the outcomes of a batch are on their way, by the same
-            thread. It must not raise.
+          afterwards: Called by the same thread after the outcomes have been handed over, so that
+            callers do not wait for it. It must not raise.
         """
         self._settings, self._answer, self._afterwards = settings, answer, afterwards
         self._delay = settings.max_delay_milliseconds / 1000
         self._waiting: deque[Pending] = deque()
         self._queries = 0
-        # What the next batch may wait for: queries, and seconds.
+        # How many queries the next batch waits for, and how many seconds at most.
         self._returning, self._patience = 0, 0.0
         self._stopping = False
         self._changed = threading.Condition()
@@ -78,24 +78,24 @@ class Batcher:
 
     @property
     def queries(self) -> int:
-        """Queries that wait."""
+        """Number of queries that wait."""
         return self._queries
 
-    async def submit(self, call: Call) -> Reply:
-        """The answer to a call, when its batch has been answered.
+    async def submit(self, request: RetrievalRequest) -> RetrievalResponse:
+        """Waits for the batch of a request, and returns its response.
 
         Raises:
-          Overloaded: The queue has no room for its queries.
-          DeadlineExceeded: Its time was over first.
+          Overloaded: The queue has no room for the queries.
+          DeadlineExceeded: The deadline passed first.
           Unavailable: The batcher has been stopped.
-          ServiceError: What became of it in its batch.
+          ServiceError: The outcome of the request in its batch.
         """
         loop = asyncio.get_running_loop()
-        pending = Pending(call, loop.create_future())
+        pending = Pending(request, loop.create_future())
         self._admit(pending)
         timer = None
-        if call.deadline < float("inf"):
-            wait = max(call.deadline - time.monotonic(), 0)
+        if request.deadline < float("inf"):
+            wait = max(request.deadline - time.monotonic(), 0)
             timer = loop.call_later(wait, _expire, pending.future)
         try:
             return await pending.future
@@ -118,7 +118,7 @@ class Batcher:
             self._changed.notify()
 
     def stop(self) -> None:
-        """Refuses new calls, answers those admitted, and ends the thread; blocks until then."""
+        """Rejects new requests, answers those admitted, and ends the thread; blocks until then."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -137,10 +137,10 @@ class Batcher:
             for loop, settled in by_loop.items():
                 if not loop.is_closed():
                     loop.call_soon_threadsafe(_settle, settled)
-            self._afterwards()
+            self._afterwards(outcomes)
 
     def _next(self) -> list[Pending]:
-        """Waits for the next batch; empty when there will be none."""
+        """Waits for the next batch; returns an empty one after the stop."""
         with self._changed:
             while True:
                 self._changed.wait_for(lambda: self._waiting or self._stopping)
@@ -152,7 +152,7 @@ class Batcher:
                     return batch
 
     def _fill(self) -> None:
-        """Waits for those who have just been answered, for as long as it is worth."""
+        """Waits for the callers who have just been answered; see the module."""
         wanted = min(self._returning, self._settings.max_size)
         end = time.perf_counter() + self._patience
         while self._queries < wanted and not self._stopping:
@@ -161,7 +161,7 @@ class Batcher:
                 return
 
     def _take(self) -> list[Pending]:
-        """Takes calls up to `max_size` queries, at least one; drops those nobody waits for."""
+        """Takes requests of up to `max_size` queries, at least one; skips abandoned ones."""
         batch: list[Pending] = []
         size = 0
         while self._waiting:
@@ -177,7 +177,7 @@ class Batcher:
 
 
 def _settle(settled: Sequence[tuple[Pending, Outcome]]) -> None:
-    """Hands outcomes over, on the loop of the calls."""
+    """Hands outcomes over, on the event loop of the callers."""
     for pending, outcome in settled:
         if pending.future.done():
             continue
@@ -187,6 +187,6 @@ def _settle(settled: Sequence[tuple[Pending, Outcome]]) -> None:
             pending.future.set_result(outcome)
 
 
-def _expire(future: asyncio.Future[Reply]) -> None:
+def _expire(future: asyncio.Future[RetrievalResponse]) -> None:
     if not future.done():
         future.set_exception(DeadlineExceeded("the deadline was over before the answer was there."))

@@ -3,68 +3,82 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
+from google.protobuf.message import DecodeError, Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from pebr_tf.config import Serving
 from serving.errors import InvalidArgument, ServiceError, Unauthenticated
-from serving.proto import retrieval_pb2
+from serving.proto.retrieval_pb2 import (
+    DESCRIPTOR,
+    GetReleaseRequest,
+    Release,
+    RetrieveRequest,
+    RetrieveResponse,
+)
 from serving.service import logs
 from serving.service.access import Access
 from serving.service.engine import Engine
-from serving.service.grpc_request import parse_get_release, parse_retrieve
-from serving.service.limits import CallLimits
+from serving.service.limits import RequestLimits
 from serving.service.metrics import Metrics
-from serving.service.rendering import release_facts, reply_to_protobuf
+from serving.service.rendering import describe_release, to_message
 
-SERVICE = retrieval_pb2.DESCRIPTOR.services_by_name["Retrieval"].full_name
+SERVICE = DESCRIPTOR.services_by_name["Retrieval"].full_name
 _CONTEXT = grpc.aio.ServicerContext
+_MESSAGE = TypeVar("_MESSAGE", bound=Message)
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+# protobuf warns about a message that ends too early, which `parse` detects by its length.
+warnings.filterwarnings("ignore", "Unexpected end-group tag", RuntimeWarning)
 
 
 def grpc_server(
     engine: Engine, settings: Serving, metrics: Metrics, access: Access
-) -> tuple[grpc.aio.Server, Health]:
-    """A gRPC server without a port, and its health service.
+) -> tuple[grpc.aio.Server, HealthService]:
+    """Returns a gRPC server without a port, and its health service.
 
     Args:
-      engine: Answers the calls.
-      settings: Limits, deadline, and whether queries go to the log.
-      metrics: Told of every call of `Retrieve`.
-      access: Who may call.
+      engine: Answers the requests.
+      settings: Limits, deadline, and whether queries are logged.
+      metrics: Counts every call of `Retrieve`.
+      access: Checks the callers' tokens.
     """
     server = grpc.aio.server(
-        interceptors=[_Gate(access)] if access.required else [],
+        interceptors=[_TokenInterceptor(access)] if access.required else [],
         options=[
             ("grpc.max_receive_message_length", settings.limits.request_bytes),
-            # The limit of the release bounds an answer, and whoever raises it means it.
+            # The limit of the release bounds a response.
             ("grpc.max_send_message_length", -1),
-            # Otherwise a second server takes a part of the calls of the first, without a word.
+            # Otherwise a second server would silently receive some of the calls of the first.
             ("grpc.so_reuseport", 0),
-            # Clients that ping a connection without calls, to notice one that is dead, may.
+            # Clients may ping an idle connection to detect a dead one.
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", 30_000),
             ("grpc.http2.max_ping_strikes", 0),
         ],
     )
     api = RetrievalApi(engine, settings, metrics, access)
-    # Bytes in and out: a request that cannot be parsed is the caller's mistake, which gRPC would
-    # call INTERNAL; and an answer is rendered without message objects.
+    # Without a request deserializer: gRPC would report a malformed request as INTERNAL.
     handlers = {
-        "Retrieve": grpc.unary_unary_rpc_method_handler(api.retrieve),
-        "GetRelease": grpc.unary_unary_rpc_method_handler(api.get_release),
+        "Retrieve": grpc.unary_unary_rpc_method_handler(
+            api.retrieve, response_serializer=RetrieveResponse.SerializeToString
+        ),
+        "GetRelease": grpc.unary_unary_rpc_method_handler(
+            api.get_release, response_serializer=Release.SerializeToString
+        ),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-    watch = Health(engine)
-    health_pb2_grpc.add_HealthServicer_to_server(watch, server)
+    health_service = HealthService(engine)
+    health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
     names = (SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
     reflection.enable_server_reflection(names, server)
-    return server, watch
+    return server, health_service
 
 
 class RetrievalApi:
@@ -73,77 +87,74 @@ class RetrievalApi:
     def __init__(self, engine: Engine, settings: Serving, metrics: Metrics, access: Access):
         """See `grpc_server`."""
         self._engine, self._metrics, self._access = engine, metrics, access
-        self._limits = CallLimits(settings)
+        self._limits = RequestLimits(settings)
         self._log_queries = settings.log_queries
 
-    async def retrieve(self, body: bytes, context: _CONTEXT) -> bytes:
-        """The items of each query."""
+    async def retrieve(self, body: bytes, context: _CONTEXT) -> Message:
+        """Returns the items of each query."""
         record = _record("Retrieve", context)
-        try:
-            return await self._answer(
-                record, context, lambda: self._retrieve(body, context, record)
+
+        async def answer() -> Message:
+            message = parse(RetrieveRequest, body)
+            knob = message.WhichOneof("cutoff")
+            request = self._limits.request(
+                message.queries,
+                {} if knob is None else {knob: getattr(message, knob)},
+                message.limit if message.HasField("limit") else None,
+                message.fields.names if message.HasField("fields") else None,
+                context.time_remaining(),
             )
+            record.add_request(request, self._log_queries)
+            response = await self._engine.retrieve(request)
+            record.add_response(response)
+            return to_message(response, record.request_id, record.seconds())
+
+        try:
+            return await self._run(record, context, answer)
         finally:
             self._metrics.request("grpc", record.status, record.seconds())
 
-    async def get_release(self, body: bytes, context: _CONTEXT) -> bytes:
-        """The release that answers now, and what it accepts."""
-        record = _record("GetRelease", context)
-        return await self._answer(record, context, lambda: self._release(body))
+    async def get_release(self, body: bytes, context: _CONTEXT) -> Message:
+        """Returns the release that answers now, and what it accepts."""
 
-    async def _retrieve(self, body: bytes, context: _CONTEXT, record: logs.Record) -> bytes:
-        asked = parse_retrieve(body)
-        call = self._limits.call(
-            asked.queries,
-            asked.knob,
-            asked.limit,
-            asked.fields,
-            context.time_remaining(),
-            "protobuf",
-        )
-        record.asked(call, self._log_queries)
-        reply = await self._engine.retrieve(call)
-        record.answered(reply)
-        return reply_to_protobuf(reply, record.request_id, record.seconds())
+        async def answer() -> Message:
+            parse(GetReleaseRequest, body)
+            return Release(**describe_release(self._engine.retriever()))
 
-    async def _release(self, body: bytes) -> bytes:
-        parse_get_release(body)
-        return retrieval_pb2.Release(**release_facts(self._engine.retriever())).SerializeToString()
+        return await self._run(_record("GetRelease", context), context, answer)
 
-    async def _answer(
-        self, record: logs.Record, context: _CONTEXT, answer: Callable[[], Awaitable[bytes]]
-    ) -> bytes:
-        """Runs one method: refusals become statuses, and the log gets its line."""
-        context.set_trailing_metadata((("x-request-id", record.request_id),))
+    async def _run(
+        self,
+        record: logs.RequestRecord,
+        context: _CONTEXT,
+        answer: Callable[[], Awaitable[Message]],
+    ) -> Message:
+        """Runs one method: errors become statuses, and the log gets its line."""
+        metadata = (("x-request-id", record.request_id),)
+        context.set_trailing_metadata(metadata)
         try:
-            if self._access.required:
-                self._access.check(_metadata(context).get("authorization"))
+            self._access.check(_metadata(context).get("authorization"))
             return await answer()
         except ServiceError as error:
-            record.refused(error, error.grpc_status.name)
+            record.add_error(error, error.grpc_status.name)
             if isinstance(error, InvalidArgument):
-                pairs = (("x-request-id", record.request_id), ("pebr-field", error.field))
-                context.set_trailing_metadata(pairs)
+                context.set_trailing_metadata((*metadata, ("pebr-field", error.field)))
             await context.abort(error.grpc_status, str(error))
-            raise AssertionError("abort raises") from None
         except asyncio.CancelledError:
-            # The caller has gone, or its deadline was over: gRPC has answered for us.
+            # The caller has gone, or its deadline has passed: gRPC has already responded.
             record.status = "CANCELLED"
             raise
         except Exception as error:
-            record.refused(error, "INTERNAL")
-            logs.failure("failed", request_id=record.request_id, method=record.method)
-            await context.abort(
-                grpc.StatusCode.INTERNAL,
-                "the server failed; its log has the reason under the request id.",
-            )
-            raise AssertionError("abort raises") from None
+            record.add_error(error, "INTERNAL")
+            record.log_exception()
+            await context.abort(grpc.StatusCode.INTERNAL, logs.INTERNAL_ERROR)
         finally:
             record.write()
+        raise AssertionError("abort raises")
 
 
-class Health(health.aio.HealthServicer):
-    """The standard health service: SERVING when the engine is ready, as a whole and by name."""
+class HealthService(health.aio.HealthServicer):
+    """The standard health service: SERVING while the engine is ready, as a whole and by name."""
 
     def __init__(self, engine: Engine):
         """Takes the engine to watch."""
@@ -151,18 +162,21 @@ class Health(health.aio.HealthServicer):
         self._engine = engine
 
     async def Check(self, request: Any, context: _CONTEXT) -> Any:
-        """The state at this moment."""
+        """Returns the state at this moment."""
         await self.refresh()
         return await super().Check(request, context)
 
     async def refresh(self) -> None:
-        """Tells watchers when the engine has become ready, or no longer is."""
+        """Notifies watchers when the engine has become ready, or no longer is."""
         for name in ("", SERVICE):
             await self.set(name, _SERVING if self._engine.ready else _NOT_SERVING)
 
 
-class _Gate(grpc.aio.ServerInterceptor):
-    """Asks for a token before any method but those of health, and those that ask themselves."""
+class _TokenInterceptor(grpc.aio.ServerInterceptor):
+    """Requires a token for every method that is neither health nor one of `RetrievalApi`.
+
+    The latter check it themselves, so that a rejection is logged and counted.
+    """
 
     def __init__(self, access: Access):
         self._access = access
@@ -172,26 +186,60 @@ class _Gate(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler]],
         details: grpc.HandlerCallDetails,
     ) -> grpc.RpcMethodHandler:
-        # The methods of the API refuse by themselves, so that the log and the metrics know.
         if not details.method.startswith((f"/{health.SERVICE_NAME}/", f"/{SERVICE}/")):
             try:
                 self._access.check(dict(details.invocation_metadata).get("authorization"))
             except Unauthenticated as error:
-                return _refusal(error)
+                return _rejection(error)
         return await continuation(details)
 
 
-def _refusal(error: ServiceError) -> grpc.RpcMethodHandler:
-    async def refuse(_: Any, context: _CONTEXT) -> None:
+def _rejection(error: ServiceError) -> grpc.RpcMethodHandler:
+    async def reject(_: Any, context: _CONTEXT) -> None:
         await context.abort(error.grpc_status, str(error))
 
-    return grpc.stream_stream_rpc_method_handler(refuse)
+    return grpc.stream_stream_rpc_method_handler(reject)
+
+
+def parse(kind: type[_MESSAGE], body: bytes) -> _MESSAGE:
+    """Parses a request.
+
+    Raises:
+      InvalidArgument: The bytes are not such a message, or it has a field that this server does not
+        know. Ignoring it could change the meaning of the request without notice.
+    """
+    message = kind()
+    try:
+        complete = message.MergeFromString(body) == len(body)
+    except DecodeError:
+        complete = False
+    if not complete:
+        raise InvalidArgument(
+            "request",
+            f"request must be a {kind.DESCRIPTOR.full_name}. "
+            f"Received: {len(body)} bytes that are not one.",
+        )
+    _reject_unknown_fields(message, "")
+    return message
+
+
+def _reject_unknown_fields(message: Message, path: str) -> None:
+    for unknown in message.UnknownFields():
+        number = f"{path}{unknown.field_number}"
+        raise InvalidArgument(
+            number,
+            f"{message.DESCRIPTOR.full_name} must have only the fields that this server knows. "
+            f"Received: field number {number}.",
+        )
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            _reject_unknown_fields(value, f"{path}{field.name}.")
 
 
 def _metadata(context: _CONTEXT) -> dict[str, Any]:
     return dict(context.invocation_metadata() or ())
 
 
-def _record(method: str, context: _CONTEXT) -> logs.Record:
+def _record(method: str, context: _CONTEXT) -> logs.RequestRecord:
     given = _metadata(context).get("x-request-id")
-    return logs.Record("grpc", method, logs.new_request_id(given))
+    return logs.RequestRecord("grpc", method, logs.new_request_id(given))

@@ -1,7 +1,7 @@
-"""What the HTTP API takes and gives, as models: they check requests and are the OpenAPI document.
+"""The bodies of the HTTP API as pydantic models, which check requests and document the API.
 
-Types are checked here; sizes by `serving.service.limits`; the range of a knob by the release, whose
-floor and limit decide it. The ranges here that no release exceeds are for the document.
+The models check types, `serving.service.limits` checks sizes, and the release checks the ranges of
+knobs. The ranges given here, which no release exceeds, are for the OpenAPI document only.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pebr_tf.config import Serving
 from pebr_tf.config.error import shown
 from serving.errors import InvalidArgument
 from serving.service.limits import LARGEST_WHOLE_NUMBER, LONGEST_DEADLINE_MILLISECONDS
 
-KNOBS = ("recall", "budget", "top_k", "score")
+Knob = Literal["recall", "budget", "top_k", "score"]
 Status = Literal[
     "INVALID_ARGUMENT",
     "UNAUTHENTICATED",
@@ -25,17 +26,17 @@ Status = Literal[
     "UNAVAILABLE",
     "INTERNAL",
 ]
-# Beyond so many faults a body is no honest mistake, and listing them would take long.
-_MANY_FAULTS = 100
+# With more errors than this a body is not an honest mistake, and listing them would take long.
+_MOST_ERRORS = 100
 
 
 def _range(description: str, **bounds: float) -> Any:
-    """A field whose range the document states; it is checked elsewhere."""
+    """Returns a field with a range for the document; the range is checked elsewhere."""
     return Field(None, description=description, json_schema_extra=bounds)
 
 
-class RetrieveRequest(BaseModel):
-    """Queries and where their lists shall end; at most one of recall, budget, top_k and score."""
+class RetrieveRequestBody(BaseModel):
+    """Queries and what ends their lists; at most one of recall, budget, top_k and score."""
 
     model_config = ConfigDict(
         strict=True,
@@ -56,20 +57,20 @@ class RetrieveRequest(BaseModel):
         fail_fast=True, description="Texts, none blank.", json_schema_extra={"minItems": 1}
     )
     recall: float | None = _range(
-        "Share of the relevant to keep.", exclusiveMinimum=0, exclusiveMaximum=1
+        "Share of the relevant items to keep.", exclusiveMinimum=0, exclusiveMaximum=1
     )
-    budget: float | None = _range("Items a query on average.", minimum=1)
-    top_k: int | None = _range("Items a query.", minimum=1, maximum=LARGEST_WHOLE_NUMBER)
+    budget: float | None = _range("Average number of items per query.", minimum=1)
+    top_k: int | None = _range("Items per query.", minimum=1, maximum=LARGEST_WHOLE_NUMBER)
     score: float | None = _range("Least cosine.", minimum=-1, maximum=1)
     limit: int | None = _range(
-        "Items of a query at most; absent: the release's limit.",
+        "Most items per query; absent: the release's limit.",
         minimum=1,
         maximum=LARGEST_WHOLE_NUMBER,
     )
     fields: list[str] | None = Field(
         None,
         fail_fast=True,
-        description="Columns of the payload to answer with; absent: all of them.",
+        description="Columns of the payload to return; absent: all of them.",
     )
     deadline_milliseconds: int | None = _range(
         "Time allowed; absent: the server's default.",
@@ -78,39 +79,49 @@ class RetrieveRequest(BaseModel):
     )
 
 
-def parse_request(body: bytes) -> RetrieveRequest:
-    """A request from the bytes of its body.
+def request_body(settings: Serving) -> dict[str, Any]:
+    """Returns the OpenAPI `requestBody` of POST /v1/retrieve, with the limits of the service."""
+    schema = RetrieveRequestBody.model_json_schema()
+    queries = schema["properties"]["queries"]
+    queries["maxItems"] = settings.limits.queries_per_call
+    queries["items"] |= {"minLength": 1, "maxLength": settings.limits.query_characters}
+    content = {"application/json": {"schema": schema}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def parse_request(body: bytes) -> RetrieveRequestBody:
+    """Parses a request.
 
     Raises:
-      InvalidArgument: Not JSON, or a field of another type; names the first.
+      InvalidArgument: The body is not JSON, or a field has the wrong type; names the first.
     """
     try:
-        return RetrieveRequest.model_validate_json(body)
+        return RetrieveRequestBody.model_validate_json(body)
     except ValidationError as error:
-        if error.error_count() > _MANY_FAULTS:
+        if error.error_count() > _MOST_ERRORS:
             raise InvalidArgument(
-                "body", f"body must hold only {_known()}. Received: {error.error_count()} faults."
+                "body", f"body must hold only {_known()}. Received: {error.error_count()} errors."
             ) from None
-        raise _as_sentence(error.errors(include_url=False)[0]) from None
+        raise _invalid_argument(error.errors(include_url=False)[0]) from None
 
 
-def _as_sentence(fault: dict[str, Any]) -> InvalidArgument:
-    """What pydantic found, in the words of the service."""
-    kind, place, received = fault["type"], fault["loc"], shown(fault["input"])
+def _invalid_argument(error: dict[str, Any]) -> InvalidArgument:
+    """Translates an error of pydantic."""
+    kind, location, received = error["type"], error["loc"], shown(error["input"])
     if kind == "json_invalid":
-        reason = fault["ctx"]["error"]
+        reason = error["ctx"]["error"]
         return InvalidArgument("body", f"body must be JSON. Received: {reason}.")
-    if not place:
+    if not location:
         return InvalidArgument("body", f"body must be a JSON object. Received: {received}.")
-    name = str(place[0])
+    name = str(location[0])
     if kind == "extra_forbidden":
-        near = shown(name)[1:-1]
+        printable = shown(name)[1:-1]
         return InvalidArgument(
-            name, f"{near} must be one of the known keys, {_known()}. Received: {received}."
+            name, f"{printable} must be one of the known keys, {_known()}. Received: {received}."
         )
     if kind == "missing":
         return InvalidArgument(name, f"{name} must be given. Received: nothing.")
-    path = name + "".join(f"[{part}]" for part in place[1:] if isinstance(part, int))
+    path = name + "".join(f"[{part}]" for part in location[1:] if isinstance(part, int))
     nouns = {"queries": "a list of texts", "fields": "a list of texts"}
     nouns |= dict.fromkeys(("recall", "budget", "score"), "a number")
     required = "a text" if path != name else nouns.get(name, "a whole number")
@@ -118,7 +129,7 @@ def _as_sentence(fault: dict[str, Any]) -> InvalidArgument:
 
 
 def _known() -> str:
-    return ", ".join(RetrieveRequest.model_fields)
+    return ", ".join(RetrieveRequestBody.model_fields)
 
 
 _EXAMPLE = {
@@ -144,7 +155,7 @@ _EXAMPLE = {
 }
 
 
-class Item(BaseModel):
+class ItemBody(BaseModel):
     """One item of a list."""
 
     item_id: str
@@ -154,17 +165,17 @@ class Item(BaseModel):
     )
 
 
-class QueryResult(BaseModel):
+class QueryResultBody(BaseModel):
     """The list of one query."""
 
-    items: list[Item] = Field(description="Best first.")
+    items: list[ItemBody] = Field(description="Best first.")
     count: int = Field(description="Number of items.", ge=0)
-    truncated: bool = Field(description="Whether the limit cut the list before the threshold did.")
+    truncated: bool = Field(description="Whether the limit ended the list before the threshold.")
     threshold: float | None = Field(
         description="Cosine where the list ends; null where every cosine passes."
     )
     expected_recall: float | None = Field(
-        description="Share of the relevant that the list is expected to hold, if it is not "
+        description="Share of the relevant items that the list is expected to hold, unless it is "
         "truncated; null for top_k and score, which promise nothing."
     )
     tau: float = Field(description="The query's temperature.")
@@ -182,55 +193,57 @@ class QueryResult(BaseModel):
     )
 
 
-class Timings(BaseModel):
-    """Milliseconds that a call spent in each stage; a batch of calls shares encode and search."""
+class TimingsBody(BaseModel):
+    """Milliseconds that a request spent in each stage; a batch shares all but `queue`."""
 
     queue: float = Field(description="Waiting for a batch.")
     encode: float = Field(description="Texts to vectors and laws.")
     search: float = Field(description="Search to the thresholds.")
     lookup: float = Field(description="Payload of the items.")
-    total: float = Field(description="From the arrival of the call to its answer.")
+    total: float = Field(description="From the arrival of the request to its response.")
 
 
-class RetrieveResponse(BaseModel):
-    """The lists of a call, wholly from one release."""
+class RetrieveResponseBody(BaseModel):
+    """The lists of one request, all from one release."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
     release: int = Field(description="Version of the release.")
-    knob: Literal["recall", "budget", "top_k", "score"] = Field(description="What ended the lists.")
-    value: float = Field(description="Of the knob.")
+    knob: Knob = Field(description="What ended the lists.")
+    value: float = Field(description="Value of the knob.")
     request_id: str = Field(
-        description="The x-request-id of the call, or one that the server made; logs have it."
+        description="The x-request-id of the request, or one that the server made; the log has it."
     )
-    results: list[QueryResult] = Field(description="One for each query, in their order.")
-    timings: Timings
+    results: list[QueryResultBody] = Field(
+        description="One per query, in the order of the queries."
+    )
+    timings: TimingsBody
 
 
-class Release(BaseModel):
+class ReleaseBody(BaseModel):
     """The release that answers now, and what it accepts."""
 
     version: int
     created: str = Field(description="ISO 8601, UTC.")
-    items: int = Field(description="In the catalogue.")
-    dimension: int = Field(description="Of the vectors.")
-    default_knob: Literal["recall", "budget", "top_k", "score"]
+    items: int = Field(description="Number of items in the catalogue.")
+    dimension: int = Field(description="Dimension of the vectors.")
+    default_knob: Knob
     default_value: float
-    floor: int = Field(description="Items of a query at least.")
-    limit: int = Field(description="Items of a query at most.")
+    floor: int = Field(description="Least items per query.")
+    limit: int = Field(description="Most items per query.")
     fields: list[str] = Field(description="Columns of the payload.")
 
 
-class Fault(BaseModel):
-    """Why a call got no answer."""
+class ErrorBody(BaseModel):
+    """Why a request failed."""
 
     status: Status
     message: str = Field(description="One sentence: what is required, then what was received.")
-    field: str | None = Field(description="The field that is at fault, as the caller wrote it.")
+    field: str | None = Field(description="The invalid field, as the caller wrote it.")
     request_id: str
 
 
-class Refusal(BaseModel):
-    """The answer to every call that failed."""
+class ErrorResponse(BaseModel):
+    """The response to every request that failed."""
 
-    error: Fault
+    error: ErrorBody

@@ -1,7 +1,6 @@
-"""What one call may ask for: from the raw fields of either API to a `Call`.
+"""What the service itself limits: from the raw fields of either API to a `RetrievalRequest`.
 
-Here is what the service itself limits. Whether a knob is in range or a column exists is up to the
-release that answers, and checked there.
+Whether a knob is in range or a column exists depends on the release, which checks it.
 """
 
 from __future__ import annotations
@@ -12,41 +11,38 @@ from collections.abc import Mapping, Sequence
 from pebr_tf.config import Serving
 from pebr_tf.config.error import shown
 from serving.errors import InvalidArgument
-from serving.service.call import Call
-from serving.service.heads import Form
+from serving.retrieval import RetrievalRequest
 
-# No call waits longer, whatever its caller says; the same as the largest configured default.
+# The longest time that any caller may allow; also the largest default that can be configured.
 LONGEST_DEADLINE_MILLISECONDS = 600_000
 # The gRPC API's whole numbers are uint32; a JSON number may be larger than any float.
 LARGEST_WHOLE_NUMBER = 4_294_967_295
 
 
-class CallLimits:
-    """Turns fields into calls, within `serving.limits`."""
+class RequestLimits:
+    """Builds requests within `serving.limits`."""
 
     def __init__(self, settings: Serving):
         """Takes the settings of the service."""
         self._limits = settings.limits
         self._default_seconds = settings.deadline_milliseconds / 1_000
 
-    def call(
+    def request(
         self,
         queries: Sequence[str],
         knobs: Mapping[str, float | None],
         limit: int | None = None,
         fields: Sequence[str] | None = None,
         seconds: float | None = None,
-        form: Form = "json",
-    ) -> Call:
-        """A call within the limits.
+    ) -> RetrievalRequest:
+        """Returns a request within the limits.
 
         Args:
           queries: Texts.
-          knobs: Name of a knob -> its value, None where it was not given; one at most.
-          limit: Items of a query at most, or None.
-          fields: Columns of the payload, or None; a repeated one counts once.
+          knobs: Name of a knob -> its value, or None; at most one is not None.
+          limit: Most items per query, or None.
+          fields: Columns of the payload, or None; duplicates are dropped.
           seconds: Time that the caller allows, or None for the service's default.
-          form: What the items are rendered for.
 
         Raises:
           InvalidArgument: Names the first field that is out of bounds.
@@ -59,19 +55,18 @@ class CallLimits:
                 f"at most one of {', '.join(knobs)} may be given. Received: {', '.join(given)}.",
             )
         knob, value = next(iter(given.items()), (None, None))
-        _check_whole("top_k", given.get("top_k"))
-        _check_whole("limit", limit)
-        for place, name in enumerate(fields or ()):
-            _check_text(f"fields[{place}]", name)
+        _check_whole_number("top_k", given.get("top_k"))
+        _check_whole_number("limit", limit)
+        for index, name in enumerate(fields or ()):
+            _check_text(f"fields[{index}]", name)
         allowed = self._default_seconds if seconds is None else seconds
-        return Call(
+        return RetrievalRequest(
             queries=tuple(queries),
             knob=knob,
             value=value,
             limit=limit,
             fields=None if fields is None else tuple(dict.fromkeys(fields)),
             deadline=time.monotonic() + min(allowed, LONGEST_DEADLINE_MILLISECONDS / 1_000),
-            form=form,
         )
 
     def _check_queries(self, queries: Sequence[str]) -> None:
@@ -80,26 +75,24 @@ class CallLimits:
             raise InvalidArgument(
                 "queries", f"queries must hold 1 to {most} texts. Received: {len(queries)}."
             )
-        for place, query in enumerate(queries):
+        for index, query in enumerate(queries):
+            name = f"queries[{index}]"
             if len(query) > longest:
                 raise InvalidArgument(
-                    f"queries[{place}]",
-                    f"queries[{place}] must be at most {longest} characters. "
-                    f"Received: {len(query)}.",
+                    name, f"{name} must be at most {longest} characters. Received: {len(query)}."
                 )
             if not query or query.isspace():
                 raise InvalidArgument(
-                    f"queries[{place}]",
-                    f"queries[{place}] must be a text that is not blank. Received: {shown(query)}.",
+                    name, f"{name} must be a text that is not blank. Received: {shown(query)}."
                 )
-            _check_text(f"queries[{place}]", query)
+            _check_text(name, query)
 
 
 def deadline_seconds(milliseconds: int | None) -> float | None:
-    """The seconds of the field `deadline_milliseconds`, or None.
+    """Returns the field `deadline_milliseconds` in seconds, or None.
 
     Raises:
-      InvalidArgument: Out of range.
+      InvalidArgument: It is out of range.
     """
     if milliseconds is None:
         return None
@@ -112,7 +105,7 @@ def deadline_seconds(milliseconds: int | None) -> float | None:
     return milliseconds / 1_000
 
 
-def _check_whole(name: str, value: float | None) -> None:
+def _check_whole_number(name: str, value: float | None) -> None:
     if value is not None and abs(value) > LARGEST_WHOLE_NUMBER:
         raise InvalidArgument(
             name,
@@ -122,7 +115,7 @@ def _check_whole(name: str, value: float | None) -> None:
 
 
 def _check_text(name: str, text: str) -> None:
-    # A lone surrogate is no character, and no encoder takes it.
+    # A lone surrogate is not a character, and no encoder accepts it.
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -1,7 +1,7 @@
-"""What the service exports to Prometheus.
+"""Metrics for Prometheus.
 
-Thresholds, temperatures and result counts are drift signals: they move when traffic is no longer
-what the release was calibrated on, before anyone can measure recall.
+Thresholds, temperatures and result counts are drift signals: they move when the traffic differs
+from what the release was calibrated on, before anyone can measure recall.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.utils import floatToGoString
 
-from serving.retriever import Batch
-from serving.service.call import Reply
+from serving.retrieval import STAGES, RetrievalResponse
 
 _SECONDS = (
     0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1, 5
@@ -28,14 +27,13 @@ _BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _COSINES = tuple(step / 20 for step in range(20))
 _TEMPERATURES = (0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1)
 _BREAKER = ("closed", "half-open", "open")
-STAGES = ("queue", "encode", "search", "lookup")
 
 
 class BatchHistogram:
     """A histogram that takes many values at once.
 
-    That of prometheus_client takes one at a time, and with a few for each query would be a tenth of
-    the work of the service.
+    The histogram of prometheus_client takes one value at a time, which for a few values per query
+    would be a tenth of the work of the service.
     """
 
     def __init__(
@@ -46,12 +44,12 @@ class BatchHistogram:
         label: str | None = None,
         children: Sequence[str] = ("",),
     ):
-        """Makes one at zero.
+        """Creates an empty histogram.
 
         Args:
-          name: Of the metric.
-          text: What it counts.
-          buckets: Upper ends, rising.
+          name: Name of the metric.
+          text: Its description.
+          buckets: Upper bounds, ascending.
           label: Name of a label, or None.
           children: The values of that label.
         """
@@ -62,15 +60,15 @@ class BatchHistogram:
         self._lock = threading.Lock()
 
     def add(self, values: Any, child: str = "") -> None:
-        """Counts values [N]."""
+        """Adds values [N]."""
         values = np.asarray(values, np.float64)
-        places = np.searchsorted(self._ends, values)
+        buckets = np.searchsorted(self._ends, values)
         with self._lock:
-            self._counts[child] += np.bincount(places, minlength=len(self._ends))
+            self._counts[child] += np.bincount(buckets, minlength=len(self._ends))
             self._sums[child] += float(values.sum())
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
-        """What Prometheus is told."""
+        """Yields the metric; called at each scrape."""
         names = None if self._label is None else [self._label]
         family = HistogramMetricFamily(self._name, self._text, labels=names)
         with self._lock:
@@ -83,10 +81,10 @@ class BatchHistogram:
 
 
 class Metrics:
-    """All metrics of one server, in a registry of their own."""
+    """All metrics of one server, in their own registry."""
 
     def __init__(self) -> None:
-        """Makes them, all at zero."""
+        """Creates the metrics."""
         self.registry = registry = CollectorRegistry()
 
         def counter(name: str, text: str, *labels: str) -> Counter:
@@ -100,77 +98,72 @@ class Metrics:
 
         requests = counter("requests", "Calls by outcome", "api", "status")
         seconds = histogram("request_seconds", "From arrival to answer", _SECONDS, "api")
-        # Finding the child of some labels takes longer than counting.
+        # Finding the child of a label takes longer than counting.
         self._request_counter = functools.cache(requests.labels)
         self._request_seconds = functools.cache(seconds.labels)
-        text = "Of answered calls, by stage"
+        text = "Seconds of answered requests, by stage"
         self._stages = BatchHistogram("pebr_stage_seconds", text, _SECONDS, "stage", STAGES)
-        self._batches = histogram("batch_queries", "Queries that were answered together", _BATCHES)
+        self._batches = histogram("batch_queries", "Queries answered together", _BATCHES)
         busy = counter("busy_seconds", "Time of the thread that answers, by stage", "stage")
         self._busy = {name: busy.labels(name) for name in STAGES[1:]}
-        self._results = BatchHistogram("pebr_results", "Items of a query", _COUNTS)
+        self._results = BatchHistogram("pebr_results", "Items per query", _COUNTS)
         self._empty = counter("empty", "Queries without an item")
-        self._truncated = counter("truncated", "Queries whose list the limit or limit cut")
-        self._thresholds = BatchHistogram("pebr_threshold", "Cosine where a list ended", _COSINES)
-        self._temperatures = BatchHistogram("pebr_tau", "Temperature of a query", _TEMPERATURES)
+        self._truncated = counter("truncated", "Queries whose list the limit truncated")
+        self._thresholds = BatchHistogram("pebr_threshold", "Cosine at which a list ends", _COSINES)
+        self._temperatures = BatchHistogram("pebr_tau", "Temperature per query", _TEMPERATURES)
         for each in (self._stages, self._results, self._thresholds, self._temperatures):
             registry.register(each)
         self._queue = gauge("queue_queries", "Queries waiting for a batch")
         self._version = gauge("release_version", "Version of the release that answers")
-        self._loaded = gauge("release_loaded_timestamp_seconds", "When it began to answer")
-        self._swaps = counter("release_swaps", "Times that another release took over")
-        self._refusals = counter("release_refusals", "Times that a release was not taken")
-        text = "1 for each release that is refused now"
-        self._refused = gauge("release_refused", text, "version", "reason")
-
-        self._breaker = gauge("tf_serving_breaker", "0: calls pass, 1: one is tried, 2: none pass")
+        self._loaded = gauge("release_loaded_timestamp_seconds", "When this release took over")
+        self._swaps = counter("release_swaps", "Swaps to another release")
+        self._rejections = counter("release_refusals", "Attempts to load a release that failed")
+        text = "1 for each release that is rejected now"
+        self._rejected = gauge("release_refused", text, "version", "reason")
+        self._breaker = gauge("tf_serving_breaker", "0: closed, 1: half-open, 2: open")
 
     def request(self, api: str, status: str, seconds: float) -> None:
-        """Counts a call of an API, whatever became of it."""
+        """Counts a request, whatever its outcome."""
         self._request_counter(api, status).inc()
         self._request_seconds(api).observe(seconds)
 
-    def batch(self, batch: Batch, replies: Sequence[Reply]) -> None:
-        """Counts a batch that was answered together.
-
-        Args:
-          batch: What was found for all.
-          replies: To the calls of the batch, at least one.
-        """
-        items = batch.items
-        self._batches.observe(len(items))
-        # A batch has these in common.
+    def batch(self, responses: Sequence[RetrievalResponse]) -> None:
+        """Counts responses of one batch, at least one."""
+        items = [response.items for response in responses]
+        counts = np.concatenate([each.counts for each in items])
+        self._batches.observe(len(counts))
         for name, counter in self._busy.items():
-            counter.inc(getattr(replies[0].stages, name))
+            # The requests of a batch share these stages.
+            counter.inc(getattr(responses[0].seconds, name))
         for name in STAGES:
-            self._stages.add([getattr(reply.stages, name) for reply in replies], name)
-        self._results.add(items.counts)
-        self._thresholds.add(items.thresholds)
-        self._temperatures.add(np.concatenate([reply.answer.tau for reply in replies]))
-        self._empty.inc(int((items.counts == 0).sum()))
-        self._truncated.inc(int(items.truncated.sum()))
+            self._stages.add([getattr(each.seconds, name) for each in responses], name)
+        self._results.add(counts)
+        self._thresholds.add(np.concatenate([each.thresholds for each in items]))
+        self._temperatures.add(np.concatenate([each.tau for each in responses]))
+        self._empty.inc(int((counts == 0).sum()))
+        self._truncated.inc(sum(int(each.truncated.sum()) for each in items))
 
     def queue(self, queries: int) -> None:
-        """Says how many queries wait."""
+        """Sets how many queries wait."""
         self._queue.set(queries)
 
     def release(self, version: int, swapped: bool) -> None:
-        """Says which release answers from now on."""
+        """Sets the release that answers from now on."""
         self._version.set(version)
         self._loaded.set(time.time())
         if swapped:
             self._swaps.inc()
 
-    def refused(self, reasons: dict[int, str]) -> None:
-        """Says which releases are refused now, and why."""
-        self._refused.clear()
+    def rejected_releases(self, reasons: dict[int, str]) -> None:
+        """Sets the versions that are rejected now, and why."""
+        self._rejected.clear()
         for version, reason in reasons.items():
-            self._refused.labels(str(version), reason).set(1)
+            self._rejected.labels(str(version), reason).set(1)
+
+    def rejected_release(self) -> None:
+        """Counts an attempt to load a release that failed."""
+        self._rejections.inc()
 
     def breaker(self, state: Callable[[], str]) -> None:
-        """Exports the state of a circuit breaker, asked at each scrape."""
+        """Exports the state of a circuit breaker, read at each scrape."""
         self._breaker.set_function(lambda: _BREAKER.index(state()))
-
-    def refusal(self) -> None:
-        """Counts a release that was tried and not taken."""
-        self._refusals.inc()

@@ -10,9 +10,9 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from pebr_tf.config import Serving
-from serving.service.http_schema import Refusal
+from serving.service.http_schema import ErrorResponse
 
-# Swagger UI sets styles on elements and draws its icons from data; scripts are files of ours.
+# Swagger UI sets inline styles and uses data URLs for icons; scripts are files of this server.
 _POLICY = (
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -41,21 +41,20 @@ _SCRIPT = """SwaggerUIBundle({
 });
 """
 _REASONS = {
-    401: "No accepted token, where the server asks for one.",
-    404: "No such thing in the release.",
-    413: "A body larger than the limit.",
-    415: "A body that is not application/json.",
-    422: "A field is missing, unknown, of another type, or out of range.",
-    429: "The queue is full; the same call may succeed later.",
-    500: "A mistake of the server; its log has it under the request id.",
-    503: "No release is loaded, the server is stopping, or TF Serving does not answer.",
-    504: "The deadline was over before the answer was there.",
+    401: "No accepted token, where the server requires one.",
+    413: "The body is larger than the limit.",
+    415: "The body is not application/json.",
+    422: "A field is missing, unknown, of the wrong type, or out of range.",
+    429: "The queue is full; the same request may succeed later.",
+    500: "Internal error; the log has the reason under the request id.",
+    503: "No release is loaded, the server is stopping, or TF Serving does not respond.",
+    504: "The deadline passed before the response was ready.",
 }
 
 
-def refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of a route that may answer with these codes."""
-    return {code: {"model": Refusal, "description": _REASONS[code]} for code in codes}
+def error_responses(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """Returns the `responses` of a route that may respond with these codes."""
+    return {code: {"model": ErrorResponse, "description": _REASONS[code]} for code in codes}
 
 
 def add_document(app: FastAPI, settings: Serving) -> None:
@@ -70,7 +69,6 @@ def add_document(app: FastAPI, settings: Serving) -> None:
                 routes=app.routes,
                 openapi_version="3.0.3",
             )
-            _add_limits(schema, settings)
             _add_tokens(schema, settings)
             app.openapi_schema = _as_openapi_3_0(schema)
         return app.openapi_schema
@@ -94,12 +92,6 @@ def add_document(app: FastAPI, settings: Serving) -> None:
     app.mount("/static/docs", StaticFiles(directory=swagger_ui_path))
 
 
-def _add_limits(schema: dict[str, Any], settings: Serving) -> None:
-    queries = schema["components"]["schemas"]["RetrieveRequest"]["properties"]["queries"]
-    queries["maxItems"] = settings.limits.queries_per_call
-    queries["items"] |= {"minLength": 1, "maxLength": settings.limits.query_characters}
-
-
 def _add_tokens(schema: dict[str, Any], settings: Serving) -> None:
     if settings.token_file is None:
         return
@@ -111,10 +103,10 @@ def _add_tokens(schema: dict[str, Any], settings: Serving) -> None:
 
 
 def _as_openapi_3_0(node: Any) -> Any:
-    """The same document in the words of OpenAPI 3.0, which the bundled Swagger UI reads.
+    """Converts a document from OpenAPI 3.1 to 3.0, which the bundled Swagger UI reads.
 
-    What differs from 3.1: null is a property of a type, an exclusive bound a property of a bound,
-    and there is one example.
+    In 3.0 null is a property of a type, an exclusive bound a property of a bound, and a schema has
+    one example.
     """
     if isinstance(node, list):
         return [_as_openapi_3_0(each) for each in node]

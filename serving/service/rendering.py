@@ -1,80 +1,59 @@
-"""A reply in the form of each API: the bytes of a protobuf message, or of JSON."""
+"""A response as JSON bytes or as a protobuf message, and the description of a release."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
-import numpy as np
 import orjson
 
 from pebr_tf.metrics import STRATA
 from serving.proto import retrieval_pb2
+from serving.retrieval import STAGES, RetrievalResponse
 from serving.retriever import Retriever
-from serving.service.call import Reply, Stages
-from serving.service.heads import varint
 
-_RESULTS = retrieval_pb2.RetrieveResponse.DESCRIPTOR.fields_by_name["results"].number
-# Tag of a field whose length follows.
-_RESULT = varint(_RESULTS << 3 | 2)
+Result = dict[str, Any]
 
 
-def reply_to_protobuf(reply: Reply, request_id: str, total: float) -> bytes:
-    """The bytes of a RetrieveResponse.
+def to_json(response: RetrievalResponse, request_id: str, total: float) -> bytes:
+    """Returns the bytes of a `RetrieveResponseBody`.
 
     Args:
-      reply: What was found.
-      request_id: Of the call.
-      total: Seconds since its arrival.
+      response: What was found.
+      request_id: Id of the request.
+      total: Seconds since the request arrived.
     """
-    splits = reply.answer.items.row_splits.tolist()
-    scores = np.asarray(reply.answer.items.scores, "<f4").tobytes()
-    items = [head + scores[4 * place : 4 * place + 4] for place, head in enumerate(reply.heads)]
-    results = []
-    for row, facts in enumerate(_facts(reply)):
-        rest = retrieval_pb2.QueryResult(**facts).SerializeToString()
-        result = b"".join([*items[splits[row] : splits[row + 1]], rest])
-        results += [_RESULT, varint(len(result)), result]
-    rest = retrieval_pb2.RetrieveResponse(
-        release=reply.version,
-        knob=reply.answer.knob,
-        value=reply.answer.value,
-        timings=retrieval_pb2.Timings(**_timings(reply.stages, total)),
-        request_id=request_id,
+    timings = {name: round(value, 3) for name, value in _milliseconds(response, total).items()}
+    return orjson.dumps(
+        {
+            "release": response.release,
+            "knob": response.knob,
+            "value": response.value,
+            "request_id": request_id,
+            "results": list(_results(response)),
+            "timings": timings,
+        }
     )
-    # Messages that are concatenated are merged.
-    return b"".join([*results, rest.SerializeToString()])
 
 
-def reply_to_json(reply: Reply, request_id: str, total: float) -> bytes:
-    """The bytes of the JSON answer; see `serving.service.http_schema.RetrieveResponse`.
-
-    Args:
-      reply: What was found.
-      request_id: Of the call.
-      total: Seconds since its arrival.
-    """
-    splits = reply.answer.items.row_splits.tolist()
-    scores = orjson.dumps(reply.answer.items.scores.tolist())[1:-1].split(b",")
-    # Without an item there is one score too many, an empty one.
-    items = [head + score + b"}" for head, score in zip(reply.heads, scores, strict=False)]
-    results = [
-        {"items": _json_list(items[splits[row] : splits[row + 1]]), **facts}
-        for row, facts in enumerate(_facts(reply))
-    ]
-    content = {
-        "release": reply.version,
-        "knob": reply.answer.knob,
-        "value": reply.answer.value,
-        "request_id": request_id,
-        "results": results,
-        "timings": {name: round(value, 3) for name, value in _timings(reply.stages, total).items()},
-    }
-    return orjson.dumps(content)
+def to_message(
+    response: RetrievalResponse, request_id: str, total: float
+) -> retrieval_pb2.RetrieveResponse:
+    """Returns the protobuf message; arguments as for `to_json`."""
+    return retrieval_pb2.RetrieveResponse(
+        release=response.release,
+        knob=response.knob,
+        value=response.value,
+        request_id=request_id,
+        results=[retrieval_pb2.QueryResult(**result) for result in _results(response)],
+        timings=_milliseconds(response, total),
+    )
 
 
-def release_facts(retriever: Retriever) -> dict[str, Any]:
-    """What a release says about itself, by the names of the message `Release`."""
+def describe_release(retriever: Retriever) -> dict[str, Any]:
+    """Returns what a release accepts, by the names of the message `Release`."""
     manifest, calibration = retriever.release.manifest, retriever.calibration
     return {
         "version": manifest.version,
@@ -89,31 +68,30 @@ def release_facts(retriever: Retriever) -> dict[str, Any]:
     }
 
 
-def _json_list(values: list[bytes]) -> orjson.Fragment:
-    return orjson.Fragment(b"[" + b",".join(values) + b"]")
-
-
-def _facts(reply: Reply) -> list[dict[str, Any]]:
-    """All that is said of each query beside its items; None where there is nothing to say."""
-    answer = reply.answer
-    items = answer.items
+def _results(response: RetrievalResponse) -> Iterator[Result]:
+    """Yields the result of each query, from columns: nothing is looked up item by item."""
+    found = response.items
+    items = _items(response)
+    splits = found.row_splits.tolist()
     columns = zip(
-        items.counts.tolist(),
-        items.truncated.tolist(),
-        items.thresholds.tolist(),
-        answer.expected_recall.tolist(),
-        answer.tau.tolist(),
-        answer.alpha.tolist(),
-        answer.beta.tolist(),
-        answer.levels.tolist(),
-        answer.strata.tolist(),
+        splits[:-1],
+        splits[1:],
+        found.truncated.tolist(),
+        found.thresholds.tolist(),
+        response.expected_recall.tolist(),
+        response.tau.tolist(),
+        response.alpha.tolist(),
+        response.beta.tolist(),
+        response.levels.tolist(),
+        response.strata.tolist(),
         strict=True,
     )
-    return [
-        {
-            "count": count,
+    for begin, end, truncated, threshold, expected, tau, alpha, beta, level, stratum in columns:
+        yield {
+            "items": items[begin:end],
+            "count": end - begin,
             "truncated": truncated,
-            # Below every cosine: nothing ends the list but its length.
+            # A threshold below every cosine: only the length ends the list.
             "threshold": threshold if threshold >= -1 else None,
             "expected_recall": None if math.isnan(expected) else expected,
             "tau": tau,
@@ -122,16 +100,29 @@ def _facts(reply: Reply) -> list[dict[str, Any]]:
             "level": level,
             "stratum": STRATA[stratum],
         }
-        for count, truncated, threshold, expected, tau, alpha, beta, level, stratum in columns
+
+
+def _items(response: RetrievalResponse) -> list[Result]:
+    names = tuple(response.fields)
+    values = zip(*response.fields.values(), strict=True) if names else repeat(())
+    return [
+        {
+            "item_id": item_id,
+            "score": score,
+            # A column without a value is left out.
+            "fields": {
+                name: value for name, value in zip(names, row, strict=True) if value is not None
+            },
+        }
+        for item_id, score, row in zip(
+            response.items.item_ids.astype(str).tolist(),
+            response.items.scores.tolist(),
+            values,
+            strict=False,
+        )
     ]
 
 
-def _timings(stages: Stages, total: float) -> dict[str, float]:
-    """Milliseconds."""
-    return {
-        "queue": stages.queue * 1e3,
-        "encode": stages.encode * 1e3,
-        "search": stages.search * 1e3,
-        "lookup": stages.lookup * 1e3,
-        "total": total * 1e3,
-    }
+def _milliseconds(response: RetrievalResponse, total: float) -> dict[str, float]:
+    stages = {name: getattr(response.seconds, name) * 1e3 for name in STAGES}
+    return {**stages, "total": total * 1e3}

@@ -21,8 +21,8 @@ from serving.service.engine import Engine
 from serving.service.grpc_api import grpc_server
 from serving.service.http_api import http_app
 from serving.service.http_server import HttpServer
-from serving.service.live import ReleaseSource
 from serving.service.metrics import Metrics
+from serving.service.release_manager import ReleaseSource
 from serving.service.tls import load_credentials
 
 SWITCH_SECONDS = 0.002

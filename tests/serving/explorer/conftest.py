@@ -13,8 +13,8 @@ from tiny_release import CONFIG, write_parts
 from pebr_tf.config import Config
 from serving.push import push
 from serving.service.engine import Engine
-from serving.service.live import ReleaseSource
 from serving.service.metrics import Metrics
+from serving.service.release_manager import ReleaseSource
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,8 @@ from running_server import running
 from pebr_tf.config import Config, Serving
 from serving.proto import retrieval_pb2_grpc
 from serving.service.engine import Engine
-from serving.service.live import Live, ReleaseSource
 from serving.service.metrics import Metrics
+from serving.service.release_manager import ReleaseManager, ReleaseSource
 from serving.service.server import Server
 
 # Far above what any answer takes: a test that waits so long has failed.
@@ -78,7 +78,7 @@ def service_settings(**changes) -> Serving:
 @functools.lru_cache
 def loaded(directory):
     """A release, loaded once for all tests: what holds it has no state of a server."""
-    return Live(ReleaseSource(directory, follow=False), Serving(), Metrics())
+    return ReleaseManager(ReleaseSource(directory, follow=False), Serving(), Metrics())
 
 
 @contextlib.contextmanager

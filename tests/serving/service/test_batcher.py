@@ -8,8 +8,8 @@ import pytest
 
 from pebr_tf.config.serving import Batching
 from serving.errors import DeadlineExceeded, Overloaded, Unavailable
+from serving.retrieval import RetrievalRequest
 from serving.service.batcher import Batcher
-from serving.service.call import Call
 
 
 class Answers:
@@ -24,8 +24,8 @@ class Answers:
     def __call__(self, batch):
         self.entered.set()
         assert self.gate.wait(60)
-        self.batches.append([pending.call.queries for pending in batch])
-        return [pending.call.queries for pending in batch]
+        self.batches.append([pending.request.queries for pending in batch])
+        return [pending.request.queries for pending in batch]
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def batcher_of(answers):
 
 
 def call(*queries, seconds=float("inf")):
-    return Call(queries, deadline=time.monotonic() + seconds)
+    return RetrievalRequest(queries, deadline=time.monotonic() + seconds)
 
 
 async def held(batcher, answers):
@@ -188,7 +188,7 @@ def test_stop_answers_what_was_admitted_and_refuses_the_rest(batcher_of, answers
 def test_an_exception_reaches_its_own_call_alone():
     def answer(batch):
         return [
-            ValueError("bad") if pending.call.queries == ("bad",) else pending.call.queries
+            ValueError("bad") if pending.request.queries == ("bad",) else pending.request.queries
             for pending in batch
         ]
 

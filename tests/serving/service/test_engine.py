@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import json
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,11 +13,11 @@ from pebr_tf.config import Serving
 from pebr_tf.config.serving import Batching
 from serving.errors import InvalidArgument, ServiceError, Unavailable
 from serving.release import find_release
+from serving.retrieval import RetrievalRequest
 from serving.retriever import Retriever
-from serving.service.call import Call
 from serving.service.engine import Engine
-from serving.service.live import ReleaseSource
 from serving.service.metrics import Metrics
+from serving.service.release_manager import ReleaseSource
 from serving.versions import versions
 
 TEXTS = ["red phone", "phone", "blue laptop bag", "cable", "white charger"]
@@ -57,7 +56,7 @@ def test_a_mixed_batch_answers_like_each_call_alone(two_versions, open_engine):
     engine, metrics = open_engine(find_release(two_versions))
     alone = Retriever.load(find_release(two_versions))
     calls = [
-        Call((first, second), knob, value, limit=limit, fields=fields)
+        RetrievalRequest((first, second), knob, value, limit=limit, fields=fields)
         for (knob, value), first, second, (limit, fields) in zip(
             KNOBS * 4,
             itertools.cycle(TEXTS),
@@ -69,7 +68,7 @@ def test_a_mixed_batch_answers_like_each_call_alone(two_versions, open_engine):
     replies = ask(engine, calls)
     for call, reply in zip(calls, replies, strict=True):
         expected = alone.retrieve(call.queries, call.knob, call.value, call.limit)
-        found = reply.answer
+        found = reply
         assert (found.queries, found.knob, found.value) == (
             call.queries, expected.knob, expected.value
         )  # fmt: skip
@@ -83,10 +82,7 @@ def test_a_mixed_batch_answers_like_each_call_alone(two_versions, open_engine):
         np.testing.assert_allclose(found.items.scores, expected.items.scores, atol=1e-6)
         np.testing.assert_allclose(found.items.thresholds, expected.items.thresholds, atol=1e-5)
         titles = [row["title"] for i in range(2) for row in expected.rows(i)]
-        items = [json.loads(head + b"0}") for head in reply.heads]
-        assert [item["item_id"] for item in items] == expected.items.item_ids.tolist()
-        fields = [{} if call.fields == () else {"title": title} for title in titles]
-        assert [item["fields"] for item in items] == fields
+        assert found.fields == ({} if call.fields == () else {"title": titles})
     largest = metrics.registry.get_sample_value("pebr_batch_queries_bucket", {"le": "2.0"})
     assert largest < len(calls)
 
@@ -94,24 +90,28 @@ def test_a_mixed_batch_answers_like_each_call_alone(two_versions, open_engine):
 @pytest.mark.parametrize(
     ("call", "field", "message"),
     [
-        (Call((" ",)), "queries", "query must be a text that is not blank. Received: ' '."),
         (
-            Call(("a",), "recall", 1.5),
+            RetrievalRequest((" ",)),
+            "queries",
+            "query must be a text that is not blank. Received: ' '.",
+        ),
+        (
+            RetrievalRequest(("a",), "recall", 1.5),
             "recall",
             "recall must be a number above 0 and below 1. Received: 1.5.",
         ),
         (
-            Call(("a",), "top_k", 2.5),
+            RetrievalRequest(("a",), "top_k", 2.5),
             "top_k",
             "top_k must be a whole number from 1 to 150. Received: 2.5.",
         ),
         (
-            Call(("a",), limit=151),
+            RetrievalRequest(("a",), limit=151),
             "limit",
             "limit must be a whole number from 1 to 150. Received: 151.",
         ),
         (
-            Call(("a",), fields=("title", "price")),
+            RetrievalRequest(("a",), fields=("title", "price")),
             "fields",
             "fields must be among title. Received: 'price'.",
         ),
@@ -121,10 +121,10 @@ def test_a_mistake_is_named_and_does_not_disturb_the_batch(
     two_versions, open_engine, call, field, message
 ):
     engine, _ = open_engine(find_release(two_versions))
-    bad, good = ask(engine, [call, Call(("phone",))])
+    bad, good = ask(engine, [call, RetrievalRequest(("phone",))])
     assert isinstance(bad, InvalidArgument)
     assert (bad.field, str(bad)) == (field, message)
-    assert len(good.answer.items.scores) > 0
+    assert len(good.items.scores) > 0
 
 
 def test_a_call_that_breaks_the_search_fails_alone(two_versions, open_engine, monkeypatch, caplog):
@@ -138,27 +138,30 @@ def test_a_call_that_breaks_the_search_fails_alone(two_versions, open_engine, mo
         return encode(queries, deadline)
 
     monkeypatch.setattr(retriever.encoder, "encode", poisoned)
-    first, bad, last = ask(engine, [Call(("phone",)), Call(("poison",)), Call(("cable",))])
+    first, bad, last = ask(
+        engine,
+        [RetrievalRequest(("phone",)), RetrievalRequest(("poison",)), RetrievalRequest(("cable",))],
+    )
     assert isinstance(bad, ServiceError)
     assert str(bad) == "the search failed: RuntimeError."
-    assert first.answer.queries == ("phone",)
-    assert last.answer.queries == ("cable",)
+    assert first.queries == ("phone",)
+    assert last.queries == ("cable",)
     assert [record.msg for record in caplog.records] == ["failed"]
 
 
 def test_an_unforeseen_call_does_not_end_the_service(two_versions, open_engine, caplog):
     engine, _ = open_engine(find_release(two_versions))
     # Fields that are no names, which the APIs would have refused.
-    bad, good = ask(engine, [Call(("phone",), fields=7), Call(("phone",))])
+    bad, good = ask(engine, [RetrievalRequest(("phone",), fields=7), RetrievalRequest(("phone",))])
     assert str(bad) == "the search failed: TypeError."
-    assert good.answer.queries == ("phone",)
+    assert good.queries == ("phone",)
     assert [record.msg for record in caplog.records] == ["failed"]
 
 
 def test_metrics_count_what_was_answered(two_versions, open_engine):
     engine, metrics = open_engine(find_release(two_versions))
-    (reply,) = ask(engine, [Call(("phone", "cable"), "score", -1.0, limit=5)])
-    assert reply.answer.items.truncated.tolist() == [True, True]
+    (reply,) = ask(engine, [RetrievalRequest(("phone", "cable"), "score", -1.0, limit=5)])
+    assert reply.items.truncated.tolist() == [True, True]
     # What is counted after an answer has been counted by then.
     asyncio.run(engine.stop())
     sample = metrics.registry.get_sample_value
@@ -166,11 +169,11 @@ def test_metrics_count_what_was_answered(two_versions, open_engine):
     assert sample("pebr_empty_total") == 0
     assert sample("pebr_results_sum") == 10
     assert sample("pebr_results_count") == 2
-    assert sample("pebr_tau_sum") == pytest.approx(float(reply.answer.tau.sum()))
+    assert sample("pebr_tau_sum") == pytest.approx(float(reply.tau.sum()))
     assert sample("pebr_stage_seconds_sum", {"stage": "encode"}) == pytest.approx(
-        reply.stages.encode
+        reply.seconds.encode
     )
-    assert sample("pebr_release_version") == reply.version
+    assert sample("pebr_release_version") == reply.release
 
 
 def test_after_the_stop_calls_are_refused(two_versions, open_engine):
@@ -178,7 +181,7 @@ def test_after_the_stop_calls_are_refused(two_versions, open_engine):
     assert engine.ready
     asyncio.run(engine.stop())
     assert not engine.ready
-    (refused,) = ask(engine, [Call(("phone",))])
+    (refused,) = ask(engine, [RetrievalRequest(("phone",))])
     assert isinstance(refused, Unavailable)
 
 
@@ -200,17 +203,16 @@ def test_every_answer_during_swaps_is_wholly_of_one_release(root, open_engine):
             swapping = loop.run_in_executor(pool, swap_to_and_fro)
             replies = []
             while not swapping.done():
-                calls = [Call((text, "phone")) for text in TEXTS]
+                calls = [RetrievalRequest((text, "phone")) for text in TEXTS]
                 replies += await asyncio.gather(*map(engine.retrieve, calls))
             await swapping
         return replies
 
     replies = asyncio.run(run())
-    assert {reply.version for reply in replies} == {lower, upper}
+    assert {reply.release for reply in replies} == {lower, upper}
     for reply in replies:
-        items = [json.loads(head + b"0}") for head in reply.heads]
-        is_upper = [item["fields"]["title"].isupper() for item in items]
-        assert is_upper == [reply.version == upper] * len(is_upper)
+        is_upper = [title.isupper() for title in reply.fields["title"]]
+        assert is_upper == [reply.release == upper] * len(is_upper)
     assert metrics.registry.get_sample_value("pebr_release_swaps_total") == 4
 
 

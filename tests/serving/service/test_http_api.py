@@ -224,9 +224,9 @@ def test_numbers_that_are_none(service, number):
         assert message.startswith(f"{name} must be a ")
 
 
-def test_many_faults_are_not_listed(service):
+def test_many_errors_are_not_listed(service):
     body = {"queries": ["phone"], **{f"key{place}": 1 for place in range(200)}}
-    expected = f"body must hold only {KNOWN}. Received: 200 faults."
+    expected = f"body must hold only {KNOWN}. Received: 200 errors."
     assert error_of(service.post(body)) == (422, "INVALID_ARGUMENT", "body", expected)
 
 

@@ -6,14 +6,14 @@ import pytest
 from service_helpers import service_settings
 
 from serving.errors import InvalidArgument
-from serving.service.limits import CallLimits, deadline_seconds
+from serving.service.limits import RequestLimits, deadline_seconds
 
 NONE = {"recall": None, "budget": None, "top_k": None, "score": None}
 
 
 @pytest.fixture(scope="module")
 def limits():
-    return CallLimits(
+    return RequestLimits(
         service_settings(
             limits__queries_per_call=3, limits__query_characters=5, deadline_milliseconds=2_000
         )
@@ -22,23 +22,25 @@ def limits():
 
 def test_a_call_has_what_was_given(limits):
     before = time.monotonic()
-    call = limits.call(["a", "bcdef"], {**NONE, "top_k": 7}, 9, ["title", "brand", "title"], 0.5)
-    assert (call.queries, call.knob, call.value) == (("a", "bcdef"), "top_k", 7)
-    assert (call.limit, call.fields) == (9, ("title", "brand"))
-    assert before + 0.5 <= call.deadline <= time.monotonic() + 0.5
+    request = limits.request(
+        ["a", "bcdef"], {**NONE, "top_k": 7}, 9, ["title", "brand", "title"], 0.5
+    )
+    assert (request.queries, request.knob, request.value) == (("a", "bcdef"), "top_k", 7)
+    assert (request.limit, request.fields) == (9, ("title", "brand"))
+    assert before + 0.5 <= request.deadline <= time.monotonic() + 0.5
 
 
 def test_what_was_not_given_is_left_to_the_release(limits):
     before = time.monotonic()
-    call = limits.call(["a"], NONE)
-    assert (call.knob, call.value, call.limit, call.fields) == (None, None, None, None)
-    assert before + 2 <= call.deadline <= time.monotonic() + 2
-    assert limits.call(["a"], {}, fields=[]).fields == ()
+    request = limits.request(["a"], NONE)
+    assert (request.knob, request.value, request.limit, request.fields) == (None, None, None, None)
+    assert before + 2 <= request.deadline <= time.monotonic() + 2
+    assert limits.request(["a"], {}, fields=[]).fields == ()
 
 
 def test_no_caller_waits_longer_than_ten_minutes(limits):
     for seconds in (601, float("inf")):
-        assert limits.call(["a"], {}, seconds=seconds).deadline <= time.monotonic() + 600
+        assert limits.request(["a"], {}, seconds=seconds).deadline <= time.monotonic() + 600
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_no_caller_waits_longer_than_ten_minutes(limits):
 )
 def test_what_is_beyond_a_bound_is_named(limits, arguments, field, message):
     with pytest.raises(InvalidArgument) as caught:
-        limits.call(*arguments)
+        limits.request(*arguments)
     assert (caught.value.field, str(caught.value)) == (field, message)
 
 

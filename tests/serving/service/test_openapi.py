@@ -8,7 +8,7 @@ import pytest
 import schemathesis
 from service_helpers import served
 
-from serving.service.http_schema import RetrieveRequest, RetrieveResponse
+from serving.service.http_schema import RetrieveRequestBody, RetrieveResponseBody
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +21,12 @@ def service(retriever):
 @pytest.fixture(scope="module")
 def document(service):
     return service.http.get("/openapi.json").json()
+
+
+def request_schema(document):
+    body = document["paths"]["/v1/retrieve"]["post"]["requestBody"]
+    assert body["required"] is True
+    return body["content"]["application/json"]["schema"]
 
 
 def test_it_has_every_operation_and_every_status(document):
@@ -50,7 +56,7 @@ def test_it_is_openapi_3_0(document):
 
 
 def test_bounds_of_a_request(document):
-    schema = document["components"]["schemas"]["RetrieveRequest"]
+    schema = request_schema(document)
     assert schema["required"] == ["queries"]
     assert schema["additionalProperties"] is False
     queries = schema["properties"]["queries"]
@@ -65,12 +71,12 @@ def test_bounds_of_a_request(document):
 
 def test_examples_are_what_they_show(service, document):
     schemas = document["components"]["schemas"]
-    example = schemas["RetrieveRequest"]["example"]
-    RetrieveRequest.model_validate(example)
+    example = request_schema(document)["example"]
+    RetrieveRequestBody.model_validate(example)
     answer = service.post(example)
     assert answer.status_code == 200
-    for content in (schemas["RetrieveResponse"]["example"], answer.json()):
-        RetrieveResponse.model_validate(content, strict=True, extra="forbid")
+    for content in (schemas["RetrieveResponseBody"]["example"], answer.json()):
+        RetrieveResponseBody.model_validate(content, strict=True, extra="forbid")
 
 
 def test_nothing_comes_from_elsewhere(service):

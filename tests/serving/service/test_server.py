@@ -14,8 +14,8 @@ from pebr_tf.errors import UserError
 from serving.proto.retrieval_pb2 import GetReleaseRequest, RetrieveRequest
 from serving.service import server as servers
 from serving.service.engine import Engine
-from serving.service.live import ReleaseSource
 from serving.service.metrics import Metrics
+from serving.service.release_manager import ReleaseSource
 
 REQUEST = RetrieveRequest(queries=["phone"])
 

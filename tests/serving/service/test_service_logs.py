@@ -39,7 +39,7 @@ def configured(stream):
     yield stream
     root.handlers[:] = before[0]
     root.setLevel(before[1])
-    logs._requests = None
+    logs._request_log = None
     logs.LOGGER.setLevel(before[2])
 
 
@@ -55,7 +55,7 @@ def test_an_event_is_a_line(stream):
     logs.event("ready", release=3, reason='a "quote"\n')
     logs.event("exposed", logging.WARNING, without=["serving.tls"])
     # As the modules of the service log, too.
-    logging.getLogger("pebr.live").info("swapped", extra={"release": 4, "before": 3})
+    logging.getLogger("pebr.releases").info("swapped", extra={"release": 4, "before": 3})
     first, second, third = lines(stream)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", first.pop("time"))
     assert first == {"level": "info", "event": "ready", "release": 3, "reason": 'a "quote"\n'}
@@ -67,7 +67,7 @@ def test_a_failure_brings_its_traceback(stream):
     try:
         raise KeyError("lost")
     except KeyError:
-        logs.failure("failed", request_id="id-1")
+        logs.RequestRecord("http", "GET /", "id-1").log_exception()
     (line,) = lines(stream)
     assert (line["level"], line["event"], line["request_id"]) == ("error", "failed", "id-1")
     assert line["traceback"].endswith("KeyError: 'lost'")
@@ -102,7 +102,7 @@ def test_lines_for_a_terminal(terminal):
     ],
 )
 def test_the_servers_trouble_is_loud(stream, status, level):
-    logs.Record("grpc", "Retrieve", "id-1", status=status).write()
+    logs.RequestRecord("grpc", "Retrieve", "id-1", status=status).write()
     logs.flush()
     (line,) = lines(stream)
     assert (line["level"], line["status"]) == (level, status)
@@ -155,13 +155,13 @@ def test_query_text_is_there_when_asked_for(retriever, stream):
 
 def test_lines_of_requests_are_whole_and_in_order(stream):
     for number in range(1_000):
-        logs.Record("http", "GET /", f"id-{number}").write()
+        logs.RequestRecord("http", "GET /", f"id-{number}").write()
     poll(lambda: len(lines(stream)) == 1_000)
     assert [line["request_id"] for line in lines(stream)] == [f"id-{n}" for n in range(1_000)]
 
 
 def test_a_request_on_a_terminal(terminal):
-    logs.Record("http", "GET /", "id-1", status="UNAVAILABLE").write()
+    logs.RequestRecord("http", "GET /", "id-1", status="UNAVAILABLE").write()
     logs.flush()
     pattern = r"\d\d:\d\d:\d\d  warning  request  request_id=id-1  api=http  method=GET /  .*\n"
     assert re.fullmatch(pattern, terminal.getvalue())

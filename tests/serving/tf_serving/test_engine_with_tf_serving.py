@@ -11,11 +11,11 @@ from tf_serving_stand_in import TfServingStandIn
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from serving.errors import Unavailable
-from serving.service import live
-from serving.service.call import Call
+from serving.retrieval import RetrievalRequest
+from serving.service import release_manager
 from serving.service.engine import Engine
-from serving.service.live import ReleaseSource
 from serving.service.metrics import Metrics
+from serving.service.release_manager import ReleaseSource
 
 QUERIES = ("red phone", "laptop bag 3")
 
@@ -38,31 +38,31 @@ def test_an_outage_ends_when_the_server_is_back(tmp_path, releases, retriever):
     engine = Engine.open(ReleaseSource(releases, follow=False), settings(server.address), Metrics())
 
     async def run():
-        reply = await engine.retrieve(Call(QUERIES))
+        reply = await engine.retrieve(RetrievalRequest(QUERIES))
         expected = retriever.retrieve(list(QUERIES))
-        assert reply.version == retriever.release.version
-        np.testing.assert_array_equal(reply.answer.items.item_ids, expected.items.item_ids)
-        np.testing.assert_array_equal(reply.answer.items.scores, expected.items.scores)
+        assert reply.release == retriever.release.version
+        np.testing.assert_array_equal(reply.items.item_ids, expected.items.item_ids)
+        np.testing.assert_array_equal(reply.items.scores, expected.items.scores)
         server.stop()
         with pytest.raises(Unavailable, match=f"^TF Serving at {server.address} "):
-            await engine.retrieve(Call(QUERIES))
+            await engine.retrieve(RetrievalRequest(QUERIES))
         with TfServingStandIn(tmp_path, address=server.address):
             end = time.monotonic() + 60
             while True:
                 try:
-                    again = await engine.retrieve(Call(QUERIES))
+                    again = await engine.retrieve(RetrievalRequest(QUERIES))
                     break
                 except Unavailable:
                     assert time.monotonic() < end
                     await asyncio.sleep(0.05)
-            np.testing.assert_array_equal(again.answer.items.scores, expected.items.scores)
+            np.testing.assert_array_equal(again.items.scores, expected.items.scores)
             await engine.stop()
 
     asyncio.run(run())
 
 
 def test_a_release_whose_version_is_missing_is_rejected(server, releases, retriever, monkeypatch):
-    monkeypatch.setattr(live, "START_SECONDS", 0.0)
+    monkeypatch.setattr(release_manager, "START_SECONDS", 0.0)
     version = retriever.release.version
     text = re.escape(f"TF Serving at {server.address} has no version {version} of pebr_query.")
     with pytest.raises(UserError, match=f"^{text}$"):

@@ -1,11 +1,11 @@
-"""The release that answers now, and its exchange for another under load.
+"""Loads releases, and replaces the one that answers under load.
 
-A folder of releases is looked at every few seconds. The newest version that has not been withdrawn
+A directory of releases is polled every few seconds. The newest version that has not been withdrawn
 is loaded beside the one that answers, verified (manifest, checksums, self-test), warmed up, and
-takes its place in one assignment. A batch reads that place once, so that an answer is wholly of one
-release. A version that cannot be loaded is refused, with its reason in the log and in the metrics,
-and the one before goes on; it is tried again after longer and longer pauses, for a copy may not
-have been complete, or TF Serving not have it yet.
+takes over in one assignment. A batch reads the current release once, so that a response comes from
+one release only. A version that cannot be loaded is rejected, with its reason in the log and in the
+metrics, and the current release goes on. The version is tried again after longer and longer pauses,
+because a copy may not have been complete, or TF Serving may not have loaded it yet.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from serving.versions import served
 if TYPE_CHECKING:
     from serving.tf_serving.remote_encoder import RemoteEncoder
 
-# Pauses before a refused version is tried again: the poll's own, doubled each time, up to this.
+# The pause before a rejected version is tried again: `poll_seconds`, doubled each time, up to this.
 LONGEST_PAUSE = 300.0
 WARM_UP_QUERY = "warm up"
-# For a TF Serving that is started at the same time to have loaded its models.
+# Time for a TF Serving that starts at the same time to load its models.
 START_SECONDS = 60.0
 
-log = logging.getLogger("pebr.live")
+log = logging.getLogger("pebr.releases")
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class ReleaseSource:
     """Where releases come from.
 
     Attributes:
-      directory: One release, or a folder of releases.
-      follow: Whether it is a folder of releases, looked at again and again.
+      directory: One release, or a directory of releases.
+      follow: Whether it is a directory of releases, which is polled.
     """
 
     directory: Path
@@ -56,16 +56,16 @@ class ReleaseSource:
 
 
 @dataclass(frozen=True)
-class _Refusal:
-    """A version that was not taken: why, how often, and when to try again."""
+class _Rejection:
+    """A version that could not be loaded: why, how often, and when to try again."""
 
     reason: str
     tries: int
     next_try: float
 
 
-class Live:
-    """Holds the retriever that answers."""
+class ReleaseManager:
+    """Holds the release that answers, and follows a directory of releases."""
 
     def __init__(
         self,
@@ -78,33 +78,33 @@ class Live:
 
         Args:
           source: Where releases come from.
-          settings: The backend, the batch sizes to warm up, and the time between looks.
-          metrics: Told of every swap and refusal.
-          clock: Seconds, never going back.
+          settings: The backend, the batch sizes to warm up, and the polling interval.
+          metrics: Counts every swap and rejection.
+          clock: Monotonic seconds.
 
         Raises:
-          UserError: No release that can be loaded; says why of the newest.
+          UserError: No release can be loaded; gives the reason for the newest.
         """
         self._source, self._settings, self._metrics = source, settings, metrics
         self._clock = clock
-        self._refusals: dict[int, _Refusal] = {}
+        self._rejections: dict[int, _Rejection] = {}
         self._current: Retriever | None = None
-        self._before: Retriever | None = None
+        self._previous: Retriever | None = None
         # TF Serving may be starting beside this process: the first release waits for it.
         self._patience = START_SECONDS
         if source.follow:
-            self.look()
+            self.poll()
             if self._current is None:
-                reasons = [refusal.reason for refusal in self._refusals.values()]
+                reasons = [each.reason for each in self._rejections.values()]
                 raise UserError(
                     reasons[0] if reasons else f"{source.directory} must hold a release to serve."
                 )
         else:
             try:
-                self._take(self._load(find_release(source.directory)))
+                self._switch_to(self._load(find_release(source.directory)))
             except ServiceError as error:
                 raise UserError(str(error)) from None
-        self._tidy()
+        self._free_previous()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         if source.follow:
@@ -113,44 +113,44 @@ class Live:
 
     @property
     def retriever(self) -> Retriever:
-        """What answers now."""
+        """The release that answers now."""
         assert self._current is not None
         return self._current
 
     def close(self) -> None:
-        """Ends the looking."""
+        """Stops polling."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
 
-    def look(self) -> None:
-        """Goes to the newest version that can be served, if that is not the one that answers."""
-        # Not at once after a swap, when batches may still be answered from the release before.
-        if self._before is not None:
-            self._tidy()
+    def poll(self) -> None:
+        """Switches to the newest version that can be served, unless it already answers."""
+        # Not right after a swap, when a batch may still use the previous release.
+        if self._previous is not None:
+            self._free_previous()
         root = self._source.directory
         candidates = served(root)
-        self._refusals = {v: r for v, r in self._refusals.items() if v in candidates}
+        self._rejections = {v: r for v, r in self._rejections.items() if v in candidates}
         for version in reversed(candidates):
             if self._current is not None and version == self._current.release.version:
                 break
-            refusal = self._refusals.get(version)
-            if refusal is not None and self._clock() < refusal.next_try:
+            rejection = self._rejections.get(version)
+            if rejection is not None and self._clock() < rejection.next_try:
                 continue
             try:
                 retriever = self._load(root / str(version))
             except Exception as error:
                 known = isinstance(error, UserError | ServiceError | OSError)
                 reason = str(error) if known else f"{type(error).__name__}: {error}"
-                self._refuse(version, reason, refusal)
+                self._reject(version, reason, rejection)
                 continue
-            self._refusals.pop(version, None)
-            self._take(retriever)
+            self._rejections.pop(version, None)
+            self._switch_to(retriever)
             break
-        self._metrics.refused({v: each.reason for v, each in self._refusals.items()})
+        self._metrics.rejected_releases({v: each.reason for v, each in self._rejections.items()})
 
     def _load(self, directory: Path) -> Retriever:
-        """A release, verified and warm."""
+        """Loads, verifies and warms up a release."""
         encoder = self._remote_encoder(directory)
         try:
             retriever = Retriever.load(directory, encoder=encoder)
@@ -185,44 +185,44 @@ class Live:
         self._metrics.breaker(lambda: encoder.breaker.state)
         return encoder
 
-    def _take(self, retriever: Retriever) -> None:
-        self._before, self._current = self._current, retriever
-        version, before = retriever.release.version, self._before
-        self._metrics.release(version, swapped=before is not None)
-        if before is not None:
-            log.info("swapped", extra={"release": version, "before": before.release.version})
+    def _switch_to(self, retriever: Retriever) -> None:
+        self._previous, self._current = self._current, retriever
+        version, previous = retriever.release.version, self._previous
+        self._metrics.release(version, swapped=previous is not None)
+        if previous is not None:
+            log.info("swapped", extra={"release": version, "before": previous.release.version})
 
-    def _tidy(self) -> None:
-        """Lets the release before go, and keeps the garbage collector from the one that answers.
+    def _free_previous(self) -> None:
+        """Frees the previous release, and hides the current one from the garbage collector.
 
-        A release is a million objects that live long. Looking at all of them again and again, the
-        collector would make calls wait for hundreds of milliseconds.
+        A release has a million long-lived objects; traversing them again and again would delay
+        requests by hundreds of milliseconds.
         """
-        if self._before is not None:
-            _close(self._before.encoder)
-        self._before = None
+        if self._previous is not None:
+            _close(self._previous.encoder)
+        self._previous = None
         gc.unfreeze()
         gc.collect()
         gc.freeze()
 
-    def _refuse(self, version: int, reason: str, before: _Refusal | None) -> None:
+    def _reject(self, version: int, reason: str, before: _Rejection | None) -> None:
         tries = 1 if before is None else before.tries + 1
         pause = min(self._settings.poll_seconds * 2 ** min(tries, 30), LONGEST_PAUSE)
-        self._refusals[version] = _Refusal(reason, tries, self._clock() + pause)
-        self._metrics.refusal()
+        self._rejections[version] = _Rejection(reason, tries, self._clock() + pause)
+        self._metrics.rejected_release()
         if before is None or before.reason != reason:
             log.error("refused", extra={"release": version, "reason": reason})
 
     def _watch(self) -> None:
         while not self._stopping.wait(self._settings.poll_seconds):
             try:
-                self.look()
+                self.poll()
             except Exception as error:
-                # The folder may be away for a while; what answers goes on.
+                # The directory may be unavailable for a while; the current release goes on.
                 log.error("look_failed", extra={"reason": f"{type(error).__name__}: {error}"})
 
 
 def _close(encoder: Any) -> None:
-    """Ends the connection of an encoder that has one."""
+    """Closes the connection of an encoder that has one."""
     if hasattr(encoder, "close"):
         encoder.close()

@@ -11,8 +11,8 @@ from pebr_tf.config import Serving
 from pebr_tf.config.serving import Batching
 from pebr_tf.errors import UserError
 from serving import manifest as manifests
-from serving.service.live import Live, ReleaseSource
 from serving.service.metrics import Metrics
+from serving.service.release_manager import ReleaseManager, ReleaseSource
 from serving.versions import versions
 from serving.withdrawal import restore, withdraw
 
@@ -34,22 +34,22 @@ def clock():
 
 
 @pytest.fixture
-def open_live(clock):
+def open_manager(clock):
     opened = []
 
-    def open_live(root, follow=True):
+    def open_manager(root, follow=True):
         metrics = Metrics()
-        live = Live(ReleaseSource(root, follow), SETTINGS, metrics, clock)
-        opened.append(live)
-        return live, metrics
+        manager = ReleaseManager(ReleaseSource(root, follow), SETTINGS, metrics, clock)
+        opened.append(manager)
+        return manager, metrics
 
-    yield open_live
-    for live in opened:
-        live.close()
+    yield open_manager
+    for manager in opened:
+        manager.close()
 
 
-def version_of(live):
-    return live.retriever.release.version
+def version_of(manager):
+    return manager.retriever.release.version
 
 
 def exported(metrics, name):
@@ -69,18 +69,18 @@ def aside(root, version):
     return lambda: shutil.move(root.parent / str(version), root / str(version))
 
 
-def test_a_new_version_takes_over(root, open_live, caplog):
+def test_a_new_version_takes_over(root, open_manager, caplog):
     old, new = versions(root)
     push = aside(root, new)
-    live, metrics = open_live(root)
-    before = live.retriever
-    assert version_of(live) == old
-    live.look()
-    assert live.retriever is before
+    manager, metrics = open_manager(root)
+    before = manager.retriever
+    assert version_of(manager) == old
+    manager.poll()
+    assert manager.retriever is before
     push()
-    with caplog.at_level(logging.INFO, "pebr.live"):
-        live.look()
-    assert version_of(live) == new
+    with caplog.at_level(logging.INFO, "pebr.releases"):
+        manager.poll()
+    assert version_of(manager) == new
     assert [(each.msg, each.release, each.before) for each in caplog.records] == [
         ("swapped", new, old)
     ]
@@ -88,17 +88,17 @@ def test_a_new_version_takes_over(root, open_live, caplog):
     assert exported(metrics, "pebr_release_swaps_total") == ["pebr_release_swaps_total 1.0"]
 
 
-def test_a_broken_version_is_refused_and_the_old_one_goes_on(root, open_live, clock, caplog):
+def test_a_broken_version_is_refused_and_the_old_one_goes_on(root, open_manager, clock, caplog):
     old, new = versions(root)
     push = aside(root, new)
-    live, metrics = open_live(root)
+    manager, metrics = open_manager(root)
     push()
     broken = root / str(new) / "payload.parquet"
     good = broken.read_bytes()
     flip(broken)
-    live.look()
-    live.look()
-    assert version_of(live) == old
+    manager.poll()
+    manager.poll()
+    assert version_of(manager) == old
     (record,) = [each for each in caplog.records if each.msg == "refused"]
     assert record.release == new
     assert record.reason.startswith(f"{broken} must have SHA-256 ")
@@ -109,18 +109,18 @@ def test_a_broken_version_is_refused_and_the_old_one_goes_on(root, open_live, cl
     # A repaired one is taken at a later look, and not before its pause is over.
     broken.write_bytes(good)
     clock.now += 299
-    live.look()
-    assert version_of(live) == old
+    manager.poll()
+    assert version_of(manager) == old
     clock.now += 1
-    live.look()
-    assert version_of(live) == new
+    manager.poll()
+    assert version_of(manager) == new
     assert exported(metrics, "pebr_release_refused{") == []
 
 
-def test_a_self_test_that_fails_is_a_reason_to_refuse(root, open_live):
+def test_a_self_test_that_fails_is_a_reason_to_refuse(root, open_manager):
     old, new = versions(root)
     push = aside(root, new)
-    live, metrics = open_live(root)
+    manager, metrics = open_manager(root)
     push()
     # The manifest agrees with the file: only the answers are not those of the push.
     path = root / str(new) / "self_test.json"
@@ -128,55 +128,55 @@ def test_a_self_test_that_fails_is_a_reason_to_refuse(root, open_live):
     manifest = manifests.read(path.parent)
     files = {**manifest.files, path.name: manifests.checksum(path)}
     replace(manifest, files=files).write(path.parent)
-    live.look()
-    assert version_of(live) == old
+    manager.poll()
+    assert version_of(manager) == old
     assert "items instead of 9" in exported(metrics, "pebr_release_refused{")[0]
 
 
-def test_withdrawal_goes_back_and_restoring_forth(root, open_live):
+def test_withdrawal_goes_back_and_restoring_forth(root, open_manager):
     old, new = versions(root)
-    live, _ = open_live(root)
-    assert version_of(live) == new
+    manager, _ = open_manager(root)
+    assert version_of(manager) == new
     withdraw(root, new, "bad titles")
-    live.look()
-    assert version_of(live) == old
+    manager.poll()
+    assert version_of(manager) == old
     restore(root, new)
-    live.look()
-    assert version_of(live) == new
+    manager.poll()
+    assert version_of(manager) == new
 
 
-def test_at_the_start_a_broken_newest_version_is_passed_over(root, open_live, caplog):
+def test_at_the_start_a_broken_newest_version_is_passed_over(root, open_manager, caplog):
     old, new = versions(root)
     (root / str(new) / "cutoff.json").write_text("{}")
-    live, metrics = open_live(root)
-    assert version_of(live) == old
+    manager, metrics = open_manager(root)
+    assert version_of(manager) == old
     assert [each.release for each in caplog.records if each.msg == "refused"] == [new]
     assert exported(metrics, "pebr_release_swaps_total") == ["pebr_release_swaps_total 0.0"]
 
 
-def test_nothing_to_serve_is_one_sentence(root, open_live, tmp_path):
+def test_nothing_to_serve_is_one_sentence(root, open_manager, tmp_path):
     empty = tmp_path / "empty"
     with pytest.raises(UserError, match=f"^{empty} must hold a release to serve\\.$"):
-        open_live(empty)
+        open_manager(empty)
     newest = root / str(versions(root)[-1])
     for version in versions(root):
         (root / str(version) / "cutoff.json").write_text("{}")
     with pytest.raises(UserError, match=f"^{newest}/cutoff.json must have SHA-256 "):
-        open_live(root)
+        open_manager(root)
 
 
-def test_one_release_stays(root, open_live):
+def test_one_release_stays(root, open_manager):
     old, _ = versions(root)
-    live, _ = open_live(root / str(old), follow=False)
-    assert version_of(live) == old
+    manager, _ = open_manager(root / str(old), follow=False)
+    assert version_of(manager) == old
 
 
-def test_a_version_that_vanishes_goes_on_answering(root, open_live):
+def test_a_version_that_vanishes_goes_on_answering(root, open_manager):
     old, new = versions(root)
-    live, _ = open_live(root)
+    manager, _ = open_manager(root)
     shutil.rmtree(root / str(new))
-    live.look()
-    assert version_of(live) == old
+    manager.poll()
+    assert version_of(manager) == old
     shutil.rmtree(root / str(old))
-    live.look()
-    assert len(live.retriever.retrieve(["phone"]).items.scores) > 0
+    manager.poll()
+    assert len(manager.retriever.retrieve(["phone"]).items.scores) > 0

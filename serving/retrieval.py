@@ -1,0 +1,99 @@
+"""The request and the response that pass between the APIs and the retriever."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pebr_tf.metrics import STRATA
+from pebr_tf.retrieval import RangeResult
+
+
+@dataclass(frozen=True)
+class RetrievalRequest:
+    """Queries and what ends their lists.
+
+    Attributes:
+      queries: Texts, none blank.
+      knob: recall, budget, top_k or score; None for the release's default.
+      value: Value of the knob.
+      limit: Most items per query; None for the release's limit.
+      fields: Columns of the payload to return; None for all of them.
+      deadline: `time.monotonic()` after which nobody waits for the response.
+    """
+
+    queries: tuple[str, ...]
+    knob: str | None = None
+    value: float | None = None
+    limit: int | None = None
+    fields: tuple[str, ...] | None = None
+    deadline: float = math.inf
+
+
+@dataclass
+class StageSeconds:
+    """Seconds that a request spent in each stage; requests of one batch share all but `queue`."""
+
+    queue: float = 0.0
+    encode: float = 0.0
+    search: float = 0.0
+    lookup: float = 0.0
+
+
+STAGES = tuple(StageSeconds.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class RetrievalResponse:
+    """The lists of B queries, all from one release.
+
+    Attributes:
+      queries: The texts.
+      knob: What ended the lists: recall, budget, top_k or score.
+      value: Value of the knob.
+      release: Version of the release.
+      items: Item ids, cosines, thresholds and `truncated`; see `RangeResult`.
+      fields: Column of the payload -> one value per item, in the order of `items`; None where the
+        catalogue has no value.
+      levels: [B] float32.
+      tau, alpha, beta: [B] float32, the temperature and the Beta law of each query.
+      strata: [B] int64 indices into `pebr_tf.metrics.STRATA`.
+      expected_recall: [B] share of the relevant items that the list is expected to hold unless the
+        limit truncated it; NaN for top_k and score, which promise nothing.
+      seconds: Time spent in each stage.
+    """
+
+    queries: tuple[str, ...]
+    knob: str
+    value: float
+    release: int
+    items: RangeResult
+    fields: dict[str, list[str | None]]
+    levels: np.ndarray
+    tau: np.ndarray
+    alpha: np.ndarray
+    beta: np.ndarray
+    strata: np.ndarray
+    expected_recall: np.ndarray
+    seconds: StageSeconds
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def stratum(self, index: int) -> str:
+        """Name of the stratum of one query."""
+        return STRATA[self.strata[index]]
+
+    def rows(self, index: int, limit: int | None = None) -> list[dict[str, Any]]:
+        """The items of one query, best first, at most `limit`: item_id, score and the payload."""
+        begin, end = self.items.row_splits[index : index + 2].tolist()
+        end = end if limit is None else min(end, begin + limit)
+        columns = {
+            "item_id": self.items.item_ids[begin:end].tolist(),
+            "score": self.items.scores[begin:end].tolist(),
+            **{name: values[begin:end] for name, values in self.fields.items()},
+        }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -1,0 +1,164 @@
+"""What applies to every HTTP request: its id, token, response headers, errors, log and metrics."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import orjson
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from serving.errors import InvalidArgument, ServiceError
+from serving.service import logs
+from serving.service.access import Access
+from serving.service.metrics import Metrics
+
+RETRIEVE_PATH = "/v1/retrieve"
+# Load balancers and Kubernetes call these every few seconds, without a token.
+PROBES = ("/healthz", "/readyz")
+_NOT_LOGGED = (*PROBES, "/metrics")
+_RECORD = "pebr.record"
+_STATUS_NAMES = {
+    401: "UNAUTHENTICATED",
+    404: "NOT_FOUND",
+    405: "UNIMPLEMENTED",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+_HEADERS = {
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cache-control": b"no-store",
+    b"content-security-policy": b"default-src 'self'; object-src 'none'; base-uri 'none'; "
+    b"form-action 'self'; frame-ancestors 'none'",
+}
+
+
+class RequestMiddleware:
+    """The outermost ASGI application."""
+
+    def __init__(self, app: ASGIApp, access: Access, metrics: Metrics):
+        """Takes the application.
+
+        Args:
+          app: Answers the requests.
+          access: Checks the callers' tokens.
+          metrics: Counts every call of `RETRIEVE_PATH`.
+        """
+        self._app, self._access, self._metrics = app, access, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"]
+        request = Request(scope, receive)
+        record = logs.RequestRecord(
+            "http",
+            f"{scope['method']} {path[:200]}",
+            logs.new_request_id(request.headers.get("x-request-id")),
+        )
+        scope[_RECORD] = record
+        response = self._app
+        if path not in PROBES:
+            try:
+                self._access.check(request.headers.get("authorization"))
+            except ServiceError as error:
+                response = await error_response(request, error)
+        try:
+            await response(scope, receive, _with_headers(send, record))
+        except Exception:
+            # Starlette has already sent the response of `error_response`.
+            record.log_exception()
+        finally:
+            if path == RETRIEVE_PATH:
+                self._metrics.request("http", record.status, record.seconds())
+            if path not in _NOT_LOGGED or record.status != "OK":
+                record.write()
+
+
+def record_of(request: Request) -> logs.RequestRecord:
+    """Returns the log record of a request."""
+    return request.scope[_RECORD]
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Gives all errors of `app` the same form."""
+    for kind in (ServiceError, HTTPException, RequestValidationError, Exception):
+        app.add_exception_handler(kind, error_response)
+
+
+async def error_response(request: Request, error: Exception) -> Response:
+    """Returns the response to a request that failed; a handler of exceptions."""
+    if isinstance(error, RequestValidationError):
+        error = _invalid_parameter(error)
+    record = record_of(request)
+    field, message, headers = getattr(error, "field", None), str(error), {}
+    if isinstance(error, ServiceError):
+        code, status = error.http_status, error.grpc_status.name
+    elif isinstance(error, HTTPException):
+        code, headers = error.status_code, dict(error.headers or {})
+        status = _STATUS_NAMES.get(code, "INVALID_ARGUMENT")
+        message = _http_message(request, error)
+    else:
+        code, status, message = 500, "INTERNAL", logs.INTERNAL_ERROR
+    record.add_error(error, status)
+    if code in (429, 503):
+        headers["retry-after"] = "1"
+    if code == 413:
+        # The rest of the body is not read, so the connection cannot be used again.
+        headers["connection"] = "close"
+    content = {
+        "status": status,
+        "message": message,
+        "field": field,
+        "request_id": record.request_id,
+    }
+    response = Response(orjson.dumps({"error": content}), code, headers, "application/json")
+    if code == 401:
+        # The second lets a browser ask for the token; browsers read one scheme per header.
+        response.headers.append("www-authenticate", "Bearer")
+        response.headers.append("www-authenticate", 'Basic realm="token as password"')
+    return response
+
+
+def _invalid_parameter(error: RequestValidationError) -> InvalidArgument:
+    """Returns the first error that FastAPI found in the parameters of a request."""
+    first = error.errors()[0]
+    name = str(first["loc"][-1])
+    received = "nothing" if first["type"] == "missing" else repr(first.get("input"))[:100]
+    requirement = first["msg"][:1].lower() + first["msg"][1:]
+    return InvalidArgument(name, f"{name}: {requirement}. Received: {received}.")
+
+
+def _http_message(request: Request, error: HTTPException) -> str:
+    if error.status_code == 404:
+        return f"path must be one that /docs lists. Received: {request.url.path[:200]}."
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "another")
+        return f"method must be {allowed}. Received: {request.method}."
+    return str(error.detail or HTTPStatus(error.status_code).phrase)
+
+
+def _with_headers(send: Send, record: logs.RequestRecord) -> Send:
+    """Returns a `send` that adds the common headers unless the response has its own."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = message["headers"]
+            present = {name for name, _ in headers}
+            headers += [each for each in _HEADERS.items() if each[0] not in present]
+            headers.append((b"x-request-id", record.request_id.encode()))
+            if record.status == "OK" and message["status"] >= 400:
+                record.status = _STATUS_NAMES.get(message["status"], "INVALID_ARGUMENT")
+        await send(message)
+
+    return send_with_headers
