@@ -1,4 +1,4 @@
-"""The manifests are valid, agree with each other, and with what they run."""
+"""The manifests are valid and agree with each other and with the code."""
 
 import json
 import re
@@ -16,53 +16,42 @@ from tensorflow_serving.config import model_server_config_pb2
 from pebr_tf.config import Config, Serving
 from serving.cli.serve import serve
 
-# The first Kubernetes with sidecars on by default, and the newest that is known.
+# The first Kubernetes with sidecars on by default, and the newest with a known schema.
 VERSIONS = ("1.29.0", kubernetes_validate.latest_version())
 DURATION = (
     "^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$"
 )
-# Of the published definition of monitoring.coreos.com/v1: what is required, and the fields in use.
-SERVICE_MONITOR = {
-    "type": "object",
-    "required": ["apiVersion", "kind", "metadata", "spec"],
-    "additionalProperties": False,
-    "properties": {
-        "apiVersion": {"const": "monitoring.coreos.com/v1"},
-        "kind": {"const": "ServiceMonitor"},
-        "metadata": {"type": "object", "required": ["name"]},
-        "spec": {
-            "type": "object",
-            "required": ["endpoints", "selector"],
-            "additionalProperties": False,
-            "properties": {
-                "selector": {
-                    "type": "object",
-                    "required": ["matchLabels"],
-                    "additionalProperties": False,
-                    "properties": {
-                        "matchLabels": {
-                            "type": "object",
-                            "additionalProperties": {"type": "string"},
-                        }
-                    },
-                },
-                "endpoints": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "additionalProperties": False,
-                        "properties": {
-                            "port": {"type": "string"},
-                            "path": {"type": "string"},
-                            "interval": {"type": "string", "pattern": DURATION},
-                            "scrapeTimeout": {"type": "string", "pattern": DURATION},
-                        },
-                    },
-                },
-            },
+
+
+def _closed(*required, **properties):
+    """A JSON schema of an object without other properties."""
+    return {
+        "type": "object",
+        "required": list(required),
+        "additionalProperties": False,
+        "properties": properties,
+    }
+
+
+TEXT = {"type": "string"}
+PERIOD = {"type": "string", "pattern": DURATION}
+# The required fields and the fields in use of the published monitoring.coreos.com/v1.
+SERVICE_MONITOR = _closed(
+    *("apiVersion", "kind", "metadata", "spec"),
+    apiVersion={"const": "monitoring.coreos.com/v1"},
+    kind={"const": "ServiceMonitor"},
+    metadata={"type": "object", "required": ["name"]},
+    spec=_closed(
+        *("endpoints", "selector"),
+        selector=_closed(
+            "matchLabels", matchLabels={"type": "object", "additionalProperties": TEXT}
+        ),
+        endpoints={
+            "type": "array",
+            "items": _closed(port=TEXT, path=TEXT, interval=PERIOD, scrapeTimeout=PERIOD),
         },
-    },
-}
+    ),
+)
 
 
 @pytest.fixture(params=VARIANTS)
@@ -87,7 +76,7 @@ def containers(found):
 
 
 def settings(found):
-    """What `pebr serve` makes of the mounted configuration."""
+    """The settings in the mounted configuration."""
     return Config.from_yaml(found["ConfigMap"]["data"]["pebr.yaml"]).serving
 
 
@@ -106,7 +95,7 @@ def test_the_kinds(found):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_valid_to_the_last_field(found, version):
+def test_all_fields_are_valid(found, version):
     for kind, document in found.items():
         if kind != "ServiceMonitor":
             kubernetes_validate.validate(document, version, strict=True)
@@ -136,7 +125,7 @@ def test_rendered_as_kustomize_renders_it(variant, found):
     rendered = subprocess.run(
         ["kubectl", "kustomize", str(FOLDER / variant)], capture_output=True, text=True, check=True
     ).stdout
-    # The name of the configuration has a hash, and images have their tags.
+    # kustomize adds a hash to the name of the configuration, and tags to images.
     rendered = re.sub(r"(name: pebr-retrieval)-[a-z0-9]{10}\b", r"\1", rendered)
     theirs = {each["kind"]: each for each in yaml.safe_load_all(rendered)}
     for container in containers(found).values():
@@ -146,7 +135,7 @@ def test_rendered_as_kustomize_renders_it(variant, found):
 
 
 def _unordered(value):
-    """The same with all lists in one order: a merge has its own."""
+    """The same with sorted lists, because merges order them differently."""
     if isinstance(value, dict):
         return {name: _unordered(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -175,7 +164,7 @@ def test_selectors_match_the_pods(found):
     assert monitored.items() <= found["Service"]["metadata"]["labels"].items()
 
 
-def test_names_refer_to_what_there_is(found):
+def test_names_refer_to_existing_objects(found):
     target = found["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]
     deployment = found["Deployment"]
     assert target == {
@@ -247,7 +236,7 @@ def test_pods_have_time_to_drain(found):
     assert pause[0] == "sleep"
     needed = int(pause[1]) + settings(found).drain_seconds
     assert pod(found)["terminationGracePeriodSeconds"] > needed + 5
-    # Out of the load balancers before it refuses calls.
+    # Load balancers must notice before the service rejects requests.
     readiness = containers(found)["retrieval"]["readinessProbe"]
     assert int(pause[1]) >= readiness["periodSeconds"]
 
@@ -272,7 +261,7 @@ def test_nothing_is_privileged(found):
 def test_a_disruption_leaves_a_replica(found):
     replicas = found["HorizontalPodAutoscaler"]["spec"]["minReplicas"]
     assert replicas > found["PodDisruptionBudget"]["spec"]["maxUnavailable"]
-    # Set by the autoscaler alone: a value here would undo it at each apply.
+    # Only the autoscaler sets it: a value here would reset it with every apply.
     assert "replicas" not in found["Deployment"]["spec"]
 
 

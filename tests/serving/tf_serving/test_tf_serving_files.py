@@ -1,6 +1,8 @@
 """The files that configure TF Serving parse as its own messages, and agree with the project."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,58 +23,54 @@ from serving.tf_serving.warm_up import BATCH_SIZES
 FOLDER = Path(serving.tf_serving.__file__).parent
 
 
-def _message(name, *fields):
-    """A message class of (name, number, type, repeated) fields, as published with TF Serving.
-
-    tensorflow-serving-api brings the message of models.config; those of the other two files are
-    part of the server alone.
-    """
-    kinds = {
-        "bool": descriptor_pb2.FieldDescriptorProto.TYPE_BOOL,
-        "int64": descriptor_pb2.FieldDescriptorProto.TYPE_INT64,
-        "string": descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
-    }
-    file = descriptor_pb2.FileDescriptorProto(
-        name=f"test/{name}.proto", package="test_tf_serving", syntax="proto3"
-    )
-    file.dependency.append("google/protobuf/wrappers.proto")
-    message = file.message_type.add(name=name)
-    for field, number, kind, repeated in fields:
-        added = message.field.add(name=field, number=number, label=3 if repeated else 1)
-        if kind in kinds:
-            added.type = kinds[kind]
-        else:
-            added.type = descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE
-            added.type_name = kind
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
-    if name == "MonitoringConfig":
-        nested = file.message_type.add(name="PrometheusConfig")
-        nested.field.add(name="enable", number=1, label=1, type=kinds["bool"])
-        nested.field.add(name="path", number=2, label=1, type=kinds["string"])
-    pool.Add(file)
-    descriptor = pool.FindMessageTypeByName(f"test_tf_serving.{name}")
-    return message_factory.MessageFactory(pool).GetPrototype(descriptor)
-
-
-BatchingParameters = _message(
-    "BatchingParameters",
-    ("max_batch_size", 1, ".google.protobuf.Int64Value", False),
-    ("batch_timeout_micros", 2, ".google.protobuf.Int64Value", False),
-    ("max_enqueued_batches", 3, ".google.protobuf.Int64Value", False),
-    ("num_batch_threads", 4, ".google.protobuf.Int64Value", False),
-    ("thread_pool_name", 5, ".google.protobuf.StringValue", False),
-    ("allowed_batch_sizes", 6, "int64", True),
-    ("pad_variable_length_inputs", 7, "bool", False),
-)
-MonitoringConfig = _message(
-    "MonitoringConfig", ("prometheus_config", 1, ".test_tf_serving.PrometheusConfig", False)
-)
+# tensorflow-serving-api contains the message of models.config; those of the other two files are in
+# the server only. These are their published fields.
+PROTO = """
+syntax = "proto3";
+import "google/protobuf/wrappers.proto";
+message BatchingParameters {
+  google.protobuf.Int64Value max_batch_size = 1;
+  google.protobuf.Int64Value batch_timeout_micros = 2;
+  google.protobuf.Int64Value max_enqueued_batches = 3;
+  google.protobuf.Int64Value num_batch_threads = 4;
+  google.protobuf.StringValue thread_pool_name = 5;
+  repeated int64 allowed_batch_sizes = 6;
+  bool pad_variable_length_inputs = 7;
+}
+message PrometheusConfig {
+  bool enable = 1;
+  string path = 2;
+}
+message MonitoringConfig {
+  PrometheusConfig prometheus_config = 1;
+}
+"""
 
 
 @pytest.fixture(scope="module")
-def batching():
-    return text_format.Parse((FOLDER / "batching_parameters.txt").read_text(), BatchingParameters())
+def parse(tmp_path_factory):
+    """Parses a file, or a text, as one of these messages."""
+    folder = tmp_path_factory.mktemp("proto")
+    (folder / "files.proto").write_text(PROTO)
+    out = folder / "files.bin"
+    command = [sys.executable, "-W", "ignore", "-m", "grpc_tools.protoc", f"-I{folder}"]
+    subprocess.run([*command, f"--descriptor_set_out={out}", "files.proto"], check=True)
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
+    pool.Add(descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file[0])
+
+    def parse_as(name, content):
+        text = content if isinstance(content, str) else content.read_text()
+        descriptor = pool.FindMessageTypeByName(name)
+        message = message_factory.MessageFactory(pool).GetPrototype(descriptor)
+        return text_format.Parse(text, message())
+
+    return parse_as
+
+
+@pytest.fixture(scope="module")
+def batching(parse):
+    return parse("BatchingParameters", FOLDER / "batching_parameters.txt")
 
 
 def test_models():
@@ -86,36 +84,28 @@ def test_models():
     assert model.model_version_policy.latest.num_versions == VERSIONS_KEPT == 2
 
 
-def test_batches_hold_what_the_service_sends(batching):
+def test_batching(batching):
     settings = Serving()
     largest = max(settings.batching.max_size, settings.limits.queries_per_call)
     assert batching.max_batch_size.value >= largest
-
-
-def test_allowed_sizes_rise_to_the_largest_and_are_warmed_up(batching):
     sizes = list(batching.allowed_batch_sizes)
     assert sizes == sorted(set(sizes))
     assert sizes[-1] == batching.max_batch_size.value
+    # All allowed sizes are warmed up.
     assert tuple(sizes) == BATCH_SIZES
-
-
-def test_the_rest_of_the_batching(batching):
     assert batching.batch_timeout_micros.value == 0
     assert batching.num_batch_threads.value >= 1
     assert batching.max_enqueued_batches.value >= 1
     assert not batching.pad_variable_length_inputs
 
 
-def test_monitoring():
-    config = text_format.Parse((FOLDER / "monitoring.config").read_text(), MonitoringConfig())
+def test_monitoring(parse):
+    config = parse("MonitoringConfig", FOLDER / "monitoring.config")
     assert config.prometheus_config.enable
     assert config.prometheus_config.path == "/monitoring/prometheus/metrics"
-
-
-@pytest.mark.parametrize("name", ["BatchingParameters", "MonitoringConfig"])
-def test_the_messages_refuse_what_they_do_not_know(name):
-    with pytest.raises(text_format.ParseError, match="no field named"):
-        text_format.Parse("batch_size { value: 1 }", globals()[name]())
+    for name in ("BatchingParameters", "MonitoringConfig"):
+        with pytest.raises(text_format.ParseError, match="no field named"):
+            parse(name, "batch_size { value: 1 }")
 
 
 def test_the_readme_names_every_file():
