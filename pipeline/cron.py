@@ -1,68 +1,21 @@
-"""Times in unix-cron, read and refused here: no library of the locked set parses them."""
+"""Checks times in unix-cron format, so that a mistake is found before anything is sent."""
 
 from __future__ import annotations
 
 import re
 import zoneinfo
-from dataclasses import dataclass
 
 from pebr_tf.errors import UserError
 
-_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-_WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-
-
-@dataclass(frozen=True)
-class _Field:
-    """One of the five.
-
-    Attributes:
-      name: As an error calls it.
-      least: Its least number.
-      most: Its greatest number.
-      names: Words for numbers, from `least` on.
-    """
-
-    name: str
-    least: int
-    most: int
-    names: tuple[str, ...] = ()
-
-    def check(self, text: str) -> None:
-        """Raises a ValueError that says what is wrong with a list of values and ranges."""
-        for part in text.split(","):
-            values, slash, step = part.partition("/")
-            first, dash, last = values.partition("-")
-            if values != "*":
-                begin = self._number(first)
-                if dash and self._number(last) < begin:
-                    raise ValueError(f"{self.name} {values} ends before it begins")
-            if not slash:
-                continue
-            if not re.fullmatch("[0-9]*[1-9][0-9]*", step):
-                raise ValueError(f"{self.name} {part} has a step that is no number above 0")
-            if values != "*" and not dash:
-                raise ValueError(f"{self.name} {part} has a step without a range")
-
-    def _number(self, text: str) -> int:
-        if text in self.names:
-            return self.names.index(text) + self.least
-        if not re.fullmatch("[0-9]+", text):
-            known = f", nor one of {', '.join(self.names)}" if self.names else ""
-            raise ValueError(f"{self.name} {text!r} is no number{known}")
-        number = int(text)
-        if not self.least <= number <= self.most:
-            raise ValueError(f"{self.name} {number} is not within {self.least} to {self.most}")
-        return number
-
-
-_FIELDS = (
-    _Field("minute", 0, 59),
-    _Field("hour", 0, 23),
-    _Field("day", 1, 31),
-    _Field("month", 1, 12, _MONTHS),
-    # 0 and 7 are both Sunday.
-    _Field("weekday", 0, 7, _WEEKDAYS),
+_MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
+_WEEKDAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
+# Field, least and greatest number, words for the numbers from the least on. Sunday is 0 and 7.
+_FIELDS: tuple[tuple[str, int, int, list[str]], ...] = (
+    ("minute", 0, 59, []),
+    ("hour", 0, 23, []),
+    ("day", 1, 31, []),
+    ("month", 1, 12, _MONTHS),
+    ("weekday", 0, 7, _WEEKDAYS),
 )
 
 
@@ -74,14 +27,15 @@ def read_cron(text: str, time_zone: str | None = None) -> str:
       time_zone: Such as Europe/Berlin; None: UTC.
 
     Raises:
-      UserError: No such time, or no such time zone.
+      UserError: The time or the time zone is not valid.
     """
     fields = text.upper().split()
     try:
         if len(fields) != len(_FIELDS):
             raise ValueError("1 field" if len(fields) == 1 else f"{len(fields)} fields")
         for field, given in zip(_FIELDS, fields, strict=True):
-            field.check(given)
+            for part in given.split(","):
+                _check_part(part, *field)
     except ValueError as error:
         raise UserError(
             "--cron must be five fields, minute hour day month weekday. "
@@ -95,3 +49,28 @@ def read_cron(text: str, time_zone: str | None = None) -> str:
             f"Received: {time_zone!r}."
         )
     return " ".join((f"TZ={time_zone}", *fields))
+
+
+def _check_part(part: str, name: str, least: int, most: int, words: list[str]) -> None:
+    """Raises a ValueError unless `part` is `*`, a value or a range, perhaps with a step."""
+
+    def number(text: str) -> int:
+        if text in words:
+            return words.index(text) + least
+        if not re.fullmatch("[0-9]+", text):
+            known = f", nor one of {', '.join(words)}" if words else ""
+            raise ValueError(f"{name} {text!r} is no number{known}")
+        if not least <= int(text) <= most:
+            raise ValueError(f"{name} {int(text)} is not within {least} to {most}")
+        return int(text)
+
+    values, slash, step = part.partition("/")
+    first, dash, last = values.partition("-")
+    if values != "*":
+        begin = number(first)
+        if dash and number(last) < begin:
+            raise ValueError(f"{name} {values} ends before it begins")
+    if slash and not re.fullmatch("[0-9]*[1-9][0-9]*", step):
+        raise ValueError(f"{name} {part} has a step that is no number above 0")
+    if slash and values != "*" and not dash:
+        raise ValueError(f"{name} {part} has a step without a range")

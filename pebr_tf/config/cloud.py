@@ -95,8 +95,8 @@ class Dataflow(Section):
 
     enabled: bool = setting(False, "false: Beam runs in each component's own container")
     machine_type: str = setting("e2-standard-4", "Of a worker", **_MACHINE)
-    max_workers: int = setting(10, "Workers at most", minimum=1, maximum=4_000)
-    disk_gb: int = setting(50, "Disk of a worker", minimum=10, maximum=65_536)
+    max_workers: int = setting(10, "Workers at most", "[1, 4_000]")
+    disk_gb: int = setting(50, "Disk of a worker", "[10, 65_536]")
     subnetwork: str | None = setting(None, "Where workers live; null: the default network")
     public_ips: bool = setting(True, "false: workers have private addresses only")
 
@@ -105,7 +105,7 @@ class Dataflow(Section):
 class TrainingJob(Section):
     """Several workers for one training: a CustomJob that the Trainer starts and waits for."""
 
-    workers: int = setting(1, "1: the Trainer's own container trains", minimum=1, maximum=1_000)
+    workers: int = setting(1, "1: the Trainer's own container trains", "[1, 1_000]")
     machine_type: str = setting("n1-standard-16", "Of a worker", **_MACHINE)
 
 
@@ -128,7 +128,6 @@ class Cloud(Section):
     image: str | None = setting(
         None,
         "What pipeline/Dockerfile makes, with a tag or a digest",
-        # The first part may be a host with a port, which is no tag.
         pattern=r"([^\s:/@]+(:[0-9]+)?/)?[^\s:@]+(:[\w.-]+(@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})",
         form="an image with a tag or a digest, such as pebr:1",
     )
@@ -139,7 +138,7 @@ class Cloud(Section):
         form="the e-mail address of a service account",
     )
     network: str | None = setting(None, "VPC network to peer with; null: none")
-    retries: int = setting(2, "Tries after a failed one, of each component", minimum=0, maximum=10)
+    retries: int = setting(2, "Tries after a failed one, of each component", "[0, 10]")
     cache: bool = setting(True, "Take results of earlier runs where nothing has changed")
     dataflow: Dataflow = field(default_factory=Dataflow)
     training_job: TrainingJob = field(default_factory=TrainingJob)

@@ -8,7 +8,7 @@ from pebr_tf.config.setting import setting
 
 MAX_SEED = 2**31 - 1
 # Of two distributions: L-infinity for text, Jensen-Shannon for numbers.
-_DISTANCE = {"above": 0, "maximum": 1}
+_DISTANCE = "(0, 1]"
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,15 @@ class Data(Section):
     payload_columns: tuple[str, ...] = setting(
         ("title",), "Catalogue columns that the release keeps and answers with", distinct=True
     )
-    reject_limit: float = setting(
-        0.01, "Share of bad rows above which the run stops", minimum=0, maximum=1
-    )
+    reject_limit: float = setting(0.01, "Share of bad rows above which the run stops", "[0, 1]")
     schema: str | None = setting(
         None, "A reviewed schema, pbtxt; null: inferred from the training split"
     )
     drift_limit: float | None = setting(
-        0.3, "Drift of a column since the last run; null: any", **_DISTANCE
+        0.3, "Drift of a column since the last run; null: any", _DISTANCE
     )
     skew_limit: float | None = setting(
-        0.3, "Skew of a column, train to held out; null: any", **_DISTANCE
+        0.3, "Skew of a column, train to held out; null: any", _DISTANCE
     )
 
 
@@ -54,9 +52,9 @@ class Split(Section):
     by: Literal["pair", "time", "query"] = setting(
         "pair", "Hold out hashed pairs, the latest clicks or whole queries"
     )
-    calibrate: float = setting(0.1, "Share that tunes the cut-off", above=0, below=1)
-    test: float = setting(0.1, "Share that tests the release", above=0, below=1)
-    seed: int = setting(0, "Another seed hashes into another split", minimum=0, maximum=MAX_SEED)
+    calibrate: float = setting(0.1, "Share that tunes the cut-off", "(0, 1)")
+    test: float = setting(0.1, "Share that tests the release", "(0, 1)")
+    seed: int = setting(0, "Another seed hashes into another split", f"[0, {MAX_SEED}]")
 
     def check(self) -> None:
         self.require(
@@ -71,9 +69,9 @@ class Split(Section):
 class Strata(Section):
     """Head, torso and tail queries, by their share of the training clicks, most frequent first."""
 
-    head: float = setting(0.5, "Click share of the head queries", above=0, below=1)
-    torso: float = setting(0.3, "Click share of the torso queries", above=0, below=1)
-    tail: float = setting(0.2, "Click share of the tail queries", above=0, below=1)
+    head: float = setting(0.5, "Click share of the head queries", "(0, 1)")
+    torso: float = setting(0.3, "Click share of the torso queries", "(0, 1)")
+    tail: float = setting(0.2, "Click share of the tail queries", "(0, 1)")
 
     def check(self) -> None:
         # Shares written with a few decimals need not sum to 1 in binary.
@@ -102,20 +100,20 @@ class Features(Section):
     item_id: bool = setting(False, "Also embed the item id; helps known items, not new ones")
     lowercase: bool = setting(True, "Lower the case of all text")
     word_ngrams: tuple[int, ...] = setting(
-        (1, 2), "Words in a token; [] for none", minimum=1, maximum=5, increasing=True
+        (1, 2), "Words in a token; [] for none", "[1, 5]", increasing=True
     )
     character_ngrams: tuple[int, ...] = setting(
-        (3,), "Characters in a token; [] for none", minimum=1, maximum=8, increasing=True
+        (3,), "Characters in a token; [] for none", "[1, 8]", increasing=True
     )
-    max_tokens: int = setting(64, "Tokens kept of a text", minimum=1, maximum=4096)
+    max_tokens: int = setting(64, "Tokens kept of a text", "[1, 4096]")
     vocabulary_size: int = setting(
-        100_000, "Most frequent tokens with a vector of their own", minimum=1, maximum=100_000_000
+        100_000, "Most frequent tokens with a vector of their own", "[1, 100_000_000]"
     )
     min_token_count: int = setting(
-        2, "Rarer tokens go to the out-of-vocabulary buckets", minimum=1, maximum=1_000_000
+        2, "Rarer tokens go to the out-of-vocabulary buckets", "[1, 1_000_000]"
     )
     oov_buckets: int = setting(
-        1_000, "Hash buckets for tokens out of the vocabulary", minimum=1, maximum=10_000_000
+        1_000, "Hash buckets for tokens out of the vocabulary", "[1, 10_000_000]"
     )
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""The one error of the configuration: which key, what it must be, what it was given."""
+"""The error of the configuration: which key, what it must be, and what it received."""
 
 import reprlib
 
@@ -9,19 +9,16 @@ class ConfigError(UserError, ValueError):
     """One sentence: `FILE: KEY must REQUIREMENT. Received: VALUE.`
 
     Attributes:
-      key: Dotted path of the setting; empty when the whole configuration is meant.
-      requirement: What follows "must".
-      received: The refused value, ready to print.
-      source: The file, where there is one.
+      key: Dotted path of the setting; empty if the whole configuration is meant.
+      requirement: The text after "must".
+      received: The rejected value, ready to print.
+      source: The file, if there is one.
     """
 
     def __init__(self, key: str, requirement: str, received: str, source: str = "") -> None:
         # All four go to `args`: an exception is unpickled by calling its class with them.
         super().__init__(key, requirement, received, source)
-        self.key = key
-        self.requirement = requirement
-        self.received = received
-        self.source = source
+        self.key, self.requirement, self.received, self.source = self.args
 
     def __str__(self) -> str:
         subject = ": ".join(part for part in (self.source, self.key) if part)
@@ -44,8 +41,7 @@ class _YamlRepr(reprlib.Repr):
 
     def __init__(self) -> None:
         super().__init__()
-        self.maxlevel = 2
-        self.maxstring = self.maxother = 60
+        self.maxlevel, self.maxstring, self.maxother = 2, 60, 60
 
     def repr_bool(self, value: bool, level: int) -> str:
         return "true" if value else "false"

@@ -8,9 +8,9 @@ from pebr_tf.config.section import Section
 from pebr_tf.config.setting import setting
 
 # The laws of the cosine are accurate for tau in this range.
-_TAU_RANGE = {"minimum": 0.002, "maximum": 1}
-_LAYER_RANGE = {"minimum": 1, "maximum": 65_536}
-_WEIGHT_RANGE = {"minimum": 0, "maximum": 100}
+_TAU_RANGE = "[0.002, 1]"
+_LAYER_RANGE = "[1, 65_536]"
+_WEIGHT_RANGE = "[0, 100]"
 _WITHOUT_SOFTMAX = ("pointwise", "mle")
 # These have one temperature for all queries, so no law of a query whose coverage could be trained.
 _WITHOUT_TAU = ("pointwise", "info_nce")
@@ -23,20 +23,20 @@ class Towers(Section):
     """The two towers, and the head that gives each query its temperature tau."""
 
     kind: Literal["dssm", "transformer"] = setting("dssm", "Encoder of both towers")
-    dimension: int = setting(128, "Length of query and item vectors", minimum=2, maximum=4096)
-    token_dimension: int = setting(128, "Length of a token's vector", minimum=1, maximum=4096)
+    dimension: int = setting(128, "Length of query and item vectors", "[2, 4096]")
+    token_dimension: int = setting(128, "Length of a token's vector", "[1, 4096]")
     shared_tokens: bool = setting(True, "Both towers use the same token vectors")
     hidden_layers: tuple[int, ...] = setting(
-        (256,), "Units of each layer between tokens and vector", **_LAYER_RANGE
+        (256,), "Units of each layer between tokens and vector", _LAYER_RANGE
     )
-    dropout: float = setting(0.0, "Share of units dropped in training", minimum=0, below=1)
-    transformer_layers: int = setting(2, "Layers of the transformer", minimum=1, maximum=48)
-    transformer_heads: int = setting(4, "Attention heads of the transformer", minimum=1, maximum=64)
-    tau_initial: float = setting(0.05, "Where tau starts", **_TAU_RANGE)
-    tau_min: float = setting(0.002, "Clamp of tau from below", **_TAU_RANGE)
-    tau_max: float = setting(1.0, "Clamp of tau from above", **_TAU_RANGE)
+    dropout: float = setting(0.0, "Share of units dropped in training", "[0, 1)")
+    transformer_layers: int = setting(2, "Layers of the transformer", "[1, 48]")
+    transformer_heads: int = setting(4, "Attention heads of the transformer", "[1, 64]")
+    tau_initial: float = setting(0.05, "Where tau starts", _TAU_RANGE)
+    tau_min: float = setting(0.002, "Clamp of tau from below", _TAU_RANGE)
+    tau_max: float = setting(1.0, "Clamp of tau from above", _TAU_RANGE)
     tau_hidden_layers: tuple[int, ...] = setting(
-        (64,), "Units of each layer of the tau head", **_LAYER_RANGE
+        (64,), "Units of each layer of the tau head", _LAYER_RANGE
     )
     tau_sees_frequency: bool = setting(
         False, "Give the tau head the query's log frequency; precision up, recall down"
@@ -66,30 +66,28 @@ class Loss(Section):
         "pdf", "alpha of a query's Beta law: 1 + 1/tau, or 1/tau"
     )
     delta_beta: float = setting(
-        0.0, "beta of the relevant items less the background's", above=-1, maximum=100
+        0.0, "beta of the relevant items less the background's", "(-1, 100]"
     )
     temperature: float = setting(
-        0.05, "The one of info_nce and pointwise, which have no tau", **_TAU_RANGE
+        0.05, "The one of info_nce and pointwise, which have no tau", _TAU_RANGE
     )
     learn_temperature: bool = setting(False, "Train that temperature")
     # A softmax over items leaves each query's level free, and the cut-off needs the level: the
     # item -> query term pins it. Masking known positives helps beside that term; without it, the
     # in-batch false negatives are what teaches tau how broad a query is.
     symmetric_weight: float = setting(
-        1.0, "Weight of the item -> query term, which pins the level", **_WEIGHT_RANGE
+        1.0, "Weight of the item -> query term, which pins the level", _WEIGHT_RANGE
     )
-    gamma: float = setting(
-        0.0, "Query-prior correction of that term; more costs recall", minimum=0, maximum=1
-    )
+    gamma: float = setting(0.0, "Query-prior correction of that term; more costs recall", "[0, 1]")
     mask_known_positives: bool = setting(
         True, "A clicked pair is no negative; best with the item -> query term"
     )
     log_q: bool = setting(False, "Correct in-batch negatives for item frequency")
     coverage_weight: float = setting(
-        0.0, "Weight of the coverage term, which trains the law; 0: none", **_WEIGHT_RANGE
+        0.0, "Weight of the coverage term, which trains the law; 0: none", _WEIGHT_RANGE
     )
     coverage_keep: tuple[float, ...] = setting(
-        (0.9,), "Shares to measure and train at", above=0, below=1, filled=True, increasing=True
+        (0.9,), "Shares to measure and train at", "(0, 1)", filled=True, increasing=True
     )
 
     def check(self) -> None:
@@ -117,31 +115,23 @@ class Training(Section):
     """How long, how fast and on what the towers are trained."""
 
     optimizer: Literal["adam", "adagrad"] = setting("adam", "Optimizer; the paper's is adagrad")
-    learning_rate: float | None = setting(
-        None, "null: 0.003 for adam, 0.05 for adagrad", above=0, maximum=10
-    )
+    learning_rate: float | None = setting(None, "null: 0.003 for adam, 0.05 for adagrad", "(0, 10]")
     batch_size: int = setting(
-        1024, "Pairs in a step, each the negative of the others", minimum=2, maximum=1_048_576
+        1024, "Pairs in a step, each the negative of the others", "[2, 1_048_576]"
     )
-    steps: int = setting(3_000, "Steps at most", minimum=1, maximum=1_000_000_000)
-    validation_interval: int = setting(
-        250, "Steps between validations", minimum=1, maximum=1_000_000_000
-    )
+    steps: int = setting(3_000, "Steps at most", "[1, 1_000_000_000]")
+    validation_interval: int = setting(250, "Steps between validations", "[1, 1_000_000_000]")
     early_stop_patience: int | None = setting(
-        4, "Validations without gain before training ends; null: never", minimum=1, maximum=1_000
+        4, "Validations without gain before training ends; null: never", "[1, 1_000]"
     )
-    checkpoint_interval: int = setting(
-        500, "Steps between checkpoints", minimum=1, maximum=1_000_000_000
-    )
+    checkpoint_interval: int = setting(500, "Steps between checkpoints", "[1, 1_000_000_000]")
     warm_start: bool = setting(True, "Start from the last blessed model where there is one")
     strategy: Literal["one_device", "mirrored", "multi_worker"] = setting(
         "one_device", "Devices to train on"
     )
     mixed_precision: bool = setting(False, "Compute in 16 bits where that is safe")
-    shuffle_buffer: int = setting(
-        100_000, "Pairs held in memory to shuffle", minimum=1, maximum=100_000_000
-    )
-    seed: int = setting(0, "Seed of weights and order", minimum=0, maximum=MAX_SEED)
+    shuffle_buffer: int = setting(100_000, "Pairs held in memory to shuffle", "[1, 100_000_000]")
+    seed: int = setting(0, "Seed of weights and order", f"[0, {MAX_SEED}]")
 
     @property
     def effective_learning_rate(self) -> float:

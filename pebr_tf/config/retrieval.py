@@ -17,34 +17,28 @@ class Cutoff(Section):
         "level", "What ends a list"
     )
     level_temperature: float | None = setting(
-        None,
-        "Level temperature T of the level; null: tuned on held-out clicks",
-        minimum=0,
-        maximum=10,
+        None, "Level temperature T of the level; null: tuned on held-out clicks", "[0, 10]"
     )
     level_source: Literal["probe", "head"] = setting(
         "probe", "Level from a small search, or (coarser) the query alone"
     )
-    probe_size: int = setting(100, "Items of that small search", minimum=1, maximum=100_000)
+    probe_size: int = setting(100, "Items of that small search", "[1, 100_000]")
     background_sample: int = setting(
-        2_000, "Random items that stand for all the others", minimum=1, maximum=1_000_000
+        2_000, "Random items that stand for all the others", "[1, 1_000_000]"
     )
     level_hidden_layers: tuple[int, ...] = setting(
-        (128,), "Units of each layer of the level head", minimum=1, maximum=65_536
+        (128,), "Units of each layer of the level head", "[1, 65_536]"
     )
     default_knob: Literal["recall", "budget", "top_k", "score"] = setting(
         "recall", "What a request without a knob gets"
     )
     default_value: float = setting(
-        0.9,
-        "Share kept, average items, items, or least cosine",
-        minimum=-1,
-        maximum=MAX_LIMIT,
+        0.9, "Share kept, average items, items, or least cosine", f"[-1, {MAX_LIMIT}]"
     )
-    floor: int = setting(1, "Items that a query always gets", minimum=0, maximum=MAX_LIMIT)
-    limit: int = setting(10_000, "Items that a query never exceeds", minimum=1, maximum=MAX_LIMIT)
+    floor: int = setting(1, "Items that a query always gets", f"[0, {MAX_LIMIT}]")
+    limit: int = setting(10_000, "Items that a query never exceeds", f"[1, {MAX_LIMIT}]")
     min_calibration_queries: int = setting(
-        200, "Queries with held-out clicks that calibration needs", minimum=10, maximum=1_000_000
+        200, "Queries with held-out clicks that calibration needs", "[10, 1_000_000]"
     )
 
     def check(self) -> None:
@@ -87,26 +81,22 @@ class Index(Section):
     """The search index: how exact, how large, how it checks itself."""
 
     recall_target: float = setting(
-        0.99, "Share of the exact answer that it is tuned to find", above=0, below=1
+        0.99, "Share of the exact answer that it is tuned to find", "(0, 1)"
     )
     exact_below: int = setting(
-        20_000, "Smaller catalogues are searched exactly", minimum=0, maximum=100_000_000
+        20_000, "Smaller catalogues are searched exactly", "[0, 100_000_000]"
     )
-    leaves: int | None = setting(
-        None, "Partitions; null: chosen by the size", minimum=1, maximum=1_000_000
-    )
+    leaves: int | None = setting(None, "Partitions; null: chosen by the size", "[1, 1_000_000]")
     max_leaves_searched: int | None = setting(
-        None, "Partitions that a query may visit; null: all", minimum=1, maximum=1_000_000
+        None, "Partitions that a query may visit; null: all", "[1, 1_000_000]"
     )
     dimensions_per_block: int = setting(
-        1, "Dimensions a quantisation block; 1 is best at high recall", minimum=1, maximum=16
+        1, "Dimensions a quantisation block; 1 is best at high recall", "[1, 16]"
     )
     check_queries: int = setting(
-        200, "Queries stored with their exact answers, tried on load", minimum=1, maximum=100_000
+        200, "Queries stored with their exact answers, tried on load", "[1, 100_000]"
     )
-    check_recall: float = setting(
-        0.97, "Share found below which a load is refused", minimum=0, below=1
-    )
+    check_recall: float = setting(0.97, "Share found below which a load is refused", "[0, 1)")
 
     def check(self) -> None:
         self.require(
@@ -120,30 +110,21 @@ class Index(Section):
 class Gates(Section):
     """What a model must reach to be blessed; lifts compare with top_k at equal average k."""
 
-    min_precision_lift: float = setting(
-        0.0, "Relative gain in precision over top_k", minimum=-1, maximum=10
-    )
-    min_recall_lift: float = setting(
-        0.0, "Relative gain in recall over top_k", minimum=-1, maximum=10
-    )
+    min_precision_lift: float = setting(0.0, "Relative gain in precision over top_k", "[-1, 10]")
+    min_recall_lift: float = setting(0.0, "Relative gain in recall over top_k", "[-1, 10]")
     min_baseline_recall_lift: float | None = setting(
-        -0.05,
-        "Gain in recall over the last blessed model; null: any",
-        minimum=-1,
-        maximum=10,
+        -0.05, "Gain in recall over the last blessed model; null: any", "[-1, 10]"
     )
-    max_calibration_error: float = setting(
-        0.03, "Error of the recall knob, overall", minimum=0, maximum=1
-    )
+    max_calibration_error: float = setting(0.03, "Error of the recall knob, overall", "[0, 1]")
     max_stratum_calibration_error: float = setting(
-        0.05, "Error of the recall knob, worst stratum", minimum=0, maximum=1
+        0.05, "Error of the recall knob, worst stratum", "[0, 1]"
     )
     min_index_recall: float = setting(
-        0.98, "Share of the exact answer that the index finds", minimum=0, maximum=1
+        0.98, "Share of the exact answer that the index finds", "[0, 1]"
     )
-    max_empty_rate: float = setting(0.01, "Share of queries without a result", minimum=0, maximum=1)
+    max_empty_rate: float = setting(0.01, "Share of queries without a result", "[0, 1]")
     max_p99_milliseconds: float | None = setting(
-        None, "Time of a search; null: no gate", above=0, maximum=600_000
+        None, "Time of a search; null: no gate", "(0, 600_000]"
     )
 
 
@@ -154,12 +135,9 @@ class Evaluation(Section):
     average_k: tuple[int, ...] = setting(
         (50, 150, 500),
         "Average items to compare policies at",
-        minimum=1,
-        maximum=MAX_LIMIT,
+        f"[1, {MAX_LIMIT}]",
         filled=True,
         increasing=True,
     )
-    max_queries: int | None = setting(
-        None, "Test queries at most; null: all", minimum=1, maximum=100_000_000
-    )
+    max_queries: int | None = setting(None, "Test queries at most; null: all", "[1, 100_000_000]")
     gates: Gates = field(default_factory=Gates)

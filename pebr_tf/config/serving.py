@@ -19,21 +19,21 @@ class TfServing(Section):
     )
     model: str = setting("pebr_query", "Name of the model there")
     deadline_milliseconds: int = setting(
-        200, "Time allowed for an encoding, all tries together", minimum=1, maximum=600_000
+        200, "Time allowed for an encoding, all tries together", "[1, 600_000]"
     )
-    retries: int = setting(2, "Tries after a failed one", minimum=0, maximum=10)
+    retries: int = setting(2, "Tries after a failed one", "[0, 10]")
 
 
 @dataclass(frozen=True)
 class Batching(Section):
     """How concurrent requests share one encoding and one search."""
 
-    max_size: int = setting(64, "Queries in a batch", minimum=1, maximum=65_536)
+    max_size: int = setting(64, "Queries in a batch", "[1, 65_536]")
     max_delay_milliseconds: float = setting(
-        10.0, "Longest wait of a busy service for a larger batch", minimum=0, maximum=1_000
+        10.0, "Longest wait of a busy service for a larger batch", "[0, 1_000]"
     )
     queue_limit: int = setting(
-        1_024, "Waiting queries beyond which requests are refused", minimum=1, maximum=1_000_000
+        1_024, "Waiting queries beyond which requests are refused", "[1, 1_000_000]"
     )
 
     def check(self) -> None:
@@ -48,11 +48,9 @@ class Batching(Section):
 class Limits(Section):
     """What one request may ask for; `cutoff.limit` bounds the results of a query."""
 
-    request_bytes: int = setting(
-        1_048_576, "Bytes of a request", minimum=1_024, maximum=1_073_741_824
-    )
-    queries_per_call: int = setting(256, "Queries of a request", minimum=1, maximum=65_536)
-    query_characters: int = setting(512, "Characters of a query", minimum=1, maximum=1_048_576)
+    request_bytes: int = setting(1_048_576, "Bytes of a request", "[1_024, 1_073_741_824]")
+    queries_per_call: int = setting(256, "Queries of a request", "[1, 65_536]")
+    query_characters: int = setting(512, "Characters of a query", "[1, 1_048_576]")
 
 
 @dataclass(frozen=True)
@@ -90,18 +88,16 @@ class Serving(Section):
     """Where the service listens, what encodes, and how it protects itself."""
 
     host: str = setting("127.0.0.1", "Address to listen on; 0.0.0.0 for all")
-    grpc_port: int = setting(8600, "0: any free port", minimum=0, maximum=65_535)
-    http_port: int = setting(8601, "0: any free port", minimum=0, maximum=65_535)
+    grpc_port: int = setting(8600, "0: any free port", "[0, 65_535]")
+    http_port: int = setting(8601, "0: any free port", "[0, 65_535]")
     backend: Literal["embedded", "tf_serving"] = setting(
         "embedded", "What encodes queries: this process, or TF Serving"
     )
     deadline_milliseconds: int = setting(
-        1_000, "Time allowed for a request that names none", minimum=1, maximum=600_000
+        1_000, "Time allowed for a request that names none", "[1, 600_000]"
     )
-    poll_seconds: float = setting(5.0, "Between looks for a new release", above=0, maximum=3_600)
-    drain_seconds: float = setting(
-        30.0, "For requests under way when told to stop", minimum=0, maximum=3_600
-    )
+    poll_seconds: float = setting(5.0, "Between looks for a new release", "(0, 3_600]")
+    drain_seconds: float = setting(30.0, "For requests under way when told to stop", "[0, 3_600]")
     token_file: str | None = setting(
         None, "File of accepted bearer tokens, one a line; null: no tokens asked"
     )

@@ -1,7 +1,7 @@
-"""What one key of the configuration is: its default, its documentation, and what it accepts.
+"""One key of the configuration: its default, its documentation, and the values that it accepts.
 
-A section declares a key as `batch_size: int = setting(1024, "Pairs in a step.", minimum=2, ...)`.
-Default, type check, range check, error text and the comment in a written file all come from there.
+A section declares a key as `batch_size: int = setting(1024, "Pairs in a step", "[2, 1_048_576]")`.
+The type check, the range check, the error text and the comment in a written file come from there.
 """
 
 import dataclasses
@@ -17,99 +17,99 @@ _NOUNS = {int: "an integer", float: "a number"}
 _PLURALS = {int: "integers", float: "numbers", str: "strings"}
 
 
+class Interval:
+    """The numbers between two ends, such as `[2, 64]` or `(0, 1]`; a round bracket excludes one."""
+
+    def __init__(self, text: str) -> None:
+        low, high = text[1:-1].split(", ")
+        self.low, self.high = _number(low), _number(high)
+        self.has_low, self.has_high = text[0] == "[", text[-1] == "]"
+
+    def __contains__(self, number: float) -> bool:
+        # NaN compares false, so it is in no interval.
+        above = self.low <= number if self.has_low else self.low < number
+        return above and (number <= self.high if self.has_high else number < self.high)
+
+    def __str__(self) -> str:
+        if self.has_low and self.has_high:
+            return f"from {self.low:.15g} to {self.high:.15g}"
+        low, high = "at least" if self.has_low else "above", "at most" if self.has_high else "below"
+        return f"{low} {self.low:.15g} and {high} {self.high:.15g}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """The documentation and the constraint of one key.
+    """The documentation and the constraints of one key.
 
     Attributes:
       doc: One line, without a final stop.
-      minimum: Least number accepted.
-      maximum: Greatest number accepted.
-      above: Bound that a number must exceed.
-      below: Bound that a number must stay under.
+      bounds: The accepted numbers, or the accepted entries of a list of numbers.
       pattern: Regular expression that a whole string must match.
-      form: What such a string is, for the error text.
+      form: Describes such a string in the error text.
       filled: Whether a list needs an entry.
-      distinct: Whether a list refuses repeats.
+      distinct: Whether a list rejects repeats.
       increasing: Whether each number of a list must exceed the one before.
     """
 
     doc: str
-    minimum: float | None = None
-    maximum: float | None = None
-    above: float | None = None
-    below: float | None = None
+    bounds: Interval | None = None
     pattern: str | None = None
     form: str = "a non-empty string"
     filled: bool = False
     distinct: bool = False
     increasing: bool = False
 
-    def span(self) -> str:
-        """The range in words: `from 2 to 64`, `above 0 and below 1`; empty without bounds."""
-        if self.minimum is not None and self.maximum is not None:
-            return f"from {self.minimum:.15g} to {self.maximum:.15g}"
-        bounds = {
-            "above": self.above,
-            "at least": self.minimum,
-            "below": self.below,
-            "at most": self.maximum,
-        }
-        return " and ".join(
-            f"{word} {bound:.15g}" for word, bound in bounds.items() if bound is not None
-        )
 
-    def includes(self, number: float) -> bool:
-        """Whether `number` is in range; NaN is in none that has a bound."""
-        return (
-            (self.minimum is None or number >= self.minimum)
-            and (self.maximum is None or number <= self.maximum)
-            and (self.above is None or number > self.above)
-            and (self.below is None or number < self.below)
-        )
+def setting(default: Any, doc: str, bounds: str | None = None, **constraints: Any) -> Any:
+    """A dataclass field that is a key of the configuration.
 
-
-def setting(default: Any, doc: str, **constraint: Any) -> Any:
-    """A dataclass field that is a key of the configuration; `constraint` as in `Setting`."""
-    return dataclasses.field(default=default, metadata={METADATA_KEY: Setting(doc, **constraint)})
+    Args:
+      default: The value of a key that is left out.
+      doc: As in `Setting`.
+      bounds: Interval of the accepted numbers; `Interval` explains the notation.
+      **constraints: The other attributes of `Setting`.
+    """
+    rule = Setting(doc, Interval(bounds) if bounds else None, **constraints)
+    return dataclasses.field(default=default, metadata={METADATA_KEY: rule})
 
 
 def requirement(hint: Any, rule: Setting) -> str:
-    """What a value of type `hint` under `rule` must be, as an error says it after "must be"."""
-    kind, nullable = _split_null(hint)
+    """What an error text says after "must be" about a value of type `hint` under `rule`."""
+    kind, nullable = split_null(hint)
     if kind is bool:
         text = "true or false"
     elif get_origin(kind) is Literal:
         text = "one of " + ", ".join(get_args(kind))
     elif get_origin(kind) is tuple:
-        text = f"a list of {_PLURALS[get_args(kind)[0]]} {rule.span()}".rstrip() + _list_terms(rule)
+        text = f"a list of {_PLURALS[get_args(kind)[0]]} {rule.bounds or ''}".rstrip()
+        text += _list_terms(rule)
     elif kind is str:
         text = rule.form
     else:
-        text = f"{_NOUNS[kind]} {rule.span()}"
+        text = f"{_NOUNS[kind]} {rule.bounds}"
     return f"null or {text}" if nullable else text
 
 
 def remark(hint: Any, rule: Setting) -> str:
-    """The constraint as a comment shows it beside a value whose type is plain to see."""
-    kind, _ = _split_null(hint)
+    """The constraint as the comment beside a value shows it; empty if the type says enough."""
+    kind, _ = split_null(hint)
     if get_origin(kind) is Literal:
         return " | ".join(get_args(kind))
-    return rule.span().removeprefix("from ") + _list_terms(rule) if rule.span() else ""
+    return str(rule.bounds).removeprefix("from ") + _list_terms(rule) if rule.bounds else ""
 
 
 def accept(hint: Any, rule: Setting, value: object) -> Any:
-    """`value` as the type `hint`: an integer may stand for a number, a list for a tuple.
+    """`value` as the type `hint`; an integer may stand for a number, a list for a tuple.
 
     Args:
       hint: bool, int, float, str, Literal of strings, a tuple of int, float or str, or `X | None`.
-      rule: The constraint.
+      rule: The constraints.
       value: As read from YAML or given by a caller.
 
     Raises:
       ConfigError: Another type, or out of range; its key is empty or the position in a list.
     """
-    kind, nullable = _split_null(hint)
+    kind, nullable = split_null(hint)
     if value is None and nullable:
         return None
     if get_origin(kind) is tuple and isinstance(value, list | tuple):
@@ -120,11 +120,16 @@ def accept(hint: Any, rule: Setting, value: object) -> Any:
     return value + 0.0 if kind is float else value  # type: ignore[operator]
 
 
-def _split_null(hint: Any) -> tuple[Any, bool]:
+def split_null(hint: Any) -> tuple[Any, bool]:
+    """The type without None, and whether None is accepted."""
     if not isinstance(hint, types.UnionType):
         return hint, False
     (kind,) = (member for member in get_args(hint) if member is not types.NoneType)
     return kind, True
+
+
+def _number(text: str) -> float:
+    return float(text) if "." in text else int(text)
 
 
 def _fits(kind: Any, rule: Setting, value: object) -> bool:
@@ -135,7 +140,8 @@ def _fits(kind: Any, rule: Setting, value: object) -> bool:
     if kind in (int, float):
         numbers = int if kind is int else (int, float)
         # To Python a bool is an int; to the writer of a file `true` is not a number.
-        return isinstance(value, numbers) and not isinstance(value, bool) and rule.includes(value)
+        is_number = isinstance(value, numbers) and not isinstance(value, bool)
+        return is_number and (rule.bounds is None or value in rule.bounds)  # type: ignore[operator]
     if not isinstance(value, str):
         return False
     if kind is not str:

@@ -4,7 +4,6 @@ import dataclasses
 import pickle
 import subprocess
 import sys
-import types
 from typing import Any, Literal, get_args, get_origin
 
 import hypothesis.strategies as st
@@ -13,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from pebr_tf.config import Config, ConfigError, Gates, Training
 from pebr_tf.config.section import Key, leaves
+from pebr_tf.config.setting import split_null
 
 LEAVES = dict(leaves(Config))
 # Starting points that no single change reaches, because their settings need each other.
@@ -35,8 +35,8 @@ PRESETS: list[dict[str, Any]] = [
 def values(key: Key) -> st.SearchStrategy[Any]:
     """Valid values of one setting."""
     rule, hint = key.rule, key.hint
-    if isinstance(hint, types.UnionType):
-        (kind,) = (member for member in get_args(hint) if member is not types.NoneType)
+    kind, nullable = split_null(hint)
+    if nullable:
         return st.none() | values(dataclasses.replace(key, hint=kind))
     if get_origin(hint) is Literal:
         return st.sampled_from(get_args(hint))
@@ -49,11 +49,12 @@ def values(key: Key) -> st.SearchStrategy[Any]:
     if hint is str:
         texts = st.from_regex(rule.pattern, fullmatch=True) if rule.pattern else st.text()
         return texts.filter(str.strip)
-    low: Any = rule.minimum if rule.minimum is not None else rule.above
-    high: Any = rule.maximum if rule.maximum is not None else rule.below
+    bounds: Any = rule.bounds
     if hint is int:
-        return st.integers(low, high)
-    return st.floats(low, high, exclude_min=rule.minimum is None, exclude_max=rule.maximum is None)
+        return st.integers(bounds.low, bounds.high)
+    return st.floats(
+        bounds.low, bounds.high, exclude_min=not bounds.has_low, exclude_max=not bounds.has_high
+    )
 
 
 @st.composite

@@ -1,13 +1,13 @@
 """Every setting at the edges of what it accepts."""
 
 import math
-import types
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
 from pebr_tf.config import Config, ConfigError
 from pebr_tf.config.section import Key, leaves
+from pebr_tf.config.setting import split_null
 
 LEAVES = dict(leaves(Config))
 DIGEST = "sha256:" + "0f" * 32
@@ -15,10 +15,8 @@ DIGEST = "sha256:" + "0f" * 32
 
 def kind_of(key: Key) -> Any:
     """The type of a value, or of an entry of a list."""
-    hint = key.hint
-    if isinstance(hint, types.UnionType):
-        (hint,) = (member for member in get_args(hint) if member is not types.NoneType)
-    return get_args(hint)[0] if get_origin(hint) is tuple else hint
+    kind, _ = split_null(key.hint)
+    return get_args(kind)[0] if get_origin(kind) is tuple else kind
 
 
 NUMBERS = {path: key for path, key in LEAVES.items() if kind_of(key) in (int, float)}
@@ -28,66 +26,54 @@ def wrapped(key: Key, value: Any) -> Any:
     return [value] if get_origin(key.hint) is tuple else value
 
 
-@pytest.mark.parametrize("path", NUMBERS)
-def test_numbers_are_bounded_on_both_sides(path: str) -> None:
-    rule = NUMBERS[path].rule
-    assert (rule.minimum is None) != (rule.above is None)
-    assert (rule.maximum is None) != (rule.below is None)
+def step(key: Key, bound: float, towards: float) -> float:
+    """The next number that the type of `key` can hold."""
+    if kind_of(key) is int:
+        return bound + (1 if towards > bound else -1)
+    return math.nextafter(bound, towards)
 
 
-@pytest.mark.parametrize("path", NUMBERS)
-def test_numbers_are_accepted_up_to_their_bounds(path: str) -> None:
-    key = NUMBERS[path]
-    rule = key.rule
-
-    def step(bound: float, towards: float) -> float:
-        if kind_of(key) is int:
-            return bound + (1 if towards > bound else -1)
-        return math.nextafter(bound, towards)
-
-    low, high = rule.minimum, rule.maximum
-    if low is None:
-        assert rule.above is not None
-        low = step(rule.above, math.inf)
-    if high is None:
-        assert rule.below is not None
-        high = step(rule.below, -math.inf)
-    for inside in (low, high):
-        assert key.accept(wrapped(key, inside)) in (inside, (inside,))
-    for outside in (step(low, -math.inf), step(high, math.inf), math.nan, math.inf, -math.inf):
-        with pytest.raises(ConfigError, match=r" must be .*(integer|number).* Received: "):
-            key.accept(wrapped(key, outside))
+def test_numbers_are_accepted_up_to_their_bounds() -> None:
+    for path, key in NUMBERS.items():
+        bounds = key.rule.bounds
+        assert bounds is not None, path
+        low = bounds.low if bounds.has_low else step(key, bounds.low, math.inf)
+        high = bounds.high if bounds.has_high else step(key, bounds.high, -math.inf)
+        for inside in (low, high):
+            assert key.accept(wrapped(key, inside)) in (inside, (inside,)), path
+        beyond = (step(key, low, -math.inf), step(key, high, math.inf))
+        for outside in (*beyond, math.nan, math.inf, -math.inf):
+            with pytest.raises(ConfigError, match=r" must be .*(integer|number).* Received: "):
+                key.accept(wrapped(key, outside))
 
 
-@pytest.mark.parametrize("path", LEAVES)
-def test_other_types_are_refused(path: str) -> None:
-    key = LEAVES[path]
-    entries: list[Any] = {
+def test_values_of_another_type_are_rejected() -> None:
+    wrong_entries: dict[Any, list[Any]] = {
         bool: [0, 1, "true", "yes", 1.0],
         int: [True, "3", 1.5, 3.0, b"3"],
         float: [True, "0.5", b"1"],
         str: [True, 3, 0.5, "", "  ", b"text"],
-    }.get(kind_of(key), [True, 3, "", "no such choice"])
-    wrong = [wrapped(key, entry) for entry in [*entries, {}, [], object()]]
-    if get_origin(key.hint) is tuple:
-        wrong += [{}, object(), "title", 3, [None]]
-    if not isinstance(key.hint, types.UnionType):
-        wrong.append(None)
-    for value in wrong:
-        with pytest.raises(ConfigError, match=r" must be .* Received: "):
-            key.accept(value)
+    }
+    for key in LEAVES.values():
+        entries = wrong_entries.get(kind_of(key), [True, 3, "", "no such choice"])
+        wrong = [wrapped(key, entry) for entry in [*entries, {}, [], object()]]
+        if get_origin(key.hint) is tuple:
+            wrong += [{}, object(), "title", 3, [None]]
+        if not split_null(key.hint)[1]:
+            wrong.append(None)
+        for value in wrong:
+            with pytest.raises(ConfigError, match=r" must be .* Received: "):
+                key.accept(value)
 
 
-@pytest.mark.parametrize("path", LEAVES)
-def test_choices_are_all_accepted(path: str) -> None:
-    key = LEAVES[path]
-    if get_origin(key.hint) is Literal:
-        for choice in get_args(key.hint):
-            assert key.accept(choice) == choice
+def test_choices_are_all_accepted() -> None:
+    for key in LEAVES.values():
+        if get_origin(key.hint) is Literal:
+            assert [key.accept(choice) for choice in get_args(key.hint)] == [*get_args(key.hint)]
 
 
 # Written by hand, so that a slip in the definitions cannot hide in a test derived from them.
-# path, accepted, refused, what else must be set for the accepted ones.
+# path, accepted, rejected, what else must be set for the accepted ones.
 BOUNDS: list[tuple[str, list[Any], list[Any], dict[str, Any]]] = [
     ("data.reject_limit", [0, 0.01, 1], [-0.001, 1.001], {}),
     ("split.calibrate", [0.001, 0.89], [0, 1, -0.1], {}),
@@ -182,14 +168,14 @@ BOUNDS: list[tuple[str, list[Any], list[Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "accepted", "refused", "others"), BOUNDS)
+@pytest.mark.parametrize(("path", "accepted", "rejected", "others"), BOUNDS)
 def test_bounds_written_by_hand(
-    path: str, accepted: list[Any], refused: list[Any], others: dict[str, Any]
+    path: str, accepted: list[Any], rejected: list[Any], others: dict[str, Any]
 ) -> None:
     for value in accepted:
         config = Config().replace_all({**others, path: value})
         stored = config.value_at(path)
         assert (list(stored) if isinstance(stored, tuple) else stored) == value
-    for value in refused:
+    for value in rejected:
         with pytest.raises(ConfigError, match=r" must .* Received: "):
             Config().replace_all({**others, path: value})

@@ -54,7 +54,7 @@ def neighbour(key: Key, value: Any) -> Any:
     if get_origin(key.hint) is Literal:
         return next(choice for choice in get_args(key.hint) if choice != value)
     if get_origin(key.hint) is tuple:
-        largest = min(1_000, int(key.rule.maximum or 1_000))
+        largest = min(1_000, int(key.rule.bounds.high if key.rule.bounds else 1_000))
         entry = {str: "brand", int: largest, float: 0.95}[get_args(key.hint)[0]]
         return value[:-1] if len(value) > 1 else (*value, entry)
     if value is None:
