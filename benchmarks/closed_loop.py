@@ -1,10 +1,10 @@
-"""Clients that ask again as soon as they are answered, for benchmarks/serving.py.
+"""Closed-loop clients, which send the next request as soon as the last one is answered.
 
-A process of its own, which writes one JSON object: queries answered, seconds, and the latency of
-each request. HTTP is spoken by hand over kept connections, for a client library would take more of
-the machine than the service does.
+Runs in a process of its own and writes one JSON object: queries answered, seconds, and the latency
+of each request. It writes HTTP by hand over persistent connections, because a client library would
+use more processor time than the service.
 
-  python -m benchmarks closed-loop http://127.0.0.1:8601/v1/retrieve --queries FILE --clients 8
+  python -m benchmarks.closed_loop http://127.0.0.1:8601/v1/retrieve --queries FILE --clients 8
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _RELEASE = re.compile(rb'"release": *(\d+)')
 
 
 class Load:
-    """What all clients have in common: what to send, until when, and what came back."""
+    """State that all clients share: the requests, the end, and what was answered."""
 
     def __init__(self, url: str, bodies: list[bytes], seconds: float, warm_up: float):
         parts = urlsplit(url)
@@ -45,11 +45,11 @@ class Load:
         self.failures: dict[str, int] = {}
 
     def next_request(self) -> bytes | None:
-        """What to send now, or None when it is over."""
+        """The next request, or None when the time is over."""
         return next(self._requests) if time.perf_counter() < self.end else None
 
     def answered(self, seconds: float, head: bytes, body: bytes) -> None:
-        """Notes an answer, unless it belongs to the warm-up."""
+        """Records an answer, unless it belongs to the warm-up."""
         status = head[9:12]
         if status != b"200":
             name = f"{status.decode()}: {body[:200].decode(errors='replace')}"
@@ -65,8 +65,8 @@ class Load:
                 self.releases[name] = self.releases.get(name, 0) + 1
 
 
-class Client(asyncio.Protocol):
-    """One kept connection with one request under way."""
+class ClosedLoopClient(asyncio.Protocol):
+    """One persistent connection with one request at a time."""
 
     def __init__(self, load: Load):
         self._load, self._received = load, bytearray()
@@ -75,9 +75,9 @@ class Client(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        self._ask()
+        self._send()
 
-    def _ask(self) -> None:
+    def _send(self) -> None:
         request = self._load.next_request()
         if request is None:
             self._transport.close()
@@ -98,7 +98,7 @@ class Client(asyncio.Protocol):
         self._load.answered(time.perf_counter() - self._sent, head, body)
         self._received.clear()
         self._needed = None
-        self._ask()
+        self._send()
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._load.next_request() is not None:
@@ -109,10 +109,10 @@ class Client(asyncio.Protocol):
 
 
 async def run(load: Load, clients: int) -> None:
-    """Keeps so many requests under way until the time is over."""
+    """Runs `clients` connections until the time is over."""
     loop = asyncio.get_running_loop()
     made = [
-        await loop.create_connection(lambda: Client(load), load.host, load.port)
+        await loop.create_connection(lambda: ClosedLoopClient(load), load.host, load.port)
         for _ in range(clients)
     ]
     await asyncio.gather(*(client.done for _, client in made))
@@ -120,13 +120,13 @@ async def run(load: Load, clients: int) -> None:
 
 @click.command()
 @click.argument("url")
-@click.option("--queries", type=click.Path(path_type=Path, exists=True), help="A text a line.")
+@click.option("--queries", type=click.Path(path_type=Path, exists=True), help="One query per line.")
 @click.option("--clients", type=int, default=8)
-@click.option("--batch", type=int, default=1, help="Queries a request.")
+@click.option("--batch", type=int, default=1, help="Queries per request.")
 @click.option("--seconds", type=float, default=10.0)
 @click.option("--warm-up", type=float, default=2.0, help="Seconds that are not counted.")
 def main(url: str, queries: Path, clients: int, batch: int, seconds: float, warm_up: float) -> None:
-    """Loads a service, and prints what came back as JSON."""
+    """Load a service and print the outcome as JSON."""
     texts = queries.read_text(encoding="utf-8").splitlines()
     chunks = [texts[begin : begin + batch] for begin in range(0, len(texts) - batch + 1, batch)]
     bodies = [json.dumps({"queries": chunk}).encode() for chunk in chunks]

@@ -1,19 +1,19 @@
-"""Thresholds a second: our laws against the procedure of the paper's appendix, in one run.
+"""Thresholds per second: our laws against the procedure of the paper's appendix, in one run.
 
     python -m benchmarks distributions
 
 One thread. The appendix integrates the density up to 1,001 knots with SciPy's adaptive quadrature
-and interpolates; it is written anew here, without its cache, for every query has a law of its own.
+and interpolates. It is reimplemented here without its cache, because every query has its own law.
 Its time does not depend on the batch, so it is measured on a few laws, interleaved with ours. Ours
-runs in a graph, as in a query model: a batch of 1,024 is repeated inside one call, rolled each time
-so that nothing is reused, for an empty call of TensorFlow alone takes some hundred microseconds.
+runs in a graph, as in a query model. A batch of 1,024 is repeated inside one call, rolled each time
+so that nothing is reused: an empty call of TensorFlow alone takes some hundred microseconds.
 """
 
-import argparse
 import math
 import time
 from collections.abc import Callable
 
+import click
 import numpy as np
 from rich.console import Console
 from rich.progress import track
@@ -41,7 +41,7 @@ def tilted_density(shape: float, tau: float) -> Callable[[float], float]:
 
 
 def draw(batch: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Parameters of a batch of queries, as towers give them: tau from .01 to .5."""
+    """Parameters of a batch of queries, as towers produce them: tau from .01 to .5."""
     generator = np.random.default_rng(seed)
     tau = np.exp(generator.uniform(np.log(0.01), np.log(0.5), batch)).astype(np.float32)
     return {
@@ -94,7 +94,7 @@ def laws() -> dict[str, tuple[Callable, Callable | None]]:
 
 
 def repeated(ours: Callable) -> Callable:
-    """A graph that works a batch out `repeats` times, rolled by one more row each time."""
+    """A graph that evaluates a batch `repeats` times, rolled by one more row each time."""
     import tensorflow as tf
 
     @tf.function(autograph=False, reduce_retracing=True)
@@ -109,46 +109,51 @@ def repeated(ours: Callable) -> Callable:
     return graph
 
 
-def seconds_a_batch(graph: Callable, batch: dict, repeats: int) -> float:
+def seconds_per_batch(graph: Callable, batch: dict, repeats: int) -> float:
     """Mean wall time of a batch."""
     start = time.perf_counter()
     graph(batch, repeats).numpy()
     return (time.perf_counter() - start) / repeats
 
 
-def main() -> None:
-    """Measures every law and prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--batches", type=int, nargs="+", default=[1024, 65536])
-    parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_args()
-
+@click.command()
+@click.option(
+    "--batches",
+    "sizes",
+    type=click.IntRange(1),
+    multiple=True,
+    default=[1024, 65536],
+    show_default=True,
+    help="Queries per batch; can be given more than once.",
+)
+@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True)
+def main(sizes: tuple[int, ...], rounds: int) -> None:
+    """Print the thresholds per second of every law."""
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
 
-    table = Table(title=f"Thresholds, one thread, median of {arguments.rounds} rounds")
-    for column in ("law", "batch", "a second", "us each", "appendix ms each", "times faster"):
+    table = Table(title=f"Thresholds, one thread, median of {rounds} rounds")
+    for column in ("law", "batch", "per second", "us each", "appendix ms each", "times faster"):
         table.add_column(column, justify="left" if column == "law" else "right")
     table.add_column("appendix error", justify="right")
 
     for name, (ours, appendix) in track(laws().items(), "measuring", transient=True):
-        drawn = draw(max(arguments.batches))
+        drawn = draw(max(*sizes, rounds))
         batches = {
-            size: {key: tf.constant(value[:size]) for key, value in drawn.items()}
-            for size in arguments.batches
+            size: {key: tf.constant(value[:size]) for key, value in drawn.items()} for size in sizes
         }
         graph = repeated(ours)
-        thresholds = graph(batches[arguments.batches[0]], 1).numpy()
+        thresholds = graph({key: tf.constant(value) for key, value in drawn.items()}, 1).numpy()
         for batch in batches.values():
             graph(batch, 1)
         own_times: dict[int, list[float]] = {size: [] for size in batches}
         appendix_times, errors = [], []
-        for index in range(arguments.rounds):
+        for index in range(rounds):
             for size, batch in batches.items():
                 repeats = max(1, 65_536 // size)
-                own_times[size].append(seconds_a_batch(graph, batch, repeats))
+                own_times[size].append(seconds_per_batch(graph, batch, repeats))
             if appendix is not None:
                 query = {key: float(value[index]) for key, value in drawn.items()}
                 start = time.perf_counter()

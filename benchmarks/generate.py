@@ -1,15 +1,12 @@
-"""How fast `pebr generate` writes clicks, and how much memory it takes at most.
+"""How fast `pebr generate` writes clicks, and its peak memory.
 
   python -m benchmarks generate
   python -m benchmarks generate --clicks 87000000
 
-Every size runs in a process of its own, so that the peak memory is that size's.
+Every size runs in a process of its own, so that the peak memory is that of one size.
 """
 
 import json
-import resource
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -18,7 +15,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-_MEBIBYTE = 2**20
+from benchmarks.processes import MEBIBYTE, measure_apart, peak_bytes
 
 
 def measure(items: int, queries: int, clicks: int, format: str) -> dict[str, float]:
@@ -36,10 +33,7 @@ def measure(items: int, queries: int, clicks: int, format: str) -> dict[str, flo
         write(SyntheticSpec(items=items, queries=queries, clicks=clicks), out, format)
         seconds = time.perf_counter() - start
         size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    # Linux counts kibibytes, macOS bytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    return {"seconds": seconds, "bytes": size, "peak": peak}
+    return {"seconds": seconds, "bytes": size, "peak": peak_bytes()}
 
 
 @click.command()
@@ -57,30 +51,23 @@ def measure(items: int, queries: int, clicks: int, format: str) -> dict[str, flo
 @click.option("--format", default="parquet", show_default=True, help="Format of the files.")
 @click.option("--here", is_flag=True, hidden=True, help="Measure one size in this process.")
 def main(sizes: tuple[int, ...], items: int, queries: int, format: str, here: bool) -> None:
-    """Print rows a second and peak memory of `pebr generate` for several sizes."""
+    """Print rows per second and peak memory of `pebr generate` for several sizes."""
     if here:
         click.echo(json.dumps(measure(items, queries, sizes[0], format)))
         return
     table = Table(title=f"pebr generate: {items:,} items, {queries:,} queries, {format}")
-    for column in ("clicks", "seconds", "rows a second", "peak MiB", "disk MiB"):
+    for column in ("clicks", "seconds", "rows per second", "peak MiB", "disk MiB"):
         table.add_column(column, justify="right")
     console = Console()
     with console.status("measuring"):
         for clicks in sizes:
-            result = _measure_apart(items, queries, clicks, format)
+            options = (f"--clicks={clicks}", f"--items={items}", f"--queries={queries}")
+            result = measure_apart("generate", "--here", *options, f"--format={format}")
             table.add_row(
                 f"{clicks:,}",
                 f"{result['seconds']:,.1f}",
                 f"{clicks / result['seconds']:,.0f}",
-                f"{result['peak'] / _MEBIBYTE:,.0f}",
-                f"{result['bytes'] / _MEBIBYTE:,.0f}",
+                f"{result['peak'] / MEBIBYTE:,.0f}",
+                f"{result['bytes'] / MEBIBYTE:,.0f}",
             )
     console.print(table)
-
-
-def _measure_apart(items: int, queries: int, clicks: int, format: str) -> dict[str, float]:
-    command = [sys.executable, __file__, "--here", f"--clicks={clicks}", f"--items={items}"]
-    command += [f"--queries={queries}", f"--format={format}"]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    result: dict[str, float] = json.loads(output)
-    return result

@@ -1,12 +1,12 @@
-"""Vectors and thresholds of a model trained on real tags of books, for `pebr bench retrieval`.
+"""Vectors and thresholds of a model trained on real tags of books, for the retrieval benchmark.
 
     python -m benchmarks goodbooks-vectors DATA_DIRECTORY OUT_DIRECTORY
 
 DATA_DIRECTORY holds books.csv, tags.csv and book_tags.csv (or book_tags.csv.zip) of goodbooks-10k.
 A tag is a query, a book an item, and a pair counts ceil(log2(1 + count)) clicks. Two small towers
-learn from 80% of the pairs with BetaNCE; recall of the others tells that they have learnt. Every
-query then gets its threshold by the level rule with level_temperature 1, all with the one cut-off
-that gives `--average` books a query.
+learn from 80% of the pairs with BetaNCE; recall of the others shows that they have learnt. Every
+query then gets its threshold by the level rule with level temperature 1, all with the one cut-off
+that gives `--average` books per query.
 
 Ten thousand books are a small corpus. `--tile` copies make a large one: each is its book's vector
 with Gaussian noise, at a cosine of about .97 with it, so that the counts grow about as the corpus.
@@ -44,7 +44,7 @@ QUERY_BLOCK, ITEM_BLOCK = 256, 65_536
 
 
 @dataclass(frozen=True)
-class Log:
+class TagLog:
     """Pairs of tags and books, both numbered from 0.
 
     Attributes:
@@ -61,10 +61,10 @@ class Log:
     books: np.ndarray
     clicks: np.ndarray
 
-    def part(self, chosen: np.ndarray) -> "Log":
+    def part(self, chosen: np.ndarray) -> "TagLog":
         """The same tags and books with the chosen pairs, [P] booleans."""
         pairs = (self.tags[chosen], self.books[chosen], self.clicks[chosen])
-        return Log(self.tag_texts, self.book_texts, *pairs)
+        return TagLog(self.tag_texts, self.book_texts, *pairs)
 
     def matrix(self) -> np.ndarray:
         """[Q, N] booleans, true where a tag and a book are a pair."""
@@ -74,8 +74,8 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Vectors:
-    """What the trained towers say.
+class TowerVectors:
+    """Outputs of the trained towers.
 
     Attributes:
       items: [N, n] float32 unit vectors.
@@ -95,7 +95,7 @@ def track(steps: range, name: str | None) -> Iterable[int]:
     return rich_track(steps, name or "", console=console, transient=True, disable=hidden)
 
 
-def read_log(directory: Path) -> Log:
+def read_log(directory: Path) -> TagLog:
     """The pairs of goodbooks-10k, cleaned of shelves, rare tags, duplicates and counts below 1.
 
     Raises:
@@ -120,7 +120,7 @@ def read_log(directory: Path) -> Log:
     kept = np.isin(pairs[:, 0], chosen)
     names = dict(zip(tags["tag_id"], tags["tag_name"], strict=True))
     order = np.argsort(books["goodreads_book_id"])
-    return Log(
+    return TagLog(
         tag_texts=[names[tag] for tag in chosen],
         book_texts=[f"{books['title'][row]} {books['authors'][row]}" for row in order],
         tags=np.searchsorted(chosen, pairs[kept, 0]),
@@ -140,13 +140,15 @@ def tokens_of(tag_texts: list[str], book_texts: list[str]) -> tuple[np.ndarray, 
     shared = (word for word, texts_with_it in frequency.items() if texts_with_it > 1)
     numbers = {word: number for number, word in enumerate(shared, len(texts) + 1)}
     tokens = np.zeros((len(texts), 1 + MOST_WORDS), np.int32)
-    for place, words in enumerate(texts):
-        row = [place + 1, *(numbers[word] for word in words if word in numbers)][: 1 + MOST_WORDS]
-        tokens[place, : len(row)] = row
+    for position, words in enumerate(texts):
+        row = [position + 1, *(numbers[word] for word in words if word in numbers)][
+            : 1 + MOST_WORDS
+        ]
+        tokens[position, : len(row)] = row
     return tokens[: len(tag_texts)], tokens[len(tag_texts) :], len(texts) + len(numbers)
 
 
-def train(log: Log, dimension: int, steps: int, generator: np.random.Generator) -> Vectors:
+def train(log: TagLog, dimension: int, steps: int, generator: np.random.Generator) -> TowerVectors:
     """Trains the towers on a log's pairs, drawn by their clicks, and embeds all tags and books.
 
     A tower takes the sum of its tokens' vectors, which both share, over the square root of their
@@ -203,7 +205,7 @@ def train(log: Log, dimension: int, steps: int, generator: np.random.Generator) 
 
     queries, tau = _in_blocks(embed_tags, len(log.tag_texts))
     (items,) = _in_blocks(lambda books: (embed_books(books),), len(log.book_texts))
-    return Vectors(items, queries, tau)
+    return TowerVectors(items, queries, tau)
 
 
 def _in_blocks(embed: Callable[[np.ndarray], tuple], count: int) -> list[np.ndarray]:
@@ -211,7 +213,7 @@ def _in_blocks(embed: Callable[[np.ndarray], tuple], count: int) -> list[np.ndar
     return [np.concatenate(outputs) for outputs in zip(*parts, strict=True)]
 
 
-def held_out_recall(vectors: Vectors, held_out: Log, top: int = 100) -> float:
+def held_out_recall(vectors: TowerVectors, held_out: TagLog, top: int = 100) -> float:
     """The share of a tag's held-out books among its `top` nearest of all books, mean over tags."""
     pairs = held_out.matrix()
     top = min(top, len(vectors.items))
@@ -225,10 +227,10 @@ def held_out_recall(vectors: Vectors, held_out: Log, top: int = 100) -> float:
     return float(np.concatenate(recalls).mean())
 
 
-def thresholds_of(vectors: Vectors, average: float) -> np.ndarray:
-    """[Q] thresholds: logit - level >= c, with the c that gives a query `average` items.
+def thresholds_of(vectors: TowerVectors, average: float) -> np.ndarray:
+    """[Q] thresholds: logit - level >= c, with the c that gives `average` items per query.
 
-    With level_temperature 1 the mean of exp(logit - level) is 1, so that c is at most log N.
+    With level temperature 1 the mean of exp(logit - level) is 1, so that c is at most log N.
 
     Raises:
       UserError: No c does.
@@ -272,7 +274,7 @@ def counts_of(
         for begin in range(0, len(queries), QUERY_BLOCK):
             part = slice(begin, begin + QUERY_BLOCK)
             above = queries[part] @ block >= thresholds[part, None]
-            # Of one row this is many times faster than the sum along an axis.
+            # Counting row by row is many times faster than the sum along an axis.
             counts[part] += [np.count_nonzero(row) for row in above]
     return counts
 
@@ -298,7 +300,7 @@ def write(directory: Path, **arrays: np.ndarray) -> None:
 
 
 def require_writable(directory: Path) -> None:
-    """Makes the directory, before the work and not after it.
+    """Creates the directory before the work begins.
 
     Raises:
       UserError: Nothing can be written there.
@@ -386,11 +388,3 @@ def main(
         f"{len(kept) - remaining:,} queries without an item dropped, {remaining:,} written{few}",
         highlight=False,
     )
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except UserError as error:
-        click.echo(f"goodbooks_vectors: {error}", err=True)
-        sys.exit(2)

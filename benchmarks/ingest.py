@@ -3,17 +3,14 @@
   python -m benchmarks ingest
   python -m benchmarks ingest --rows 200000
 
-Both executors run on Beam's DirectRunner, each in a process of its own, so that the peak memory is
-that side's; ours before and after the other, and the slower run counts. Timed is `Do`, without the
-imports. CsvExampleGen parses, splits and writes; ours also checks every row, joins the items'
-columns and writes the catalogue.
+Both executors run on Beam's DirectRunner, each in a process of its own, so that peak memory is
+measured per side. Ours runs before and after the other, and the slower run counts. The time is that
+of `Do`, without imports. CsvExampleGen parses, splits and writes; ours also checks every row, joins
+the columns of the items and writes the catalogue.
 """
 
 import json
-import resource
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -22,12 +19,13 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-_MEBIBYTE = 2**20
+from benchmarks.processes import MEBIBYTE, measure_apart, peak_bytes
+
 _SIDES = ("CsvExampleGen", "ClickLogExampleGen")
 
 
 def write_log(folder: Path, rows: int) -> None:
-    """Writes `log/log.csv` with so many clicks, and `catalogue.csv`."""
+    """Writes `log/log.csv` with `rows` clicks, and `catalogue.csv`."""
     from pebr_tf.data.synthetic import SyntheticSpec, write
 
     write(SyntheticSpec(clicks=rows), folder / "made", "csv")
@@ -37,9 +35,9 @@ def write_log(folder: Path, rows: int) -> None:
         ("catalogue", folder / "catalogue.csv"),
     ):
         with target.open("wb") as out:
-            for place, shard in enumerate(sorted((folder / "made" / source).iterdir())):
+            for number, shard in enumerate(sorted((folder / "made" / source).iterdir())):
                 with shard.open("rb") as file:
-                    if place:
+                    if number:
                         file.readline()
                     shutil.copyfileobj(file, out)
 
@@ -104,44 +102,32 @@ def run_ours(folder: Path) -> float:
 @click.command()
 @click.option("--rows", default=1_000_000, show_default=True, help="Clicks in the log.")
 @click.option("--side", type=click.Choice(_SIDES), hidden=True, help="Measure in this process.")
-@click.option("--folder", type=click.Path(path_type=Path), hidden=True, help="Of the log.")
+@click.option("--folder", type=click.Path(path_type=Path), hidden=True, help="Folder of the log.")
 def main(rows: int, side: str | None, folder: Path | None) -> None:
-    """Print rows a second and peak memory of both, and their ratio."""
+    """Print rows per second and peak memory of both, and their ratio."""
     if side and folder:
         seconds = (run_stock if side == _SIDES[0] else run_ours)(folder)
-        # Linux counts kibibytes, macOS bytes.
-        unit = 1 if sys.platform == "darwin" else 1024
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-        click.echo(json.dumps({"seconds": seconds, "peak": peak}))
+        click.echo(json.dumps({"seconds": seconds, "peak": peak_bytes()}))
         return
     table = Table(title=f"A CSV click log of {rows:,} rows, DirectRunner")
-    for column in ("", "seconds", "rows a second", "ratio", "peak MiB"):
+    for column in ("", "seconds", "rows per second", "ratio", "peak MiB"):
         table.add_column(column, justify="right")
     console = Console()
     with console.status("measuring"), tempfile.TemporaryDirectory() as directory:
         write_log(Path(directory), rows)
-        # Ours before and after, the slower counts: the load of a machine changes meanwhile.
+        # Ours runs before and after, because the load of the machine changes meanwhile.
         before, stock, after = (
-            _measure_apart(Path(directory), side) for side in (_SIDES[1], *_SIDES)
+            measure_apart("ingest", f"--side={side}", f"--folder={directory}")
+            for side in (_SIDES[1], *_SIDES)
         )
-        results = dict(zip(_SIDES, (stock, max(before, after, key=_seconds)), strict=True))
+        slower = max(before, after, key=lambda result: result["seconds"])
+        results = dict(zip(_SIDES, (stock, slower), strict=True))
     for name, result in results.items():
         table.add_row(
             name,
             f"{result['seconds']:,.1f}",
             f"{rows / result['seconds']:,.0f}",
             f"{results[_SIDES[0]]['seconds'] / result['seconds']:.1f}",
-            f"{result['peak'] / _MEBIBYTE:,.0f}",
+            f"{result['peak'] / MEBIBYTE:,.0f}",
         )
     console.print(table)
-
-
-def _seconds(result: dict[str, float]) -> float:
-    return result["seconds"]
-
-
-def _measure_apart(folder: Path, side: str) -> dict[str, float]:
-    command = [sys.executable, __file__, f"--side={side}", f"--folder={folder}"]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    result: dict[str, float] = json.loads(output.splitlines()[-1])
-    return result

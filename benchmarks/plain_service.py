@@ -1,10 +1,10 @@
-"""The retrieval service that one writes in an afternoon, as a rival for benchmarks/serving.py.
+"""A minimal retrieval service, the baseline of `python -m benchmarks serving`.
 
 FastAPI, the query model by tf.saved_model, ScaNN with a fixed number of items, the payload in a
 dict; each request is encoded and searched by itself. It gets what costs its author nothing: uvloop,
-httptools, orjson, and the choice between a handler in a thread pool and one on the loop.
+httptools, orjson, and the choice between a handler in a thread pool and one on the event loop.
 
-  python -m benchmarks plain-service --release DIR --top-k 50
+  python -m benchmarks.plain_service --release DIR --top-k 50
 """
 
 import socket
@@ -25,8 +25,8 @@ from pydantic import BaseModel
 from pebr_tf.retrieval import load_index
 
 
-class Request(BaseModel):
-    """Texts to answer."""
+class PlainRequest(BaseModel):
+    """Query texts."""
 
     queries: list[str]
 
@@ -51,19 +51,19 @@ def application(release: Path, top_k: int, in_threads: bool) -> fastapi.FastAPI:
     }
     app = fastapi.FastAPI()
 
-    def answer(request: Request) -> fastapi.Response:
+    def answer(request: PlainRequest) -> fastapi.Response:
         vectors = encode(query=tf.constant(request.queries))["embedding"].numpy()
-        places, scores = searcher.search_batched(vectors)
+        positions, scores = searcher.search_batched(vectors)
         results = [
             [
-                {"item_id": ids[place], "score": score, "fields": payload[ids[place]]}
-                for place, score in zip(row.tolist(), row_scores.tolist(), strict=True)
+                {"item_id": ids[position], "score": score, "fields": payload[ids[position]]}
+                for position, score in zip(row.tolist(), row_scores.tolist(), strict=True)
             ]
-            for row, row_scores in zip(places, scores, strict=True)
+            for row, row_scores in zip(positions, scores, strict=True)
         ]
         return fastapi.Response(orjson.dumps({"results": results}), media_type="application/json")
 
-    async def answer_on_loop(request: Request) -> fastapi.Response:
+    async def answer_on_loop(request: PlainRequest) -> fastapi.Response:
         return answer(request)
 
     app.post("/v1/retrieve")(answer if in_threads else answer_on_loop)
@@ -75,7 +75,7 @@ def application(release: Path, top_k: int, in_threads: bool) -> fastapi.FastAPI:
 @click.option("--top-k", type=int, required=True)
 @click.option("--in-threads/--on-loop", default=True)
 def main(release: Path, top_k: int, in_threads: bool) -> None:
-    """Serves a release plainly; prints its port."""
+    """Serve a release and print the port."""
     app = application(release, top_k, in_threads)
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)

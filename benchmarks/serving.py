@@ -1,13 +1,13 @@
-"""The retrieval service under load, against the service that one writes in an afternoon.
+"""The retrieval service under load, against a minimal service.
 
   python -m benchmarks serving --release demo/releases --queries demo/data/queries.parquet
 
-Both serve the same release over HTTP with JSON, from a process of their own; the clients, a process
-as well, ask again as soon as they are answered (closed loop). The rival, plain_service.py, returns
-a fixed number of items, the average of ours for these queries, so that answers are of one size; it
-is measured with its handler in threads and on the loop, and the better one counts. All take turns,
-several rounds of a few seconds each; the medians over rounds are printed, with the percentiles of
-all requests of all rounds.
+Both serve the same release over HTTP with JSON, each from a process of its own; so do the clients,
+which send the next request as soon as the last one is answered (closed loop). The baseline,
+plain_service.py, returns a fixed number of items, the average of ours for these queries, so that
+answers have the same size. It is measured with its handler in threads and on the event loop, and
+the better one counts. All take turns in several rounds of a few seconds. Printed are the medians
+over rounds and the percentiles over the requests of all rounds.
 """
 
 import json
@@ -28,20 +28,18 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.processes import closed_loop, pebr_serve, terminated
 from serving.versions import served
 
-# This folder is first on the path, where this file would stand for the package of its name.
-
-HERE = Path(__file__).parent
-# Clients and queries a request.
+# Clients, and queries per request.
 LOADS = ((1, 1), (8, 1), (64, 1), (8, 32))
 PERCENTILES = (50, 99, 99.9)
 OURS, THREADS, LOOP = "pebr serve", "plain, in threads", "plain, on the loop"
 
 
 @dataclass
-class Measured:
-    """What the rounds of one service under one load gave."""
+class LoadFigures:
+    """Measurements of one service under one load, over all rounds."""
 
     rates: list[float] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
@@ -50,65 +48,34 @@ class Measured:
 
     @property
     def rate(self) -> float:
-        """Queries a second."""
+        """Queries per second."""
         return statistics.median(self.rates)
 
     def percentiles(self) -> list[float]:
-        """Milliseconds of a request."""
+        """Latency of a request in milliseconds."""
         return [float(each) * 1e3 for each in np.percentile(self.latencies, PERCENTILES)]
 
 
 @contextmanager
-def pebr_serve(release: Path) -> Iterator[str]:
-    """Our service; yields its URL."""
-    command = [sys.executable, "-m", "pebr_tf.cli.main", "serve", "--release", str(release)]
-    command += ["--http-port", "0", "--grpc-port", "0"]
-    with _process(command, stderr=subprocess.PIPE) as process:
-        for line in process.stderr:
-            event = json.loads(line) if line.startswith("{") else {}
-            if event.get("event") == "listening":
-                break
-        else:
-            raise SystemExit("pebr serve must listen. Received: nothing.")
-        # Its log is read, or it would wait for a reader.
-        drain = subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)
-        yield f"http://127.0.0.1:{event['http_port']}"
-    drain.wait()
-
-
-@contextmanager
 def plain_service(release: Path, top_k: int, handler: str) -> Iterator[str]:
-    """The rival; yields its URL."""
-    command = [sys.executable, str(HERE / "plain_service.py"), "--release", str(release)]
+    """The baseline; yields its URL."""
+    command = [sys.executable, "-m", "benchmarks.plain_service", "--release", str(release)]
     command += ["--top-k", str(top_k), handler]
-    with _process(command, stdout=subprocess.PIPE) as process:
+    with terminated(command, stdout=subprocess.PIPE) as process:
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-
-
-@contextmanager
-def _process(command: list[str], **streams: int) -> Iterator[subprocess.Popen]:
-    quiet = {"stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **streams}
-    process = subprocess.Popen(command, text=True, **quiet)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def load(url: str, queries: Path, clients: int, batch: int, seconds: float) -> dict:
     """One round."""
-    command = [sys.executable, str(HERE / "closed_loop.py"), f"{url}/v1/retrieve"]
-    command += ["--queries", str(queries), "--clients", str(clients), "--batch", str(batch)]
-    command += ["--seconds", str(seconds), "--warm-up", "1"]
-    result = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    process = closed_loop(url, queries, clients, batch=batch, seconds=seconds, warm_up=1)
+    result: dict = json.loads(process.communicate()[0])
     if result["failures"]:
         raise SystemExit(f"every request must be answered. Received: {result['failures']}.")
     return result
 
 
 def busy_seconds(url: str) -> float:
-    """What our service has spent on encoding and searching since it began."""
+    """Seconds that our service has spent on encoding and searching since its start."""
     with urllib.request.urlopen(f"{url}/metrics") as answer:
         families = text_string_to_metric_families(answer.read().decode())
     return sum(
@@ -121,7 +88,7 @@ def busy_seconds(url: str) -> float:
 
 
 def average_items(url: str, texts: list[str]) -> float:
-    """How many items our service returns for a query, over some of the queries."""
+    """Mean number of items per query that our service returns."""
     body = json.dumps({"queries": texts}).encode()
     request = urllib.request.Request(
         f"{url}/v1/retrieve", body, {"Content-Type": "application/json"}
@@ -131,7 +98,7 @@ def average_items(url: str, texts: list[str]) -> float:
 
 
 def print_rates(console: Console, measured: dict) -> None:
-    """Queries a second and latencies of both services."""
+    """Queries per second and latencies of both services."""
     table = Table(
         "load", "service", *("q/s", "p50 ms", "p99 ms", "p99.9 ms", "q/s ratio", "p99 ratio")
     )
@@ -155,15 +122,15 @@ def print_rates(console: Console, measured: dict) -> None:
 
 
 def print_stages(console: Console, measured: dict) -> None:
-    """Where the time of our requests goes."""
+    """Latency of our service by stage."""
     table = Table("load", "stage", *(f"p{each:g} ms" for each in PERCENTILES))
     for clients, batch in LOADS:
         ours = measured[OURS, clients, batch]
         names = list(ours.timings[0])
         columns = {name: [each[name] for each in ours.timings] for name in names}
         columns["client"] = [seconds * 1e3 for seconds in ours.latencies]
-        for place, (name, values) in enumerate(columns.items()):
-            title = f"{clients} clients x {batch}" if place == 0 else ""
+        for number, (name, values) in enumerate(columns.items()):
+            title = f"{clients} clients x {batch}" if number == 0 else ""
             table.add_row(title, name, *(f"{v:.2f}" for v in np.percentile(values, PERCENTILES)))
     console.print(table)
     for clients, batch in LOADS:
@@ -186,9 +153,9 @@ def print_stages(console: Console, measured: dict) -> None:
     help="Parquet with the column `query`.",
 )
 @click.option("--rounds", type=int, default=3, show_default=True)
-@click.option("--seconds", type=float, default=5.0, show_default=True, help="Of a round.")
+@click.option("--seconds", type=float, default=5.0, show_default=True, help="Length of a round.")
 def main(release: Path, queries: Path, rounds: int, seconds: float) -> None:
-    """Prints rates, latencies by stage, and the share that is neither encoding nor search."""
+    """Print rates, latencies by stage, and the share that is neither encoding nor search."""
     console = Console(width=120)
     directory = (release / str(served(release)[-1]) if served(release) else release).resolve()
     texts = pq.read_table(queries, columns=["query"])["query"].to_pylist()
@@ -196,23 +163,24 @@ def main(release: Path, queries: Path, rounds: int, seconds: float) -> None:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         listed = Path(folder) / "queries.txt"
         listed.write_text("\n".join(texts), encoding="utf-8")
-        urls = {OURS: stack.enter_context(pebr_serve(directory))}
+        url, _ = stack.enter_context(pebr_serve("--release", str(directory)))
+        urls = {OURS: url}
         top_k = round(average_items(urls[OURS], texts[:250]))
-        console.print(f"{len(texts):,} queries; {top_k} items a query on average")
+        console.print(f"{len(texts):,} queries; {top_k} items per query on average")
         for name, handler in ((THREADS, "--in-threads"), (LOOP, "--on-loop")):
             urls[name] = stack.enter_context(plain_service(directory, top_k, handler))
-        measured: dict[tuple[str, int, int], Measured] = {}
+        measured: dict[tuple[str, int, int], LoadFigures] = {}
         for _ in range(rounds):
             for clients, batch in LOADS:
                 for name, url in urls.items():
                     before = busy_seconds(url) if name == OURS else 0.0
                     result = load(url, listed, clients, batch, seconds)
-                    into = measured.setdefault((name, clients, batch), Measured())
+                    into = measured.setdefault((name, clients, batch), LoadFigures())
                     into.rates.append(result["queries"] / result["seconds"])
                     into.latencies += result["latencies"]
                     into.timings += result["timings"]
                     if name == OURS:
-                        # The second of warm-up is a second of load as well.
+                        # The second of warm-up is under load, too.
                         spent = busy_seconds(url) - before
                         into.idle.append(1 - spent / (result["seconds"] + 1))
     print_rates(console, measured)

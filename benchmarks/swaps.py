@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
@@ -20,17 +19,15 @@ import pyarrow.parquet as pq
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
+from benchmarks.processes import closed_loop, pebr_serve
 from serving import manifest as manifests
 from serving.release import find_release
-
-HERE = Path(__file__).parent
-
 
 CLIENTS = 64
 
 
 def push_again(release: Path, releases: Path, version: int) -> None:
-    """The same release under another version, appearing whole."""
+    """Publishes the same release under another version, atomically."""
     scratch = releases / f".{version}"
     shutil.copytree(release, scratch, copy_function=os.link)
     manifest = manifests.read(scratch)
@@ -47,7 +44,7 @@ def metric(url: str, name: str) -> float:
 
 
 def memory(process: subprocess.Popen) -> int:
-    """MiB that a process has resident."""
+    """Resident memory of a process in MiB."""
     pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") >> 20
 
@@ -63,7 +60,7 @@ def memory(process: subprocess.Popen) -> int:
 @click.option("--seconds", type=float, default=60.0, show_default=True)
 @click.option("--every", type=float, default=5.0, show_default=True, help="Seconds between pushes.")
 def main(release: Path, queries: Path, seconds: float, every: float) -> None:
-    """Prints answers, failures, swaps, latencies and memory."""
+    """Print answers, failures, swaps, latencies and memory."""
     console = Console()
     release = find_release(release).resolve()
     texts = pq.read_table(queries, columns=["query"])["query"].to_pylist()[:20_000]
@@ -75,21 +72,12 @@ def main(release: Path, queries: Path, seconds: float, every: float) -> None:
         config = releases / "serve.yaml"
         config.write_text("serving:\n  poll_seconds: 0.5\n")
         push_again(release, releases, first)
-        command = [sys.executable, "-m", "pebr_tf.cli.main", "serve", "--releases", str(releases)]
-        command += ["--config", str(config), "--http-port", "0", "--grpc-port", "0"]
-        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        try:
-            events = (json.loads(line) for line in server.stderr if line.startswith("{"))
-            port = next(e["http_port"] for e in events if e.get("event") == "listening")
-            drain = subprocess.Popen(["cat"], stdin=server.stderr, stdout=subprocess.DEVNULL)
-            url = f"http://127.0.0.1:{port}"
-            load = [sys.executable, str(HERE / "closed_loop.py"), f"{url}/v1/retrieve"]
-            load += ["--queries", str(listed), "--clients", str(CLIENTS), "--warm-up", "0"]
-            load += ["--seconds", str(seconds)]
-            clients = subprocess.Popen(load, stdout=subprocess.PIPE, text=True)
+        options = ("--releases", str(releases), "--config", str(config))
+        with pebr_serve(*options) as (url, server):
+            clients = closed_loop(url, listed, CLIENTS, seconds=seconds, warm_up=0)
             used, version = [memory(server)], first
             next_push = time.monotonic() + every
-            output = b""
+            output = ""
             while clients.poll() is None:
                 try:
                     output, _ = clients.communicate(timeout=max(next_push - time.monotonic(), 0.1))
@@ -99,10 +87,7 @@ def main(release: Path, queries: Path, seconds: float, every: float) -> None:
                     next_push += every
                     used.append(memory(server))
             swaps = metric(url, "pebr_release_swaps_total")
-        finally:
-            server.terminate()
-            code = server.wait()
-            drain.wait()
+        code = server.returncode
     result = json.loads(output)
     p50, p99 = np.percentile(result["latencies"], (50, 99)) * 1e3
     console.print(

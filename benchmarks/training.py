@@ -53,7 +53,7 @@ class StockTowers(tfrs.Model):
         return self.task(queries, items, compute_metrics=False, compute_batch_metrics=False)
 
 
-class Corpus:
+class ClickCorpus:
     """Raw examples of synthetic clicks in a file, and the way from them to the towers' inputs."""
 
     def __init__(self, folder: Path, clicks: int, config: Config):
@@ -134,7 +134,7 @@ def measure(steps: dict[str, Callable[[Batch], tf.Tensor]], data: list[Batch], r
     return {name: float(np.median(times)) for name, times in seconds.items()}
 
 
-def input_seconds(corpus: Corpus, config: Config, rounds: int) -> float:
+def input_seconds(corpus: ClickCorpus, config: Config, rounds: int) -> float:
     """CPU seconds of a batch from the file."""
     batches = iter(training_batches([corpus.file], corpus.parse, config.training))
     next(batches)
@@ -144,7 +144,7 @@ def input_seconds(corpus: Corpus, config: Config, rounds: int) -> float:
     return (time.process_time() - start) / rounds
 
 
-def rows(corpus: Corpus, size: int, rounds: int) -> dict[str, float]:
+def rows(corpus: ClickCorpus, size: int, rounds: int) -> dict[str, float]:
     """CPU seconds of a batch of each side, the stock one first, and of the input."""
     config = Config().replace("training.batch_size", size)
     source = iter(training_batches([corpus.file], corpus.parse, config.training))
@@ -176,7 +176,7 @@ def main(sizes: tuple[int, ...], steps: int, clicks: int) -> None:
     """Print pairs a second of training and of its input, and their ratios."""
     console = Console()
     with console.status("measuring"), tempfile.TemporaryDirectory() as directory:
-        corpus = Corpus(Path(directory), clicks, Config())
+        corpus = ClickCorpus(Path(directory), clicks, Config())
         table = Table(title=f"Training with {corpus.words:,} words")
         for column in ("batch", "", "ms CPU a step", "pairs a CPU second", "ratio"):
             table.add_column(column, justify="right" if column else "left")

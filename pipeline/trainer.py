@@ -21,7 +21,7 @@ from pebr_tf.errors import UserError
 from pebr_tf.models.fields import item_fields, query_fields
 from pebr_tf.models.two_tower import TwoTower, family_of
 from pebr_tf.training import batches
-from pebr_tf.training.loop import Trained, Trainer
+from pebr_tf.training.loop import Trainer, TrainingResult
 from pebr_tf.training.optimizers import optimizer_of
 from pebr_tf.training.warm_start import warm_start
 from pebr_tf.training.workers import all_staying, is_chief, strategy_of, wait_for_all
@@ -108,7 +108,7 @@ def export(
     model: TwoTower,
     transform: tft.TFTransformOutput,
     config: Config,
-    trained: Trained,
+    trained: TrainingResult,
     pipeline: str,
     directory: str,
 ) -> None:

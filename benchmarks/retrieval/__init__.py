@@ -1,1 +1,1 @@
-"""Benchmarks that `pebr bench` runs."""
+"""The retrieval benchmark: range search against other ways to search."""

@@ -16,7 +16,7 @@ BLOCK = 100_000
 
 
 @dataclass(frozen=True)
-class Corpus:
+class SearchCorpus:
     """Items, and queries with thresholds.
 
     Attributes:
@@ -32,7 +32,7 @@ class Corpus:
     thresholds: np.ndarray
 
 
-def clustered(count: int, dimension: int, queries: int, seed: int) -> Corpus:
+def clustered(count: int, dimension: int, queries: int, seed: int) -> SearchCorpus:
     """A corpus of topics, subtopics and groups of very different sizes and widths.
 
     A query stands near a topic, a subtopic or a group, and its threshold gives it a number of
@@ -49,7 +49,7 @@ def clustered(count: int, dimension: int, queries: int, seed: int) -> Corpus:
     )
     vectors = _around(generator, centre, np.full(queries, 0.35))
     thresholds = thresholds_of_counts(items, vectors, wanted)
-    return Corpus(f"clustered, seed {seed}", items, vectors, thresholds)
+    return SearchCorpus(f"clustered, seed {seed}", items, vectors, thresholds)
 
 
 def _mixture(
@@ -111,7 +111,9 @@ def thresholds_of_counts(items: np.ndarray, queries: np.ndarray, counts: np.ndar
     return thresholds
 
 
-def from_files(vectors: Path, queries: Path, thresholds: Path, count: int, seed: int) -> Corpus:
+def from_files(
+    vectors: Path, queries: Path, thresholds: Path, count: int, seed: int
+) -> SearchCorpus:
     """A user's own .npy files, checked, with at most `count` of the queries in random order."""
     loaded = {}
     for name, path in {"vectors": vectors, "queries": queries, "thresholds": thresholds}.items():
@@ -131,4 +133,4 @@ def from_files(vectors: Path, queries: Path, thresholds: Path, count: int, seed:
             f"Received: shape {cosines.shape}."
         )
     chosen = np.random.default_rng(seed).permutation(len(asked))[:count]
-    return Corpus(Path(vectors).name, items, asked[chosen], cosines[chosen])
+    return SearchCorpus(Path(vectors).name, items, asked[chosen], cosines[chosen])

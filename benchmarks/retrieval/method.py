@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pebr_tf.retrieval.result import RangeResult, splits_of
-from pebr_tf.retrieval.tune import Examples, lowest_recall, recall
+from pebr_tf.retrieval.tune import TuningExamples, lowest_recall, recall
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Work:
     """
 
     items: np.ndarray
-    tuning: Examples
+    tuning: TuningExamples
     target: float
 
     @property

@@ -22,7 +22,7 @@ from pebr_tf.retrieval import build_index, load_index
 from pebr_tf.retrieval.plan import Leaves, Planner
 from pebr_tf.retrieval.result import RangeResult
 from pebr_tf.retrieval.scann_searcher import ScannSearcher
-from pebr_tf.retrieval.tune import Coverage, recall
+from pebr_tf.retrieval.tune import LeafCoverage, recall
 
 FIXED_K = 5_000
 # Queries of one matrix product; more take memory that has to be fetched page by page.
@@ -195,7 +195,7 @@ class FaissHalf(FaissFlat):
         _, tokens = index.quantizer.search(work.items, 1)
         tokens = tokens[:, 0]
         self._leaves = Leaves.of(work.items, tokens, centroids)
-        self._coverage = Coverage(self._leaves, work.tuning, tokens)
+        self._coverage = LeafCoverage(self._leaves, work.tuning, tokens)
 
     def ladders(self, work: Work) -> list[list[Any]]:
         lowest = [min(work.tuned + extra, 0.9999) for extra in (0, 5e-4, 1e-3, 2e-3, 4e-3)]

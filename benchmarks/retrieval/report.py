@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.retrieval import corpus as corpora_of
-from benchmarks.retrieval.corpus import Corpus
+from benchmarks.retrieval.corpus import SearchCorpus
 from benchmarks.retrieval.methods import Ours
 from benchmarks.retrieval.retrieval import (
     BATCHES,
     BUCKETS,
-    Comparison,
+    MethodComparison,
     by_count,
     compare,
     growth,
@@ -27,7 +27,7 @@ console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
 
 
 def run(
-    corpora: Sequence[Callable[[], Corpus]],
+    corpora: Sequence[Callable[[], SearchCorpus]],
     rivals: Sequence[str],
     target: float,
     growth: bool,
@@ -63,7 +63,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
         yield status.update
 
 
-def _print_comparison(comparison: Comparison) -> None:
+def _print_comparison(comparison: MethodComparison) -> None:
     corpus, counts = comparison.corpus, comparison.counts
     ours, *rivals = comparison.rows
     console.print(
@@ -114,7 +114,7 @@ def _print_comparison(comparison: Comparison) -> None:
         )
 
 
-def _print_growth(corpus: Corpus, comparison: Comparison, target: float) -> None:
+def _print_growth(corpus: SearchCorpus, comparison: MethodComparison, target: float) -> None:
     """Ours alone on a fifth and on four times the items."""
     count, dimension = corpus.items.shape
     table = Table(title="How time grows")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks.retrieval.corpus import Corpus
+from benchmarks.retrieval.corpus import SearchCorpus
 from benchmarks.retrieval.method import Method, Work
 from benchmarks.retrieval.methods import (
     BruteForce,
@@ -27,7 +27,7 @@ from benchmarks.retrieval.methods import (
 from pebr_tf.retrieval.exact import ExactSearcher
 from pebr_tf.retrieval.level import LevelCut, search_by_level
 from pebr_tf.retrieval.result import RangeResult, concatenate
-from pebr_tf.retrieval.tune import Examples, recall
+from pebr_tf.retrieval.tune import TuningExamples, recall
 
 TUNING_QUERIES = 500
 BATCHES = (256, 64, 1)
@@ -48,7 +48,7 @@ RIVALS: dict[str, Callable[[], Method]] = {
 
 
 @dataclass
-class Row:
+class MethodFigures:
     """What was measured of a method.
 
     Attributes:
@@ -65,27 +65,27 @@ class Row:
     rate: dict[int, float] = field(default_factory=dict)
     latencies: np.ndarray = field(default_factory=lambda: np.empty(0))
 
-    def times(self, other: Row) -> float:
+    def times(self, other: MethodFigures) -> float:
         """How many times as fast as `other` this is, each with the batch that suits it best."""
         return max(self.rate.values()) / max(other.rate.values())
 
 
 @dataclass(frozen=True)
-class Comparison:
+class MethodComparison:
     """The rows of one corpus, ours first, and the true counts of the timed queries."""
 
-    corpus: Corpus
-    rows: list[Row]
+    corpus: SearchCorpus
+    rows: list[MethodFigures]
     counts: np.ndarray
 
 
 def compare(
-    corpus: Corpus,
+    corpus: SearchCorpus,
     rivals: Sequence[str],
     target: float,
     say: Callable[[str], None],
     batches: Sequence[int] = BATCHES,
-) -> Comparison:
+) -> MethodComparison:
     """Builds, tunes and times ours and the named rivals on a corpus."""
     say("exact answers")
     exact = ExactSearcher(corpus.items, np.arange(len(corpus.items)), checked=True)
@@ -94,7 +94,7 @@ def compare(
         for part in (slice(None, TUNING_QUERIES), slice(TUNING_QUERIES, None))
     )
     work = Work(corpus.items, tuning, target)
-    rows = [Row(method()) for method in (Ours, *(RIVALS[name] for name in rivals))]
+    rows = [MethodFigures(method()) for method in (Ours, *(RIVALS[name] for name in rivals))]
     for row in rows:
         say(f"building and tuning {row.method.name}")
         row.method.prepare(work)
@@ -104,15 +104,15 @@ def compare(
         row.recall = recall(found, timed.answers)
         row.false_positives = _false_positives(exact, timed, found)
     _time(rows, timed, batches, say)
-    return Comparison(corpus, rows, timed.answers.counts)
+    return MethodComparison(corpus, rows, timed.answers.counts)
 
 
-def _examples(exact: ExactSearcher, corpus: Corpus, part: slice) -> Examples:
+def _examples(exact: ExactSearcher, corpus: SearchCorpus, part: slice) -> TuningExamples:
     queries, thresholds = corpus.queries[part], corpus.thresholds[part]
-    return Examples(queries, thresholds, exact.search(queries, thresholds, limit=len(exact)))
+    return TuningExamples(queries, thresholds, exact.search(queries, thresholds, limit=len(exact)))
 
 
-def _in_batches(method: Method, examples: Examples, batch: int) -> RangeResult:
+def _in_batches(method: Method, examples: TuningExamples, batch: int) -> RangeResult:
     return concatenate(
         [
             method.search(
@@ -123,7 +123,7 @@ def _in_batches(method: Method, examples: Examples, batch: int) -> RangeResult:
     )
 
 
-def _false_positives(exact: ExactSearcher, examples: Examples, found: RangeResult) -> int:
+def _false_positives(exact: ExactSearcher, examples: TuningExamples, found: RangeResult) -> int:
     """Returned items whose exact cosine is below the threshold by more than rounding."""
     rows = found.rows()
     wrong = 0
@@ -136,7 +136,10 @@ def _false_positives(exact: ExactSearcher, examples: Examples, found: RangeResul
 
 
 def _time(
-    rows: Sequence[Row], timed: Examples, batches: Sequence[int], say: Callable[[str], None]
+    rows: Sequence[MethodFigures],
+    timed: TuningExamples,
+    batches: Sequence[int],
+    say: Callable[[str], None],
 ) -> None:
     """Takes turns: each round times every method at every batch size on the same queries."""
     seconds: dict[tuple[int, int], list[float]] = {}
@@ -166,7 +169,7 @@ def _time(
         row.latencies = alone[number][np.isfinite(alone[number])]
 
 
-def by_count(row: Row, counts: np.ndarray) -> list[tuple[float, float]]:
+def by_count(row: MethodFigures, counts: np.ndarray) -> list[tuple[float, float]]:
     """The median and 99th percentile of latency, in milliseconds, of each of BUCKETS."""
     counts = counts[: len(row.latencies)]
     figures = []
@@ -193,7 +196,7 @@ class LevelCost:
     recall: tuple[float, float]
 
 
-def level_cost(ours: Ours, corpus: Corpus, tau: float = 0.05) -> LevelCost:
+def level_cost(ours: Ours, corpus: SearchCorpus, tau: float = 0.05) -> LevelCost:
     """Compares the two, interleaved, with cut-offs that give back the corpus's own thresholds."""
     queries, thresholds = corpus.queries[TUNING_QUERIES:], corpus.thresholds[TUNING_QUERIES:]
     taus = np.full(len(queries), tau, np.float32)

@@ -11,7 +11,7 @@ from pebr_tf.losses.negatives import Negatives
 from pebr_tf.losses.shapes import Shapes
 
 
-class Candidates(NamedTuple):
+class LossCandidates(NamedTuple):
     """A batch of B queries with C = B + M candidates each.
 
     Attributes:
@@ -39,7 +39,7 @@ class Candidates(NamedTuple):
 
 def collect(
     query_vectors: Any, item_vectors: Any, negatives: Negatives | None = None, **parameters: Any
-) -> Candidates:
+) -> LossCandidates:
     """Scores every query against the batch's items and the extra ones, and masks.
 
     Args:
@@ -72,7 +72,7 @@ def collect(
             log_q = tf.concat([log_q, _like(negatives.extra_log_q, extra_cosines)], axis=1)
         cosines = tf.concat([cosines, extra_cosines], axis=1)
     prior = negatives.log_query_prior
-    return Candidates(cosines, removed, log_q, None if prior is None else tf.cast(prior, dtype))
+    return LossCandidates(cosines, removed, log_q, None if prior is None else tf.cast(prior, dtype))
 
 
 def _extra_cosines(negatives: Negatives, queries: tf.Tensor) -> tf.Tensor | None:

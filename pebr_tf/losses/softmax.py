@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pebr_tf.losses.candidates import Candidates, collect
+from pebr_tf.losses.candidates import LossCandidates, collect
 from pebr_tf.losses.negatives import Negatives
 
 
@@ -106,7 +106,7 @@ def column_cross_entropy(logits: tf.Tensor) -> tuple[tf.Tensor, Any]:
     return top - diagonal + tf.math.log(totals), gradient
 
 
-def _item_to_query(scores: tf.Tensor, candidates: Candidates, gamma: float) -> tf.Tensor:
+def _item_to_query(scores: tf.Tensor, candidates: LossCandidates, gamma: float) -> tf.Tensor:
     scores = scores[:, : tf.shape(scores)[0]]
     if gamma:
         if candidates.log_query_prior is None:

@@ -1,14 +1,14 @@
-"""The index folder: plain NumPy files, ScaNN's own, and a manifest that vouches for them.
+"""The index folder: plain NumPy files, ScaNN's own files, and a manifest with their checksums.
 
     index.json          version, kind, tuning, config, measured recall, SHA-256 of every file
     vectors.npy         unit vectors, for ScaNN with the appended 1 and leaf by leaf
     ids.npy             ids in the order of the vectors
-    background.npy      the sample that stands for the corpus
-    check_*.npy         queries, thresholds and exact answers that every load is tried on
-    centroids.npy, leaves.npy, scatter.npy              what plans need
+    background.npy      the sample that represents the catalogue
+    check_*.npy         queries, thresholds and exact results that every load is checked on
+    centroids.npy, leaves.npy, scatter.npy              statistics that plans need
     codes.npy, tokens.npy, codebook.pb, partitioner.pb, scann_config.pb     ScaNN's
 
-Nothing is pickled: NumPy refuses to.
+Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ import numpy as np
 from pebr_tf.errors import UserError
 from pebr_tf.retrieval import scann_files
 from pebr_tf.retrieval.exact import ExactSearcher
-from pebr_tf.retrieval.plan import Leaves, Tuning
+from pebr_tf.retrieval.plan import IndexTuning, Leaves
 from pebr_tf.retrieval.result import RangeResult, empty
 from pebr_tf.retrieval.scann_searcher import ScannSearcher
-from pebr_tf.retrieval.tune import Examples, recall
+from pebr_tf.retrieval.tune import TuningExamples, recall
 
 FORMAT = 1
 MANIFEST = "index.json"
 
 
-def write_check(directory: Path, examples: Examples) -> None:
-    """Stores queries with their exact answers, as positions."""
+def write_check(directory: Path, examples: TuningExamples) -> None:
+    """Stores queries with their exact results, as positions."""
     arrays = {
         "queries": examples.queries,
         "thresholds": examples.thresholds,
@@ -45,14 +45,14 @@ def write_check(directory: Path, examples: Examples) -> None:
 
 
 def write_leaves(directory: Path, leaves: Leaves) -> None:
-    """Stores what plans know of the leaves."""
+    """Stores the statistics of the leaves."""
     np.save(directory / "centroids.npy", leaves.centroids)
     np.save(directory / "leaves.npy", np.stack([leaves.sizes, leaves.spreads]))
     np.save(directory / "scatter.npy", leaves.scatter)
 
 
 def read_leaves(directory: Path) -> Leaves:
-    """What `write_leaves` stored."""
+    """Reads what `write_leaves` stored."""
     sizes, spreads = np.load(directory / "leaves.npy")
     centroids, scatter = (np.load(directory / f"{name}.npy") for name in ("centroids", "scatter"))
     return Leaves(centroids, sizes, spreads, scatter)
@@ -80,7 +80,7 @@ def load_index(directory: Path, verify: bool = True) -> ExactSearcher | ScannSea
 
     Args:
       directory: What `build_index` wrote.
-      verify: Compare checksums, and try the stored queries.
+      verify: Compare checksums, and search for the stored queries.
 
     Raises:
       UserError: Not an index, another format, a file that is missing or has changed, or recall on
@@ -100,7 +100,7 @@ def load_index(directory: Path, verify: bool = True) -> ExactSearcher | ScannSea
         ids,
         read_leaves(directory),
         np.load(directory / "background.npy"),
-        Tuning(**manifest["tuning"]),
+        IndexTuning(**manifest["tuning"]),
         manifest["config"]["max_leaves_searched"],
     )
     if verify:
@@ -125,7 +125,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def verify_files(directory: Path, manifest: dict[str, Any]) -> None:
-    """Refuses a folder in which a file is missing or has changed."""
+    """Rejects a folder in which a file is missing or has changed."""
     for name, expected in manifest["files"].items():
         path = directory / name
         if not path.is_file():
@@ -138,14 +138,14 @@ def verify_files(directory: Path, manifest: dict[str, Any]) -> None:
 
 
 def self_check(directory: Path, searcher: ScannSearcher, lowest: float) -> tuple[float, float]:
-    """Macro and micro recall on the stored queries; refuses an index below `lowest`."""
+    """Macro and micro recall on the stored queries; rejects an index below `lowest`."""
     queries, thresholds, row_splits, positions = (
         np.load(directory / f"check_{name}.npy")
         for name in ("queries", "thresholds", "row_splits", "positions")
     )
     truth = RangeResult(
         **{
-            **vars(empty(len(queries), thresholds, searcher.id_dtype)),
+            **vars(empty(len(queries), thresholds, searcher.ids.dtype)),
             "row_splits": row_splits,
             "item_ids": searcher.ids[positions],
         }

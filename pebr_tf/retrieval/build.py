@@ -1,4 +1,4 @@
-"""Builds an index folder from item vectors: exact or ScaNN by size, tuned, with its own check."""
+"""Builds an index folder from item vectors: exact or ScaNN by size, tuned, with check queries."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pebr_tf.config import Index
 from pebr_tf.files import new_directory
 from pebr_tf.retrieval import artifact, scann_files
 from pebr_tf.retrieval.exact import BACKGROUND_SAMPLE, ExactSearcher, sample_of
-from pebr_tf.retrieval.plan import Tuning
+from pebr_tf.retrieval.plan import IndexTuning
 from pebr_tf.retrieval.scann_searcher import ScannSearcher
 from pebr_tf.retrieval.searcher import check_positive, check_thresholds
 from pebr_tf.retrieval.tune import (
-    Examples,
+    TuningExamples,
     recall,
     stand_in_queries,
     stand_in_thresholds,
@@ -26,9 +26,9 @@ from pebr_tf.retrieval.tune import (
 )
 from pebr_tf.retrieval.vectors import item_ids, unit_vectors
 
-# Queries to tune on, beside those that are kept for the check.
+# Queries to tune on, besides those of the check.
 TUNING_QUERIES = 500
-# To reach `check_recall` on the queries held out, each time with a quarter of the permitted loss.
+# Attempts to reach `check_recall` on the check queries; each permits a quarter of the last loss.
 ATTEMPTS = 4
 
 
@@ -42,11 +42,11 @@ def build_index(
     background_sample: int = BACKGROUND_SAMPLE,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
-    """Writes an index of item vectors [N, n] into a new folder; nothing is left of a failed build.
+    """Writes an index of item vectors [N, n] into a new folder; a failed build leaves nothing.
 
     Catalogues below `config.exact_below` are searched exactly. Larger ones get about 2 sqrt(N)
-    leaves, and are tuned to `config.recall_target` on one part of the queries; the rest is stored
-    with its exact answers, measured, and measured again on every load.
+    leaves and are tuned to `config.recall_target` on one part of the queries. The other part is
+    stored with its exact results; recall on it is measured here and on every load.
 
     Args:
       directory: A new or empty folder.
@@ -55,16 +55,16 @@ def build_index(
       config: The `index` section of the configuration.
       queries: [Q, n] vectors of real queries; None takes items with noise.
       thresholds: [Q] their thresholds; None takes some that give from 1 to some thousand items.
-      background_sample: Items of the sample that stands for the corpus.
-      progress: Called with a few words before each step.
+      background_sample: Size of the sample that represents the catalogue.
+      progress: Called with a short text before each step.
 
     Returns:
       The manifest that was written; see `artifact`.
 
     Raises:
-      ValueError: A vector that is not finite or of length zero, an id twice, or queries that do
+      ValueError: A vector that is not finite or of length zero, a repeated id, or queries that do
         not fit; the text names the positions.
-      FileExistsError: The folder holds something.
+      FileExistsError: The folder is not empty.
     """
     config = config or Index()
     vectors = unit_vectors("vectors", vectors)
@@ -100,7 +100,7 @@ def build_index(
 
 
 def leaves_of(count: int) -> int:
-    """About 2 sqrt(N): scanning leaves and finding them then cost about the same."""
+    """About 2 sqrt(N), where scanning leaves costs about as much as finding them."""
     return int(max(1, min(2 * round(count**0.5), count // 16)))
 
 
@@ -133,7 +133,7 @@ def _build_scann(
         thresholds = stand_in_thresholds(exact, queries)
     wanted = min(len(queries), TUNING_QUERIES + config.check_queries)
     chosen = np.random.default_rng(0).permutation(len(queries))[:wanted]
-    # A single query has to do for both.
+    # A single query serves as both.
     checked = min(config.check_queries, (wanted + 1) // 2)
     examples = [
         _examples(exact, queries[part], thresholds[part])
@@ -146,7 +146,7 @@ def _build_scann(
         np.arange(len(vectors)),
         trained.leaves,
         exact.background,
-        Tuning(float(vectors.shape[1])),
+        IndexTuning(float(vectors.shape[1])),
         config.max_leaves_searched,
     )
     tokens = np.load(scratch / "tokens.npy", mmap_mode="r")
@@ -157,7 +157,7 @@ def _build_scann(
         macro, micro = recall(found, held_out.answers)
         if min(macro, micro) >= config.check_recall:
             break
-        # Few queries to tune on, unlike those held out: look further.
+        # The check queries differ from the few tuning queries: search further.
         target = 1 - (1 - target) / 4
     else:
         raise ValueError(
@@ -174,10 +174,9 @@ def _build_scann(
     }
 
 
-def _examples(exact: ExactSearcher, queries: np.ndarray, thresholds: np.ndarray) -> Examples:
+def _examples(exact: ExactSearcher, queries: np.ndarray, thresholds: np.ndarray) -> TuningExamples:
     answers = exact.search(queries, thresholds)
-    # What the limit cut is no answer that a search has to find: the threshold rises to the last
-    # one.
+    # A search need not find what the limit cuts: the threshold rises to the last item.
     last = answers.scores[answers.row_splits[1:] - 1] if len(answers.scores) else thresholds
     raised = np.where(answers.truncated, last, thresholds)
-    return Examples(queries, raised, answers)
+    return TuningExamples(queries, raised, answers)

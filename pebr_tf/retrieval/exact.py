@@ -1,4 +1,4 @@
-"""Search without an index: the oracle, and the right choice for small corpora."""
+"""Search without an index: the oracle, and the right choice for small catalogues."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 
 from pebr_tf.retrieval.result import RangeResult, ranked, splits_of
-from pebr_tf.retrieval.searcher import Request, VectorSearcher
+from pebr_tf.retrieval.searcher import Searcher, SearchRequest
 from pebr_tf.retrieval.vectors import item_ids, unit_vectors
 
 BACKGROUND_SAMPLE = 2_000
 # Scores of one block, 64 MB: large enough for BLAS, small enough for any machine.
 BLOCK_SCORES = 16_000_000
-# A float32 product of unit vectors strays from the real cosine by less.
+# Bound on the error of a float32 product of unit vectors.
 ROUNDING = 1e-5
 
 
-class ExactSearcher(VectorSearcher):
+class ExactSearcher(Searcher):
     """Scores every item with a matrix product in blocks, then the survivors in float64.
 
-    The second step makes an answer independent of the batch it was asked in: a score is the
-    float32 nearest to the real cosine of the float32 vectors.
+    The second step makes a result independent of its batch: a score is the float32 nearest to the
+    real cosine of the float32 vectors.
     """
 
     def __init__(
@@ -36,8 +36,8 @@ class ExactSearcher(VectorSearcher):
         Args:
           vectors: [N, n] item vectors, scaled to length 1 unless they have it.
           ids: [N] different integers or texts; None numbers the items from 0.
-          background: [M, n] the sample that stands for the corpus; None draws 2,000 items.
-          checked: Take float32 unit vectors and ids as they are, say from a verified file.
+          background: [M, n] sample that represents the catalogue; None draws 2,000 items.
+          checked: Skip the checks of float32 unit vectors and ids, e.g. from a verified file.
 
         Raises:
           ValueError: A vector that is not finite or of length zero, or an id twice.
@@ -46,7 +46,7 @@ class ExactSearcher(VectorSearcher):
         ids = ids if checked else item_ids(ids, len(vectors))
         super().__init__(vectors, ids, sample_of(vectors) if background is None else background)
 
-    def _search(self, request: Request) -> RangeResult:
+    def _search(self, request: SearchRequest) -> RangeResult:
         rows, positions = self._candidates(request)
         scores = cosines(request.queries, self._vectors, rows, positions)
         passed = scores >= request.thresholds[rows]
@@ -63,8 +63,8 @@ class ExactSearcher(VectorSearcher):
             truncated=cut,
         ).head(request.longest)
 
-    def _candidates(self, request: Request) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and positions of everything that may be in the answer, and little else."""
+    def _candidates(self, request: SearchRequest) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and positions of a small superset of the result."""
         step = max(1, BLOCK_SCORES // len(self))
         limit = request.longest + 1
         found = []
@@ -73,8 +73,8 @@ class ExactSearcher(VectorSearcher):
             floor = request.thresholds[begin : begin + step, None] - ROUNDING
             crowded = np.flatnonzero((scores >= floor).sum(axis=1) > limit)
             if len(crowded):
-                place = len(self) - limit
-                last = np.partition(scores[crowded], place, axis=1)[:, place, None]
+                rank = len(self) - limit
+                last = np.partition(scores[crowded], rank, axis=1)[:, rank, None]
                 floor[crowded] = np.maximum(floor[crowded], last - 2 * ROUNDING)
             rows, positions = np.nonzero(scores >= floor)
             found.append((rows + begin, positions))
@@ -84,7 +84,7 @@ class ExactSearcher(VectorSearcher):
         )
 
     def _expected_count(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-        """From the background sample; an item of it stands for N / M."""
+        """[B] counts from the background sample, whose items represent N / M items each."""
         passed = queries @ self._background.T >= thresholds[:, None]
         return (passed.sum(axis=1) * (len(self) / len(self._background))).astype(np.float32)
 

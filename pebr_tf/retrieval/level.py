@@ -19,7 +19,7 @@ from pebr_tf.retrieval.searcher import (
     check_positive,
     check_thresholds,
 )
-from pebr_tf.retrieval.vectors import refuse_rows, unit_vectors
+from pebr_tf.retrieval.vectors import reject_rows, unit_vectors
 
 # A sampled item this close to the probe's last may be the last itself, scored another way.
 ROUNDING = np.float32(1e-6)
@@ -106,7 +106,7 @@ def search_by_level(
         raise ValueError(
             f"tau must be {len(queries)} numbers, one a query. Received: shape {tau.shape}."
         )
-    refuse_rows("tau", "be finite and above 0", ~((tau > 0) & np.isfinite(tau)))
+    reject_rows("tau", "be finite and above 0", ~((tau > 0) & np.isfinite(tau)))
     cutoff = np.asarray(cut.cutoff, np.float32)
     if cutoff.shape not in ((), tau.shape):
         raise ValueError(

@@ -1,16 +1,16 @@
-"""How far a query has to look, said before the search by a model of the index's leaves.
+"""How far a query must search, predicted by a model of the index's leaves.
 
 Inside a leaf the cosines of its items with a query q are near Gaussian around q . c, with c the
 leaf's centroid. Their deviation is the leaf's own spread (the root mean square distance of its
-items from c) over sqrt(concentration), the number of directions that the items spread over. They do
-not spread alike in all directions: width(q), from the scatter of all items around their centroids,
-says how much more they do along q than on average. So the leaf is expected to hold
+items from c) over sqrt(concentration), the number of directions that the items spread over. The
+spread depends on the direction: width(q), from the scatter of all items around their centroids, is
+the spread along q relative to the average. So the leaf is expected to hold
 
     size * NormalTail((t - q . c) * sqrt(concentration) / (spread * width(q)))
 
-items above a threshold t. Dividing q and t by the width beforehand leaves a model without it.
+items above a threshold t. Dividing q and t by the width first removes it from the formula.
 
-Leaves are searched in order of q . c until a share `cover` of the expected items is behind; the sum
+Leaves are searched in order of q . c until they hold a share `cover` of the expected items. The sum
 over all leaves predicts the number of results.
 """
 
@@ -23,40 +23,40 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-# Leaves that lie so many deviations below a threshold hold nothing that counts, nor do those so
-# many below the nearest one where all are below.
+# Leaves more than REACH deviations below a threshold are ignored; if all leaves are below it, those
+# more than REACH_OF_NEAREST below the nearest one.
 REACH = 3.5
 REACH_OF_NEAREST = 2.0
-# The leaves that a search for k items considers hold so many times k items, and are not fewer.
+# A search for k items considers leaves with NEARBY_ITEMS * k items, and at least NEARBY_LEAVES.
 NEARBY_ITEMS = 20
 NEARBY_LEAVES = 80
-# That cosine is known well enough once the items above it are, or once it is known so well.
+# Relative and absolute tolerance of the cosine that k items exceed.
 ENOUGH_ITEMS = 0.01
 ENOUGH_COSINE = 5e-4
 TINY = np.float32(1e-30)
-# Centroids that coincide differ in similarity by rounding, here and in ScaNN: all or none.
+# Similarities of coinciding centroids differ by rounding; a plan takes all of them or none.
 SAME = np.float32(4e-6)
 # Widths are kept inside these bounds; similarities divided by one are then at most 2 in size.
 WIDTHS = (0.5, 2.0)
 FARTHEST = np.float32(1 / WIDTHS[0])
-# Items of one step over the corpus.
+# Items per step over the catalogue.
 BLOCK = 100_000
-# The margin for quantisation errors shrinks by these factors for expected counts above those: of
-# many items each weighs less.
+# The margin for quantisation errors shrinks by these factors above these expected counts, because
+# each of many items weighs less.
 MARGIN_COUNTS = np.array([30.0, 300.0, 3000.0], np.float32)
 MARGIN_FACTORS = np.array([1.0, 0.75, 0.6, 0.5], np.float32)
-# A threshold that no cosine reaches, in place of one that every cosine does.
+# A threshold that no cosine reaches, used in place of -inf.
 BEYOND = 2 * FARTHEST
 
 
 @dataclass(frozen=True)
-class Tuning:
-    """What an index was tuned to; see `tune`.
+class IndexTuning:
+    """How far an index searches; see `tune`.
 
     Attributes:
       concentration: Directions that the items of a leaf spread over.
       cover: Share of the items expected above a threshold that the searched leaves hold.
-      min_leaves: Leaves that every query searches.
+      min_leaves: The least leaves of a query.
       margin: Cosine below the threshold that still makes a candidate, where few are expected.
       top_k_cover: Share of the best k items that the leaves searched for them are expected to hold.
     """
@@ -70,11 +70,11 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Leaves:
-    """The leaves of an index, as plans see them.
+    """Statistics of the leaves of an index.
 
     Attributes:
       centroids: [L, n] float32.
-      sizes: [L] float32, items of each.
+      sizes: [L] float32, numbers of items.
       spreads: [L] float32, root mean square distance of its items from its centroid.
       scatter: [n, n] float32, covariance of all items around their centroids, of trace n.
     """
@@ -111,7 +111,7 @@ class Leaves:
         return self.spreads / np.float32(concentration**0.5)
 
     def widths(self, queries: np.ndarray) -> np.ndarray:
-        """[B, 1] how much wider than on average the items of a leaf spread along queries [B, n]."""
+        """[B, 1] spread of the items of a leaf along queries [B, n], relative to the average."""
         squared = np.einsum("ij,ij->i", queries @ self.scatter, queries)
         return np.sqrt(squared).clip(*WIDTHS)[:, None]
 
@@ -122,7 +122,7 @@ class Plan:
 
     Attributes:
       leaves: [B] int, leaves to search first.
-      enough: [B] int, leaves to search if that did not bring the limit; else the same.
+      enough: [B] int, leaves to search if those give fewer items than the limit.
       expected: [B] float32, items expected at or above the threshold.
     """
 
@@ -138,8 +138,8 @@ class Plan:
 class Planner:
     """Plans searches of an index's leaves with one tuning."""
 
-    def __init__(self, leaves: Leaves, tuning: Tuning):
-        """Makes the planner; what does not depend on a query is computed here."""
+    def __init__(self, leaves: Leaves, tuning: IndexTuning):
+        """Precomputes what does not depend on a query."""
         self.leaves, self.tuning = leaves, tuning
         self._centroids = np.ascontiguousarray(leaves.centroids.T)
         self._deviations = leaves.deviations(tuning.concentration)
@@ -149,11 +149,11 @@ class Planner:
         self._margins = np.float32(tuning.margin) * MARGIN_FACTORS
 
     def margins(self, expected: np.ndarray) -> np.ndarray:
-        """[B] float32 margins below the thresholds of queries that expect so many items [B]."""
+        """[B] float32 margins below the thresholds of queries that expect [B] items."""
         return self._margins[np.searchsorted(MARGIN_COUNTS, expected)]
 
     def margin(self, expected: float) -> np.float32:
-        """The margin of one query that expects so many items."""
+        """The margin of one query."""
         return self._margins[bisect.bisect_left(MARGIN_COUNTS, expected)]
 
     def plan(self, queries: np.ndarray, thresholds: np.ndarray, limit: int) -> Plan:
@@ -181,7 +181,7 @@ class Planner:
     def plan_one(self, query: np.ndarray, threshold: np.float32) -> tuple[int, float]:
         """Leaves to search and items expected for a query [n] that ends at a finite threshold.
 
-        What `plan` says of it without a limit, in a third of the time.
+        The same as `plan` without a limit, in a third of the time.
         """
         width = min(max(math.sqrt(self.leaves.scatter.dot(query).dot(query)), WIDTHS[0]), WIDTHS[1])
         similarity = self.leaves.centroids.dot(query)
@@ -195,8 +195,8 @@ class Planner:
         order = near.argsort()[::-1]
         held = items[order].cumsum()
         expected = float(held[-1])
-        place = min(held.searchsorted(self.tuning.cover * expected), len(order) - 1)
-        searched = np.count_nonzero(similarity >= near[order[place]] - SAME)
+        rank = min(held.searchsorted(self.tuning.cover * expected), len(order) - 1)
+        searched = np.count_nonzero(similarity >= near[order[rank]] - SAME)
         return max(searched, self._least), expected
 
     def _above(
@@ -219,10 +219,10 @@ class Planner:
         return np.maximum((similarity >= last[:, None] - SAME).sum(axis=1), self._least)
 
     def _of_limit(self, similarity: np.ndarray, limit: int) -> np.ndarray:
-        """[B] leaves that the best `limit` items are expected in.
+        """[B] leaves that are expected to hold the best `limit` items.
 
-        They are the items above the cosine that `limit` items are expected to exceed, which is
-        found among the nearest leaves.
+        These are the items above the cosine that `limit` items are expected to exceed, which is
+        found from the nearest leaves.
         """
         nearby = NEARBY_ITEMS * limit * len(self.leaves) / max(self._items, 1)
         nearby = min(len(self.leaves), max(NEARBY_LEAVES, int(nearby)))
@@ -240,7 +240,7 @@ class Planner:
 def _exceeded_by(
     limit: int, near: np.ndarray, sizes: np.ndarray, precisions: np.ndarray
 ) -> np.ndarray:
-    """[B, 1] the cosine that `limit` items of leaves are expected to exceed.
+    """[B, 1] the cosine that `limit` items of the leaves are expected to exceed.
 
     Newton's method on the logarithm of their number, kept inside a bracket that shrinks.
 
@@ -276,14 +276,14 @@ def _exceeded_by(
 
 def _nearest(similarity: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """[B, count] the nearest leaves of each row, in no order, and their similarities."""
-    place = similarity.shape[1] - count
-    last = np.partition(similarity, place, axis=1)[:, place, None]
+    rank = similarity.shape[1] - count
+    last = np.partition(similarity, rank, axis=1)[:, rank, None]
     flat = (similarity >= last).ravel().nonzero()[0]
     if len(flat) == count * len(similarity):
         leaves = (flat % similarity.shape[1]).reshape(-1, count)
     else:
-        # Some rows have ties at the end.
-        leaves = np.argpartition(similarity, place, axis=1)[:, place:]
+        # Some rows have ties at their end.
+        leaves = np.argpartition(similarity, rank, axis=1)[:, rank:]
     return leaves, np.take_along_axis(similarity, leaves, axis=1)
 
 
@@ -299,9 +299,9 @@ def _covering(
       total: [B] the sum of `items` of each row.
       cover: The share, below 1.
     """
-    # One sort for all rows: similarities are at most FARTHEST in size, so rows stay apart.
+    # One sort serves all rows: similarities are at most FARTHEST in size, so rows stay apart.
     order = np.argsort(rows * (3.0 * FARTHEST) - near)
-    # Shares, for the items themselves differ by more magnitudes than a running sum can hold.
+    # Shares, because the items differ by more magnitudes than a running sum can hold.
     held = np.cumsum((items / np.where(total > 0, total, 1)[rows])[order], dtype=np.float64)
     end = np.searchsorted(rows, np.arange(1, len(total) + 1))
     before = np.concatenate([[0.0], held[end[:-1] - 1]])

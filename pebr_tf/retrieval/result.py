@@ -1,4 +1,4 @@
-"""Answers of different lengths, side by side in flat arrays."""
+"""Results of different lengths, one after another in flat arrays."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ class RangeResult:
       row_splits: [B + 1] int64, from 0 to M.
       item_ids: [M] ids of the items, in the dtype of the index: int64 or text.
       scores: [M] float32 cosines, descending in a row; of equal ones the smaller id first.
-      thresholds: [B] float32 cosine that each list was asked to end at.
+      thresholds: [B] float32 cosine at which each list ends.
       expected_counts: [B] float32 number of items that the index predicted before it searched.
       truncated: [B] bool, true where a limit on results or on work may have cut the list.
-      partial: True if a part of the index did not answer.
     """
 
     row_splits: np.ndarray
@@ -28,7 +27,6 @@ class RangeResult:
     thresholds: np.ndarray
     expected_counts: np.ndarray
     truncated: np.ndarray
-    partial: bool = False
 
     @property
     def counts(self) -> np.ndarray:
@@ -44,7 +42,7 @@ class RangeResult:
         return self.item_ids[begin:end], self.scores[begin:end]
 
     def rows(self) -> np.ndarray:
-        """[M] which query each item belongs to."""
+        """[M] index of the query that each item belongs to."""
         return np.repeat(np.arange(len(self)), self.counts)
 
     def keep(self, mask: np.ndarray) -> RangeResult:
@@ -62,7 +60,7 @@ class RangeResult:
         return self.keep(rank < np.repeat(np.broadcast_to(limit, len(self)), self.counts))
 
     def between(self, begin: int, end: int) -> RangeResult:
-        """The answers to the queries from `begin` to before `end`; shares memory with this one."""
+        """The results of queries `begin` to `end` - 1; shares memory with this one."""
         rows, first, last = slice(begin, end), self.row_splits[begin], self.row_splits[end]
         return RangeResult(
             self.row_splits[begin : end + 1] - first,
@@ -71,7 +69,6 @@ class RangeResult:
             self.thresholds[rows],
             self.expected_counts[rows],
             self.truncated[rows],
-            self.partial,
         )
 
 
@@ -90,58 +87,20 @@ def ranked(
     return item_ids[order], scores[order]
 
 
-def merge(
-    parts: Sequence[RangeResult], top_k: int | None, limit: int, partial: bool = False
-) -> RangeResult:
-    """One answer from the answers of disjoint parts of a corpus to the same queries.
-
-    Args:
-      parts: At least one result, all of the same B queries.
-      top_k: Items that the caller wants at most, or None.
-      limit: The limit; a row that it cuts is marked as truncated.
-      partial: Whether some part of the corpus is missing.
-    """
-    first = parts[0]
-    if len(parts) == 1:
-        merged = first
-    else:
-        rows = np.concatenate([part.rows() for part in parts])
-        item_ids, scores = ranked(
-            rows,
-            np.concatenate([part.item_ids for part in parts]),
-            np.concatenate([part.scores for part in parts]),
-        )
-        merged = replace(
-            first,
-            row_splits=splits_of(np.bincount(rows, minlength=len(first))),
-            item_ids=item_ids,
-            scores=scores,
-            expected_counts=np.sum([part.expected_counts for part in parts], axis=0),
-            truncated=np.any([part.truncated for part in parts], axis=0),
-        )
-    wanted = limit if top_k is None else min(top_k, limit)
-    cut = merged.counts > limit if top_k is None or top_k > limit else False
-    return replace(
-        merged.head(wanted),
-        truncated=merged.truncated | cut,
-        partial=partial or any(part.partial for part in parts),
-    )
-
-
-def empty(request_size: int, thresholds: np.ndarray, id_dtype: np.dtype) -> RangeResult:
-    """A result without an item for each of `request_size` queries."""
+def empty(size: int, thresholds: np.ndarray, id_dtype: np.dtype) -> RangeResult:
+    """A result without items for `size` queries."""
     return RangeResult(
-        row_splits=np.zeros(request_size + 1, np.int64),
+        row_splits=np.zeros(size + 1, np.int64),
         item_ids=np.empty(0, id_dtype),
         scores=np.empty(0, np.float32),
         thresholds=thresholds,
-        expected_counts=np.zeros(request_size, np.float32),
-        truncated=np.zeros(request_size, bool),
+        expected_counts=np.zeros(size, np.float32),
+        truncated=np.zeros(size, bool),
     )
 
 
 def concatenate(results: Sequence[RangeResult]) -> RangeResult:
-    """The answers to several batches of queries as one, in their order."""
+    """Joins the results of several batches of queries, in their order."""
     if len(results) == 1:
         return results[0]
     return RangeResult(
@@ -151,41 +110,29 @@ def concatenate(results: Sequence[RangeResult]) -> RangeResult:
         thresholds=np.concatenate([result.thresholds for result in results]),
         expected_counts=np.concatenate([result.expected_counts for result in results]),
         truncated=np.concatenate([result.truncated for result in results]),
-        partial=any(result.partial for result in results),
     )
 
 
 def assemble(parts: Sequence[tuple[np.ndarray, RangeResult]]) -> RangeResult:
-    """The answers to several groups of queries, each query put back into its place.
+    """Joins the results of several groups of queries, in the order of the queries.
 
     Args:
-      parts: Pairs of places [B_i] and a result of B_i queries; together every place once.
+      parts: Pairs of query indices [B_i] and a result of B_i queries; together every index once.
     """
-    places = np.concatenate([rows for rows, _ in parts])
-    joined = concatenate([result for _, result in parts])
-    back = np.argsort(places)
-    order = np.argsort(places[joined.rows()], kind="stable")
-    return RangeResult(
-        row_splits=splits_of(joined.counts[back]),
-        item_ids=joined.item_ids[order],
-        scores=joined.scores[order],
-        thresholds=joined.thresholds[back],
-        expected_counts=joined.expected_counts[back],
-        truncated=joined.truncated[back],
-        partial=joined.partial,
-    )
+    indices = np.concatenate([rows for rows, _ in parts])
+    return take_rows(concatenate([result for _, result in parts]), np.argsort(indices))
 
 
 def take_rows(result: RangeResult, rows: np.ndarray) -> RangeResult:
-    """The answers at `rows`, in their order."""
+    """The results at `rows`, in the order of `rows`."""
     counts = result.counts[rows]
     splits = splits_of(counts)
-    places = np.arange(splits[-1]) + np.repeat(result.row_splits[rows] - splits[:-1], counts)
+    positions = np.arange(splits[-1]) + np.repeat(result.row_splits[rows] - splits[:-1], counts)
     return replace(
         result,
         row_splits=splits,
-        item_ids=result.item_ids[places],
-        scores=result.scores[places],
+        item_ids=result.item_ids[positions],
+        scores=result.scores[positions],
         thresholds=result.thresholds[rows],
         expected_counts=result.expected_counts[rows],
         truncated=result.truncated[rows],

@@ -1,7 +1,7 @@
 """A query model and an index in one SavedModel: query text in, items out, ScaNN's op inside.
 
-A stock TF Serving binary does not know ScaNN's op: this model is for servers that link it, and for
-Python processes that `import scann` before they load it.
+A stock TF Serving binary does not have ScaNN's op. This model is for servers that link it, and for
+Python processes that `import scann` before they load it. `pebr export` writes it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from pebr_tf.retrieval.searcher import DEFAULT_LIMIT
 QueryModel = Callable[[tf.Tensor], dict[str, tf.Tensor]]
 
 
-class Retriever(tf.Module):
+class RetrievalModule(tf.Module):
     """Encodes query texts, plans as `plan.Planner` does, and searches, all in one graph.
 
-    Unlike with `ScannSearcher` an item within 1e-6 of its threshold may fall on either side, and
-    ties are in no order.
+    Unlike in `ScannSearcher`, an item within 1e-6 of its threshold may fall on either side, and
+    ties have no fixed order.
     """
 
     def __init__(self, query_model: QueryModel, directory: Path, limit: int = DEFAULT_LIMIT):
@@ -50,10 +50,10 @@ class Retriever(tf.Module):
           query_model: From texts [B] to `embedding` [B, n] and `threshold` [B]; a tf.Module or a
             loaded SavedModel, so that its variables are saved as well.
           directory: An index folder of kind "scann".
-          limit: Items of a query at most.
+          limit: The most items of a query.
 
         Raises:
-          UserError: An index that is searched exactly, or one that `load_index` refuses.
+          UserError: An index that is searched exactly, or one that `load_index` rejects.
         """
         super().__init__()
         searcher = load_index(directory)
@@ -61,7 +61,7 @@ class Retriever(tf.Module):
             raise UserError(f"{directory} must be an index of kind scann. Received: exact.")
         self.query_model = query_model
         self.limit = limit
-        self._tuning, self._leaf_cap = searcher.tuning, searcher.max_leaves
+        self._tuning, self._most_leaves = searcher.tuning, searcher.max_leaves
         leaves = searcher.leaves
         self._size = len(searcher)
         self._state = _state(Path(directory))
@@ -91,7 +91,7 @@ class Retriever(tf.Module):
         scale = scann_files.APPROXIMATE_EPSILON / margin
         bounded = tf.clip_by_value(threshold, LOWEST, -LOWEST)
         augmented = tf.concat([embedding, -bounded[:, None]], axis=1) * scale[:, None]
-        positions, products = self._search(augmented, tf.minimum(leaves, self._leaf_cap))
+        positions, products = self._search(augmented, tf.minimum(leaves, self._most_leaves))
         truncated = positions.row_lengths() > self.limit
         positions = positions[:, : self.limit]
         rows = positions.value_rowids()
@@ -102,7 +102,7 @@ class Retriever(tf.Module):
             "row_splits": positions.row_splits,
             "threshold": threshold,
             "expected_count": expected,
-            "truncated": truncated | (leaves > self._leaf_cap),
+            "truncated": truncated | (leaves > self._most_leaves),
         }
 
     def _plan(self, embedding: tf.Tensor, threshold: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -131,7 +131,7 @@ class Retriever(tf.Module):
         """Ragged positions and products of augmented queries [B, n + 1]."""
         from scann.scann_ops.py import scann_ops
 
-        # Made inside the function: a handle made outside is a resource that no one saves.
+        # Created inside the function: a handle created outside would not be saved.
         searcher = scann_ops.searcher_from_module(self._state)
         limit = min(self.limit + 1, self._size)
         candidates = min(CANDIDATES * limit + MORE_CANDIDATES, self._size)
@@ -159,8 +159,8 @@ def export(
     directory: Path,
     limit: int = DEFAULT_LIMIT,
 ) -> None:
-    """Writes a SavedModel with the signature `retrieve` into a new folder; see `Retriever`."""
-    retriever = Retriever(query_model, index_directory, limit)
+    """Writes a SavedModel with the signature `retrieve` into a new folder."""
+    retriever = RetrievalModule(query_model, index_directory, limit)
     with new_directory(directory) as scratch:
         tf.saved_model.save(
             retriever,

@@ -1,10 +1,10 @@
-"""ScaNN's own files: trained, put into leaf order, and loaded with a range search switched on.
+"""ScaNN's own files: trained, written in leaf order, and loaded with range search enabled.
 
 ScaNN prunes by `epsilon_distance` (at the end) and `approx_epsilon_distance` (before exact scores
-are computed), but its builder offers neither, and both are one number for all queries. A constant 1
-appended to every item and -t to a query makes the dot product cos - t, so that one epsilon of 0
-means "cosine >= t" with a t of each query's own. A query times a factor keeps its sign and rescales
-the other epsilon: a margin of its own as well.
+are computed), but its builder offers neither, and each is one number for all queries. Appending 1
+to every item and -t to a query makes the dot product cos - t, so that one epsilon of 0 means
+"cosine >= t" with each query's own t. Multiplying a query by a factor keeps the sign and rescales
+the other epsilon, which gives each query its own margin.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import numpy as np
 
 from pebr_tf.retrieval.plan import Leaves
 
-# The margin before exact scoring that a query has unless it is scaled.
+# The margin before exact scoring of a query that is not scaled.
 APPROXIMATE_EPSILON = 0.01
-# K-means on fewer items than this for each leaf makes leaves that are wide.
+# K-means on fewer items per leaf makes wide leaves.
 SAMPLE_OF_A_LEAF = 250
 TRAINING_SAMPLE = 100_000
-# Errors along an item count more than errors across it: those decide on which side of a threshold
-# it falls. The value is ScaNN's usual one.
+# Errors along an item count more than errors across it, because they decide on which side of a
+# threshold it falls. The value is ScaNN's default.
 ANISOTROPIC_THRESHOLD = 0.2
-# ScaNN's quantiser learns 16 centres a block; fewer items than this are searched exactly.
+# ScaNN's quantiser learns 16 centres per block; fewer items than this are searched exactly.
 LEAST_ITEMS = 256
 # ScaNN searches a tree of one leaf wrongly.
 LEAST_LEAVES = 2
-# Items that repeat a few vectors are quantised without an error, but their codes are still compared
+# Items that repeat a few vectors have no quantisation error, but their codes are still compared
 # with tables of rounded products.
 LEAST_ERROR = 1e-3
 
@@ -46,12 +46,12 @@ VECTORS = "vectors.npy"
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What training left in a folder, and what plans need of it.
+class TrainedIndex:
+    """A trained index folder, and the statistics that plans need.
 
     Attributes:
-      order: [N] the item that stands at each position of the index.
-      leaves: What plans know of the leaves.
+      order: [N] the item at each position of the index.
+      leaves: Statistics of the leaves.
       error: Deviation of a quantised cosine from the exact one.
     """
 
@@ -83,10 +83,11 @@ def search_config(count: int, dimension: int, leaves: int, dimensions_per_block:
 
 def train(
     vectors: np.ndarray, directory: Path, leaves: int, dimensions_per_block: int, threads: int
-) -> Trained:
+) -> TrainedIndex:
     """Trains ScaNN on unit vectors [N, n] and writes its files and ours into `directory`.
 
-    Items are written leaf by leaf: those that a query reaches together then lie together in memory.
+    Items are written leaf by leaf, so that items that a query reaches together are
+    adjacent in memory.
     """
     from scann.scann_ops.py import scann_ops_pybind
 
@@ -109,7 +110,7 @@ def train(
     (directory / CONFIG).write_bytes(config.SerializeToString())
 
     centroids = read_centroids(directory)[:, :dimension]
-    return Trained(
+    return TrainedIndex(
         order=order,
         leaves=Leaves.of(vectors, tokens, centroids),
         error=quantisation_error(directory, centroids),
@@ -129,7 +130,7 @@ def read_centroids(directory: Path) -> np.ndarray:
 
 
 def quantisation_error(directory: Path, centroids: np.ndarray, sample: int = 5_000) -> float:
-    """Deviation of the cosine that ScaNN computes from codes, for a query of any direction."""
+    """Standard error of the cosine that ScaNN computes from codes, over query directions."""
     from scann.proto import centers_pb2
 
     codebook = centers_pb2.CentersForAllSubspaces()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -10,33 +11,33 @@ import numpy as np
 
 from pebr_tf.retrieval import scann_files
 from pebr_tf.retrieval.exact import cosines
-from pebr_tf.retrieval.plan import Leaves, Plan, Planner, Tuning
+from pebr_tf.retrieval.plan import IndexTuning, Leaves, Plan, Planner
 from pebr_tf.retrieval.result import RangeResult, splits_of, take_rows
-from pebr_tf.retrieval.searcher import Request, VectorSearcher, check_thresholds
+from pebr_tf.retrieval.searcher import Searcher, SearchRequest, check_thresholds
 
-# Scores this close to a threshold are decided in float64; ScaNN is asked for a little more than it.
+# Scores within CLOSE of a threshold are decided in float64; ScaNN searches a little below it.
 ROUNDING = np.float32(1e-6)
 CLOSE = 2 * ROUNDING
-# No cosine lies beyond; a small appended coordinate keeps ScaNN's sums exact.
+# Below every cosine; a small appended coordinate keeps ScaNN's sums exact.
 LOWEST = np.float32(-1.001)
-# Of a query that every item passes, however wrong its code.
+# The margin of a query that every item passes, however inexact its code.
 ANY_MARGIN = np.float32(4)
-# Candidates that a search for k items scores exactly, and those of a probe.
+# A search for k items scores CANDIDATES * k + MORE_CANDIDATES items exactly, a probe fewer.
 CANDIDATES = 2
 MORE_CANDIDATES = 100
 PROBE_CANDIDATES = 1.5
-# Leaves of a probe: a fixed few, but with so many times the items that it is to bring.
+# Leaves of a probe: a fixed few, but holding PROBE_ITEMS times the items that it returns.
 PROBE_LEAVES = 4
 PROBE_ITEMS = 4
 NOTHING = (np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
-class ScannSearcher(VectorSearcher):
-    """ScaNN as a true range search; `plan` says how, `scann_files` with which trick.
+class ScannSearcher(Searcher):
+    """ScaNN as a true range search; see `plan` and `scann_files` for the method.
 
-    Every returned score is exact and no item below its threshold is returned; of those above it
-    the share that the index was tuned for is found. ScaNN's binding holds Python's lock: callers
-    in many threads get right answers, one after the other. Use `ProcessPool` to use the cores.
+    Every returned score is exact and no returned item lies below its threshold; of the items above
+    it, the share that the index was tuned for is found. ScaNN's binding holds Python's lock, so
+    concurrent callers are answered one after the other.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class ScannSearcher(VectorSearcher):
         ids: np.ndarray,
         leaves: Leaves,
         background: np.ndarray,
-        tuning: Tuning,
+        tuning: IndexTuning,
         max_leaves: int | None = None,
     ):
         """Opens the ScaNN files in `directory`; use `load_index`, which verifies them.
@@ -53,10 +54,10 @@ class ScannSearcher(VectorSearcher):
         Args:
           directory: Where `scann_files.train` wrote.
           ids: [N] ids in index order.
-          leaves: What the plans know of its leaves.
+          leaves: Statistics of its leaves.
           background: [M, n] sample of the items.
-          tuning: How far to look.
-          max_leaves: Leaves that a query may search; a row that would need more is `truncated`.
+          tuning: How far to search.
+          max_leaves: The most leaves of a query; a row that needs more is `truncated`.
         """
         self._scann = scann_files.load(directory)
         # A plain array of the same mapped file: indexing a memmap object is slow.
@@ -67,28 +68,25 @@ class ScannSearcher(VectorSearcher):
 
     @property
     def leaves(self) -> Leaves:
-        """What the plans know of the leaves."""
+        """Statistics of the leaves."""
         return self._planner.leaves
 
     @property
-    def tuning(self) -> Tuning:
-        """How far to look."""
+    def tuning(self) -> IndexTuning:
+        """How far to search."""
         return self._planner.tuning
 
-    def with_tuning(self, tuning: Tuning) -> ScannSearcher:
-        """The same index with another tuning; both share its memory."""
-        other = object.__new__(ScannSearcher)
-        other.__dict__.update(self.__dict__, _planner=Planner(self.leaves, tuning))
+    def with_tuning(self, tuning: IndexTuning) -> ScannSearcher:
+        """The same index with another tuning; both share memory."""
+        other = copy.copy(self)
+        other._planner = Planner(self.leaves, tuning)
         return other
-
-    def _expected_count(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-        return self._planner.plan(queries, thresholds, len(self)).expected
 
     def probe(self, queries: np.ndarray, size: int) -> RangeResult:
         thresholds = np.full(len(queries), -np.inf, np.float32)
         leaves = np.full(len(queries), self._probe_leaves(size))
         expected = np.full(len(queries), len(self), np.float32)
-        request = Request(queries, thresholds, size, size)
+        request = SearchRequest(queries, thresholds, size, size)
         size = min(size, len(self))
         plan = Plan(leaves, leaves, expected)
         return self._run(request, plan, size, int(PROBE_CANDIDATES * size) + 1)
@@ -96,8 +94,8 @@ class ScannSearcher(VectorSearcher):
     def extend(
         self, queries: np.ndarray, thresholds: np.ndarray, probe: RangeResult, limit: int
     ) -> tuple[np.ndarray, RangeResult]:
-        # The probe saw few leaves: where a plan has more, it may have missed items in its reach.
-        request = Request(queries, check_thresholds(thresholds, len(queries)), None, limit)
+        # The probe searched few leaves; where a plan has more, it may have missed items.
+        request = SearchRequest(queries, check_thresholds(thresholds, len(queries)), None, limit)
         limit = min(limit + 1, len(self))
         plan = self._planner.plan(queries, request.thresholds, limit)
         missed = plan.leaves > self._probe_leaves(int(probe.counts.max()))
@@ -107,13 +105,13 @@ class ScannSearcher(VectorSearcher):
         return rows, self._run(request.take(rows), plan.take(rows), limit)
 
     def _probe_leaves(self, size: int) -> int:
-        """A few leaves, or as many as hold the items if they are small."""
+        """A few leaves, or as many as hold the items if leaves are small."""
         return min(
             max(PROBE_LEAVES, PROBE_ITEMS * size * len(self.leaves) // len(self)), self.max_leaves
         )
 
-    def _search(self, request: Request) -> RangeResult:
-        # One more than the limit tells a full list from a cut one.
+    def _search(self, request: SearchRequest) -> RangeResult:
+        # One item more than the limit distinguishes a full list from a cut one.
         limit = min(request.longest + request.limit_binds, len(self))
         if len(request) == 1 and -1 < request.thresholds[0] <= 1:
             leaves, expected = self._planner.plan_one(request.queries[0], request.thresholds[0])
@@ -123,7 +121,7 @@ class ScannSearcher(VectorSearcher):
         return self._run(request, plan, limit)
 
     def _run(
-        self, request: Request, plan: Plan, limit: int, candidates: int | None = None
+        self, request: SearchRequest, plan: Plan, limit: int, candidates: int | None = None
     ) -> RangeResult:
         """Searches as planned, for at most `limit` items of a query."""
         candidates = candidates or CANDIDATES * limit + MORE_CANDIDATES
@@ -162,10 +160,12 @@ class ScannSearcher(VectorSearcher):
         )
         return self._finished(request, result)
 
-    def _run_one(self, request: Request, leaves: int, expected: float, limit: int) -> RangeResult:
+    def _run_one(
+        self, request: SearchRequest, leaves: int, expected: float, limit: int
+    ) -> RangeResult:
         """The same for one query that expects no more than the limit.
 
-        A third of a specific query's time would else go into handling arrays of one element.
+        Handling arrays of one element would otherwise take a third of a specific query's time.
         """
         lowered = request.thresholds[0] - ROUNDING
         scale = np.float32(scann_files.APPROXIMATE_EPSILON) / self._planner.margin(expected)
@@ -192,8 +192,8 @@ class ScannSearcher(VectorSearcher):
         )
         return self._finished(request, result)
 
-    def _finished(self, request: Request, result: RangeResult) -> RangeResult:
-        """The result with ties in order and cut where the request ends."""
+    def _finished(self, request: SearchRequest, result: RangeResult) -> RangeResult:
+        """The result with ties in order and cut at the end of the request."""
         if (result.scores[:-1] == result.scores[1:]).any():
             self._order_ties(result)
         if result.counts.max() <= request.longest:
@@ -218,13 +218,13 @@ class ScannSearcher(VectorSearcher):
 
     def _above(
         self,
-        request: Request,
+        request: SearchRequest,
         rows: np.ndarray,
         positions: np.ndarray,
         scores: np.ndarray,
         close: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What is at or above its threshold; the `close` calls are decided in float64."""
+        """The items at or above their threshold; the `close` ones are decided in float64."""
         thresholds = request.thresholds[rows]
         exact = cosines(request.queries, self._vectors, rows[close], positions[close])
         above = np.ones(len(rows), bool)

@@ -1,4 +1,4 @@
-"""The one interface of retrieval: everything at or above each query's own threshold."""
+"""The interface of retrieval: all items at or above each query's own threshold."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from pebr_tf.retrieval.result import RangeResult, empty, take_rows
-from pebr_tf.retrieval.vectors import refuse_rows, unit_vectors
+from pebr_tf.retrieval.vectors import reject_rows, unit_vectors
 
 DEFAULT_LIMIT = 10_000
 
 
 @dataclass(frozen=True)
-class Request:
-    """A checked request.
+class SearchRequest:
+    """A validated search request.
 
     Attributes:
       queries: [B, n] float32 unit vectors.
       thresholds: [B] float32 cosines; -inf where every item passes.
-      top_k: Items that the caller wants at most, or None.
-      limit: The limit on the items of a query.
+      top_k: The number of items that the caller wants, or None.
+      limit: The most results of one query.
     """
 
     queries: np.ndarray
@@ -32,16 +32,16 @@ class Request:
 
     @property
     def longest(self) -> int:
-        """The items that a row can have at most."""
+        """The most items of a row."""
         return self.limit if self.top_k is None else min(self.top_k, self.limit)
 
     @property
     def limit_binds(self) -> bool:
-        """Whether the limit, and not the caller's top_k, is what ends a full list."""
+        """Whether a full list ends at the limit and not at the caller's top_k."""
         return self.top_k is None or self.top_k > self.limit
 
-    def take(self, rows: np.ndarray) -> Request:
-        """The same of the queries at `rows`."""
+    def take(self, rows: np.ndarray) -> SearchRequest:
+        """The same request for the queries at `rows`."""
         return replace(self, queries=self.queries[rows], thresholds=self.thresholds[rows])
 
     def __len__(self) -> int:
@@ -51,36 +51,41 @@ class Request:
 class Searcher(abc.ABC):
     """Finds the items whose cosine with a query is at least the query's threshold.
 
-    Safe for concurrent callers. Every implementation keeps the same contract, and
-    `ExactSearcher` is the oracle of the others.
+    Safe for concurrent callers. Every implementation keeps the same contract;
+    `ExactSearcher` is the oracle of the other.
     """
 
+    def __init__(self, vectors: np.ndarray, ids: np.ndarray, background: np.ndarray):
+        """Takes checked vectors [N, n], ids [N] and the background sample [M, n]."""
+        self._vectors, self._ids, self._background = vectors, ids, background
+
     @property
-    @abc.abstractmethod
     def dimension(self) -> int:
         """n, of item and query vectors."""
+        return int(self._vectors.shape[1])
 
     @property
-    @abc.abstractmethod
-    def id_dtype(self) -> np.dtype:
-        """int64, or a NumPy text dtype."""
-
-    @property
-    @abc.abstractmethod
     def background(self) -> np.ndarray:
         """[M, n] vectors of a uniform random sample of the items, for the level of a query."""
+        return self._background
 
-    @abc.abstractmethod
+    @property
+    def vectors(self) -> np.ndarray:
+        """[N, n] unit vectors; do not write to them."""
+        return self._vectors
+
+    @property
+    def ids(self) -> np.ndarray:
+        """[N] ids, int64 or text, in the order of `vectors`."""
+        return self._ids
+
     def __len__(self) -> int:
         """The number of items."""
+        return len(self._ids)
 
     @abc.abstractmethod
-    def _search(self, request: Request) -> RangeResult:
+    def _search(self, request: SearchRequest) -> RangeResult:
         """Answers a checked request of at least one query on an index of at least one item."""
-
-    @abc.abstractmethod
-    def _expected_count(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-        """[B] predicted counts of checked queries [B, n] and thresholds [B]."""
 
     def search(
         self,
@@ -98,8 +103,8 @@ class Searcher(abc.ABC):
         Args:
           queries: [B, n] vectors; scaled to length 1 unless they have it.
           thresholds: [B] or one number; at most -1 passes every item, above 1 none. None: -1.
-          top_k: Items of a query at most, because the caller wants no more.
-          limit: Items of a query at most, to bound work: a row that it cuts is `truncated`.
+          top_k: The number of items per query that the caller wants.
+          limit: The most items of a query, to bound work: a row that it cuts is `truncated`.
 
         Raises:
           ValueError: Neither thresholds nor top_k; a query of another dimension, with NaN or
@@ -108,14 +113,14 @@ class Searcher(abc.ABC):
         """
         if thresholds is None and top_k is None:
             raise ValueError("search requires thresholds, top_k or both. Received: neither.")
-        request = Request(
+        request = SearchRequest(
             queries=(vectors := unit_vectors("queries", queries, self.dimension)),
             thresholds=check_thresholds(thresholds, len(vectors)),
             top_k=top_k if top_k is None else check_positive("top_k", top_k),
             limit=check_positive("limit", limit),
         )
         if not len(request) or not len(self):
-            return empty(len(request), request.thresholds, self.id_dtype)
+            return empty(len(request), request.thresholds, self._ids.dtype)
         return self._search(request)
 
     def probe(self, queries: np.ndarray, size: int) -> RangeResult:
@@ -136,71 +141,27 @@ class Searcher(abc.ABC):
         return rows, self.search(queries[rows], thresholds[rows], limit=limit)
 
     def _too_short(self, probe: RangeResult, thresholds: np.ndarray) -> np.ndarray:
-        """[B] whether items that a probe has no room for may lie above thresholds [B]."""
+        """[B] whether items beyond the end of a probe may lie above thresholds [B]."""
         last = probe.scores[probe.row_splits[1:] - 1]
         return (thresholds < last) & (probe.counts < len(self))
 
-    def expected_count(self, queries: Any, thresholds: Any) -> np.ndarray:
-        """[B] float32 number of items that `search` is predicted to find, at little of its cost.
-
-        Takes what `search` takes, and raises what it raises.
-        """
-        vectors = unit_vectors("queries", queries, self.dimension)
-        checked = check_thresholds(thresholds, len(vectors))
-        if not len(vectors) or not len(self):
-            return np.zeros(len(vectors), np.float32)
-        return self._expected_count(vectors, checked)
-
-
-class VectorSearcher(Searcher):
-    """A searcher that holds its items itself."""
-
-    def __init__(self, vectors: np.ndarray, ids: np.ndarray, background: np.ndarray):
-        """Takes checked vectors [N, n], ids [N] and the background sample [M, n]."""
-        self._vectors, self._ids, self._background = vectors, ids, background
-
-    @property
-    def dimension(self) -> int:
-        return int(self._vectors.shape[1])
-
-    @property
-    def id_dtype(self) -> np.dtype:
-        return self._ids.dtype
-
-    @property
-    def background(self) -> np.ndarray:
-        return self._background
-
-    @property
-    def vectors(self) -> np.ndarray:
-        """[N, n] unit vectors; do not write to them."""
-        return self._vectors
-
-    @property
-    def ids(self) -> np.ndarray:
-        """[N] ids, in the order of `vectors`."""
-        return self._ids
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
 
 def check_thresholds(thresholds: Any, count: int) -> np.ndarray:
-    """Thresholds as float32 [count], with -inf for all that every cosine passes."""
+    """Thresholds as float32 [count]; -inf where every cosine passes."""
     if thresholds is None:
         return np.full(count, -np.inf, np.float32)
-    # A copy: the answer keeps it, and the caller may use its own array again.
+    # A copy, because the result keeps it and the caller may change its own array.
     thresholds = np.array(thresholds, np.float32)
     if thresholds.ndim == 0:
         thresholds = np.full(count, thresholds)
     if thresholds.shape != (count,):
         raise ValueError(
-            f"thresholds must be one number or {count}, one a query. "
+            f"thresholds must be one number or {count}, one per query. "
             f"Received: shape {thresholds.shape}."
         )
     if (thresholds > -1).all():
         return thresholds
-    refuse_rows("thresholds", "be numbers", np.isnan(thresholds))
+    reject_rows("thresholds", "be numbers", np.isnan(thresholds))
     return np.where(thresholds <= -1, np.float32(-np.inf), thresholds)
 
 

@@ -1,9 +1,9 @@
-"""Finds the least work with which an index reaches a target recall, on queries with known answers.
+"""Finds the least work with which an index reaches a target recall, on queries with exact results.
 
-Recall is lost in two places: in leaves that were not searched, and to quantisation that put an item
-below the margin. The first is counted without a search, from the leaves of the exact answers; the
-second by searching. The smaller of macro recall (the mean over queries) and micro recall (over all
-items) has to reach the target.
+Recall is lost in two places: in leaves that are not searched, and by quantisation that puts an item
+below the margin. The first loss is counted without a search, from the leaves of the exact results;
+the second by searching. The smaller of macro recall (the mean over queries) and micro recall (over
+all items) must reach the target.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from pebr_tf.retrieval.exact import ExactSearcher
-from pebr_tf.retrieval.plan import Leaves, Planner, Tuning
+from pebr_tf.retrieval.plan import IndexTuning, Leaves, Planner
 from pebr_tf.retrieval.result import RangeResult
 from pebr_tf.retrieval.scann_searcher import ScannSearcher
 from pebr_tf.retrieval.vectors import unit_vectors
@@ -26,20 +26,20 @@ COVERS = (0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995, 0.998, 0.9
 LEAST_LEAVES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 # In deviations of the quantisation error.
 MARGINS = (1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0, 3.25, 3.5, 4.0, 4.5, 5.0, 6.0, 8.0, 12.0)
-# A leaf costs as much to begin as so many items to scan, and so does an item to score exactly.
+# Cost of starting a leaf and of scoring an item exactly, in units of one scanned item.
 LEAF_COST = 30
 CANDIDATE_COST = 25
-# Tuned for a fifth of the permitted loss above the target, for other queries will fare a bit worse.
+# Tuning aims above the target by this share of the permitted loss: other queries do a bit worse.
 SAFETY = 0.2
-# The share of the permitted loss that leaves may take; the margin has to do with the rest.
+# Shares of the permitted loss that leaves may take; the margin gets the rest.
 LEAF_SHARES = (0.8, 0.6, 0.4, 0.2)
 PROBE = 100
 TOP_K_COVERS = (0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.9995)
 
 
 @dataclass(frozen=True)
-class Examples:
-    """Queries with thresholds, and the exact answer to each.
+class TuningExamples:
+    """Queries with thresholds and exact results.
 
     Attributes:
       queries: [Q, n] unit vectors.
@@ -56,7 +56,7 @@ class Examples:
 
 
 def recall(found: RangeResult, truth: RangeResult) -> tuple[float, float]:
-    """Macro and micro share of `truth` that is in `found`; a query without an item counts as 1."""
+    """Macro and micro recall of `truth` in `found`; a query without items counts as 1."""
     wanted = truth.counts
     ids, codes = np.unique(np.concatenate([truth.item_ids, found.item_ids]), return_inverse=True)
     keys = np.concatenate([truth.rows(), found.rows()]) * np.int64(len(ids) + 1) + codes
@@ -67,12 +67,12 @@ def recall(found: RangeResult, truth: RangeResult) -> tuple[float, float]:
 
 
 def lowest_recall(target: float) -> float:
-    """What to reach on the tuning queries, so that other queries reach the target."""
+    """The recall to reach on the tuning queries so that other queries reach the target."""
     return target + SAFETY * (1 - target)
 
 
 def stand_in_queries(vectors: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
-    """[count, n] items with noise, from a little to a lot, for an index built without queries."""
+    """[count, n] items with little to much noise, for an index built without queries."""
     generator = np.random.default_rng(seed)
     chosen = vectors[
         np.sort(generator.choice(len(vectors), min(count, len(vectors)), replace=False))
@@ -82,29 +82,33 @@ def stand_in_queries(vectors: np.ndarray, count: int, seed: int = 0) -> np.ndarr
 
 
 def stand_in_thresholds(exact: ExactSearcher, queries: np.ndarray, seed: int = 0) -> np.ndarray:
-    """[Q] thresholds that give from 1 to some thousand items, each magnitude as often."""
+    """[Q] thresholds that give from 1 to some thousand items, log-uniformly."""
     most = int(min(3_000, max(1, len(exact) // 50)))
     counts = np.exp(np.random.default_rng(seed).uniform(0, np.log(most + 1), len(queries)))
     best = exact.search(queries, top_k=most + 1)
-    place = best.row_splits[:-1] + np.minimum(counts.astype(int), best.counts) - 1
-    after = np.minimum(place + 1, best.row_splits[1:] - 1)
-    return (best.scores[place] + best.scores[after]) / 2
+    last = best.row_splits[:-1] + np.minimum(counts.astype(int), best.counts) - 1
+    after = np.minimum(last + 1, best.row_splits[1:] - 1)
+    return (best.scores[last] + best.scores[after]) / 2
 
 
 def tune(
-    searcher: ScannSearcher, examples: Examples, tokens: np.ndarray, error: float, target: float
-) -> Tuning:
+    searcher: ScannSearcher,
+    examples: TuningExamples,
+    tokens: np.ndarray,
+    error: float,
+    target: float,
+) -> IndexTuning:
     """The cheapest tuning that reaches `target` on `examples`.
 
     Args:
-      searcher: The index, with positions for ids.
-      examples: What to tune on; ids of the answers are positions.
+      searcher: The index, with positions as ids.
+      examples: Queries to tune on; the ids of their results are positions.
       tokens: [N] leaf of each position.
       error: Deviation of a quantised cosine.
       target: Recall inside the thresholds, above 0 and below 1.
     """
     lowest = lowest_recall(target)
-    coverage = Coverage(searcher.leaves, examples, tokens)
+    coverage = LeafCoverage(searcher.leaves, examples, tokens)
     best, least = None, np.inf
     for share in LEAF_SHARES:
         tuning, cost = coverage.cheapest(1 - share * (1 - lowest))
@@ -120,20 +124,24 @@ def tune(
 
 
 def _least_margin(
-    searcher: ScannSearcher, tuning: Tuning, examples: Examples, error: float, lowest: float
+    searcher: ScannSearcher,
+    tuning: IndexTuning,
+    examples: TuningExamples,
+    error: float,
+    lowest: float,
 ) -> float | None:
-    """The least of MARGINS with which the recall is `lowest`, by bisection; None if none is."""
+    """The least of MARGINS that reaches recall `lowest`, by bisection; None if none does."""
 
     def passes(factor: float) -> bool:
         tried = dataclasses.replace(tuning, margin=factor * error)
         found = searcher.with_tuning(tried).search(examples.queries, examples.thresholds)
         return min(recall(found, examples.answers)) >= lowest
 
-    place = bisect.bisect_left(MARGINS, True, key=passes)
-    return MARGINS[place] * error if place < len(MARGINS) else None
+    index = bisect.bisect_left(MARGINS, True, key=passes)
+    return MARGINS[index] * error if index < len(MARGINS) else None
 
 
-def _candidates(leaves: Leaves, tuning: Tuning, examples: Examples) -> float:
+def _candidates(leaves: Leaves, tuning: IndexTuning, examples: TuningExamples) -> float:
     """Mean number of items that are expected to get an exact score."""
     planner, everything = Planner(leaves, tuning), int(leaves.sizes.sum())
     expected = planner.plan(examples.queries, examples.thresholds, everything).expected
@@ -142,9 +150,9 @@ def _candidates(leaves: Leaves, tuning: Tuning, examples: Examples) -> float:
 
 
 def _for_top_k(
-    searcher: ScannSearcher, tuning: Tuning, queries: np.ndarray, lowest: float
-) -> Tuning:
-    """Adds the cover with which a search for the best 100 finds enough of them."""
+    searcher: ScannSearcher, tuning: IndexTuning, queries: np.ndarray, lowest: float
+) -> IndexTuning:
+    """Adds the cover with which a search for the best 100 items finds enough of them."""
     everywhere = dataclasses.replace(tuning, min_leaves=len(searcher.leaves))
     probe = min(PROBE, len(searcher))
     best = searcher.with_tuning(everywhere).search(queries, top_k=probe)
@@ -156,10 +164,10 @@ def _for_top_k(
     return tuning
 
 
-class Coverage:
-    """Which leaves hold the answers of the examples, in the order in which they are searched."""
+class LeafCoverage:
+    """The leaves that hold the results of the examples, in the order in which they are searched."""
 
-    def __init__(self, leaves: Leaves, examples: Examples, tokens: np.ndarray):
+    def __init__(self, leaves: Leaves, examples: TuningExamples, tokens: np.ndarray):
         self.leaves, self.examples = leaves, examples
         self.dimension = examples.queries.shape[1]
         self.similarity = examples.queries @ leaves.centroids.T
@@ -172,9 +180,9 @@ class Coverage:
         self.scanned = self._sorted_sums(np.broadcast_to(leaves.sizes, shape))
         self.counts = answers.counts
 
-    def cheapest(self, lowest: float) -> tuple[Tuning, float]:
+    def cheapest(self, lowest: float) -> tuple[IndexTuning, float]:
         """The tuning of least cost whose leaves hold `lowest`, or the widest one, and its cost."""
-        best = Tuning(self.dimension, COVERS[-1], LEAST_LEAVES[-1])
+        best = IndexTuning(self.dimension, COVERS[-1], LEAST_LEAVES[-1])
         least = np.inf
         for relative in CONCENTRATIONS:
             concentration = relative * self.dimension
@@ -185,7 +193,7 @@ class Coverage:
                     last = np.clip(searched, least_leaves, len(self.leaves))[:, None] - 1
                     cost = self._mean(self.scanned, last) + LEAF_COST * (last.mean() + 1)
                     if cost < least and self._recall(last) >= lowest:
-                        best, least = Tuning(concentration, cover, least_leaves), cost
+                        best, least = IndexTuning(concentration, cover, least_leaves), cost
         return best, least
 
     def _expected(self, concentration: float) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Item ids and unit vectors, checked where they come in."""
+"""Validation of item ids and unit vectors."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-# A vector whose length is this close to 1 is taken as it is. Scaling to float32 gets within 6e-8;
-# a wider slack would move a cosine by more than `Searcher.search` promises.
+# A vector whose length is this close to 1 is not scaled. Scaling in float32 gets within 6e-8; a
+# wider slack would move a cosine by more than `Searcher.search` permits.
 UNIT_SLACK = 1e-7
 SHOWN = 5
 
 
 def unit_vectors(name: str, vectors: Any, dimension: int | None = None) -> np.ndarray:
-    """Vectors [M, n] as contiguous float32 of length 1; longer and shorter ones are scaled.
+    """Vectors [M, n] as contiguous float32 of length 1; others are scaled.
 
     Raises:
       ValueError: Not two-dimensional, of another dimension, not finite, or of length zero; the
@@ -35,13 +35,13 @@ def unit_vectors(name: str, vectors: Any, dimension: int | None = None) -> np.nd
     unit = np.abs(lengths - 1) <= UNIT_SLACK
     if unit.all():
         return vectors
-    refuse_rows(name, "be finite", ~np.isfinite(lengths))
-    refuse_rows(name, "have a length above zero", lengths == 0)
+    reject_rows(name, "be finite", ~np.isfinite(lengths))
+    reject_rows(name, "have a length above zero", lengths == 0)
     return np.where(unit[:, None], vectors, vectors / lengths[:, None]).astype(np.float32)
 
 
 def item_ids(ids: Any, count: int) -> np.ndarray:
-    """Ids [count] as int64 or text, each once; None numbers the items from 0.
+    """Ids [count] as int64 or text, all different; None numbers the items from 0.
 
     Raises:
       ValueError: Another number of ids, another type, or an id twice.
@@ -50,11 +50,13 @@ def item_ids(ids: Any, count: int) -> np.ndarray:
         return np.arange(count, dtype=np.int64)
     ids = np.asarray(ids)
     if ids.ndim != 1 or len(ids) != count:
-        raise ValueError(f"ids must be {count} values, one a vector. Received: shape {ids.shape}.")
+        raise ValueError(
+            f"ids must be {count} values, one per vector. Received: shape {ids.shape}."
+        )
     if count == 0:
         return ids.astype(np.int64) if ids.dtype.kind != "U" else ids
     if ids.dtype.kind in "iu":
-        refuse_rows("ids", "be at most 2**63 - 1", ids > np.iinfo(np.int64).max, values=ids)
+        reject_rows("ids", "be at most 2**63 - 1", ids > np.iinfo(np.int64).max, values=ids)
         ids = ids.astype(np.int64)
     elif ids.dtype.kind != "U":
         raise ValueError(f"ids must be integers or text. Received: {ids.dtype}.")
@@ -62,11 +64,11 @@ def item_ids(ids: Any, count: int) -> np.ndarray:
     if len(unique) != count:
         repeated = np.ones(count, bool)
         repeated[first] = False
-        refuse_rows("ids", "be different", repeated, values=ids)
+        reject_rows("ids", "be different", repeated, values=ids)
     return ids
 
 
-def refuse_rows(
+def reject_rows(
     name: str, requirement: str, at_fault: np.ndarray, values: np.ndarray | None = None
 ) -> None:
     """Raises ValueError if any row is at fault, naming the first few positions (and values)."""

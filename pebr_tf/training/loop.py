@@ -28,7 +28,7 @@ LOG_INTERVAL = 25
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingResult:
     """How a training went.
 
     Attributes:
@@ -99,7 +99,7 @@ class Trainer:
         batches: Iterable[Batch],
         validation: Sequence[Batch],
         progress: Callable[[int, float], None] = lambda step, loss: None,
-    ) -> Trained:
+    ) -> TrainingResult:
         """Trains to the last step, or until validation gains no more; leaves the best weights.
 
         Args:
@@ -173,14 +173,14 @@ class Trainer:
         patience = self._training.early_stop_patience
         return patience is not None and int(self._waited.numpy()) >= patience
 
-    def _finish(self, step: int, stopped: bool) -> Trained:
+    def _finish(self, step: int, stopped: bool) -> TrainingResult:
         loss = float("nan")
         if int(self._best_step.numpy()):
             # The chief may still be writing them.
             wait_for_all(self._strategy)
             self._best_weights.restore()
             step, loss = int(self._best_step.numpy()), float(self._best.numpy())
-        return Trained(step, loss, self.resumed_from, stopped)
+        return TrainingResult(step, loss, self.resumed_from, stopped)
 
     def _require_one_step(self) -> None:
         steps = numbers_of_all(self._strategy, self.resumed_from)

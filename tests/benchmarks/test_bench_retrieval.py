@@ -5,15 +5,15 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.retrieval import corpus
+from benchmarks.retrieval.command import retrieval
 from benchmarks.retrieval.memory import bytes_an_item
 from benchmarks.retrieval.method import Work
 from benchmarks.retrieval.methods import BruteForce, FaissFlat, FaissHalf, FixedK, Hnswlib, Usearch
 from benchmarks.retrieval.retrieval import growth
-from pebr_tf.cli.main import cli
 from pebr_tf.config import Index
 from pebr_tf.errors import UserError
 from pebr_tf.retrieval import ExactSearcher, build_index
-from pebr_tf.retrieval.tune import Examples, recall
+from pebr_tf.retrieval.tune import TuningExamples, recall
 
 
 class FixedKOfOne(FixedK):
@@ -91,7 +91,7 @@ def test_a_rival_finds_what_it_is_asked_for(small, method):
     """Each is set up right: tuned on the very queries, it reaches what it was tuned to."""
     exact = ExactSearcher(small.items)
     queries, thresholds = small.queries[:100], small.thresholds[:100]
-    examples = Examples(queries, thresholds, exact.search(queries, thresholds))
+    examples = TuningExamples(queries, thresholds, exact.search(queries, thresholds))
     rival = method()
     rival.prepare(Work(small.items, examples, 0.95))
     found = rival.search(queries, thresholds)
@@ -106,7 +106,7 @@ def test_a_rival_finds_what_it_is_asked_for(small, method):
 @pytest.mark.slow
 def test_the_command_prints_the_table():
     arguments = ["--items", "3000", "--dimension", "16", "--query-count", "560", "--rival", "brute"]
-    result = CliRunner().invoke(cli, ["bench", "retrieval", *arguments])
+    result = CliRunner().invoke(retrieval, arguments)
     assert result.exit_code == 0, result.output
     for text in ("3,000 items x 16", "BLAS brute", "ours is x", "tuned pEBR-TF", "level operation"):
         assert text in result.output
@@ -122,8 +122,8 @@ def test_the_command_prints_the_table():
         ),
     ],
 )
-def test_bad_requests_are_refused(arguments, message):
-    result = CliRunner().invoke(cli, ["bench", "retrieval", *arguments])
+def test_bad_requests_are_rejected(arguments, message):
+    result = CliRunner().invoke(retrieval, arguments)
     assert str(result.exception) == message
     assert isinstance(result.exception, UserError)
 

@@ -24,7 +24,6 @@ from serving.versions import link_models
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 QUERIES = ["phone", "red shoes", "black"]
 # Seconds; far more than anything here takes.
 LONGEST = 240
@@ -122,7 +121,7 @@ def test_no_request_is_lost_while_releases_come_and_go(base: BaseRun, tmp_path: 
         def answers() -> int:
             return httpx.get(f"{server.http}v1/release", timeout=LONGEST).json()["version"]
 
-        load = [sys.executable, str(ROOT / "benchmarks" / "closed_loop.py"), "--clients", "64"]
+        load = [sys.executable, "-m", "benchmarks.closed_loop", "--clients", "64"]
         load += [f"{server.http}v1/retrieve", "--queries", str(tmp_path / "queries.txt")]
         load += ["--seconds", "15", "--warm-up", "0"]
         clients = subprocess.Popen(load, stdout=subprocess.PIPE, text=True)

@@ -77,8 +77,8 @@ def texts(size):
 CORPORA = {
     "plane": lambda: (clustered(256, 2, 0), numbers(256)),
     "text ids": lambda: (clustered(1_000, 16, 1), texts(1_000)),
-    "many": lambda: (clustered(5_000, 32, 2), numbers(5_000)),
-    "long vectors": lambda: (clustered(700, 256, 3), numbers(700)),
+    "many": lambda: (clustered(3_000, 32, 2), numbers(3_000)),
+    "long vectors": lambda: (clustered(300, 256, 3), numbers(300)),
     "duplicates": lambda: (np.repeat(clustered(100, 8, 4), 6, axis=0), texts(600)),
     "antipodal": lambda: (np.concatenate([half := clustered(300, 8, 5), -half]), numbers(600)),
     "identical": lambda: (np.ones((300, 8)), numbers(300)),

@@ -6,12 +6,12 @@ of ties, and comparable without a tolerance. Random vectors are compared within 
 
 import math
 import random
-import re
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from searcher_cases import assert_same, raises
 
 from pebr_tf.retrieval.exact import ExactSearcher, cosines, sample_of
 from pebr_tf.retrieval.searcher import DEFAULT_LIMIT
@@ -20,11 +20,6 @@ THRESHOLDS = [-2.0, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0, ma
 # The oracle of the others keeps more than the 5e-7 that every searcher promises.
 CLOSE = 3e-7
 ABOVE_ONE = np.nextafter(np.float32(1), np.float32(2))
-
-
-def refused(message):
-    """Expects a ValueError of exactly this text."""
-    return pytest.raises(ValueError, match=f"^{re.escape(message)}$")
 
 
 def sparse_vector(chance, dimension):
@@ -77,17 +72,11 @@ def result_pairs(result):
     return rows_of(result)[0]
 
 
-def assert_same(left, right):
-    """Two results are equal to the last bit."""
-    for name in ("row_splits", "item_ids", "scores", "thresholds", "expected_counts", "truncated"):
-        np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
-
-
-SIZES = st.integers(0, 30) | st.integers(500, 5_000)
+SIZES = st.integers(0, 30) | st.integers(300, 1_000)
 DIMENSIONS = st.integers(2, 8) | st.integers(9, 256)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     size=SIZES,
@@ -119,9 +108,8 @@ def test_every_item_at_or_above_the_threshold_best_first(
             limited = searcher.search(dense([query], dimension), threshold, limit=other)
             assert limited.truncated.tolist() == [passed > other]
             assert limited.counts.tolist() == [min(passed, other)]
-    assert result.item_ids.dtype == searcher.id_dtype
+    assert result.item_ids.dtype == searcher.ids.dtype
     assert result.scores.dtype == np.float32
-    assert not result.partial
 
 
 def random_vectors(generator, size, dimension):
@@ -136,7 +124,7 @@ def random_vectors(generator, size, dimension):
     return vectors * lengths
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     seed=st.integers(0, 2**32 - 1),
     size=SIZES,
@@ -190,10 +178,10 @@ def test_a_threshold_at_an_exact_score_includes_it(seed, size, dimension):
     assert item_id not in above.item_ids
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    size=st.integers(1, 2_000),
+    size=st.integers(1, 600),
     dimension=st.integers(2, 256),
     batch=st.integers(1, 30),
     top_k=st.none() | st.integers(1, 20),
@@ -234,8 +222,8 @@ def test_the_order_of_the_items_makes_no_difference():
     np.testing.assert_array_equal(one.scores, other.scores)
 
 
-@pytest.mark.parametrize("size", [1, 7, 3_000])
-@pytest.mark.parametrize("dimension", [2, 33, 256])
+@settings(deadline=None, max_examples=10)
+@given(size=st.integers(1, 900), dimension=st.integers(2, 256))
 def test_identical_and_opposite_vectors(size, dimension):
     generator = np.random.default_rng(size * dimension)
     direction = generator.normal(size=dimension)
@@ -251,8 +239,6 @@ def test_identical_and_opposite_vectors(size, dimension):
     # Of more ties than are wanted, the smallest ids are taken.
     few = searcher.search([direction], top_k=min(5, size))
     np.testing.assert_array_equal(few.item_ids, same[:5])
-    cut = searcher.search([direction], 0, limit=max(1, size - 1))
-    assert cut.truncated.tolist() == [size > 1]
 
 
 def test_texts_are_ordered_as_texts():
@@ -260,7 +246,7 @@ def test_texts_are_ordered_as_texts():
     assert searcher.search([[1, 1]], 0).item_ids.tolist() == ["B", "a10", "a9", "b"]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 2**32 - 1), dimension=st.integers(2, 256))
 def test_no_item_passes_a_threshold_above_one_and_every_item_minus_one(seed, dimension):
     vectors = random_vectors(np.random.default_rng(seed), 200, dimension)
@@ -313,10 +299,9 @@ def test_an_empty_index_answers_with_empty_rows(ids):
     assert searcher.background.shape == (0, 4)
     result = searcher.search(np.eye(4), 0.5)
     assert rows_of(result) == [[], [], [], []]
-    assert result.item_ids.dtype == searcher.id_dtype == (np.int64 if ids is None else "U3")
+    assert result.item_ids.dtype == searcher.ids.dtype == (np.int64 if ids is None else "U3")
     assert result.thresholds.tolist() == [0.5] * 4
     assert result.expected_counts.tolist() == [0] * 4
-    assert searcher.expected_count(np.eye(4), 0.5).tolist() == [0] * 4
 
 
 def test_an_empty_batch_gives_an_empty_result():
@@ -324,9 +309,8 @@ def test_an_empty_batch_gives_an_empty_result():
     for thresholds in (0.5, [], None):
         result = searcher.search(np.empty((0, 4)), thresholds, top_k=3)
         assert len(result) == 0
-        assert result.item_ids.dtype == searcher.id_dtype
+        assert result.item_ids.dtype == searcher.ids.dtype
         assert result.thresholds.shape == result.truncated.shape == (0,)
-    assert searcher.expected_count(np.empty((0, 4)), 0.5).shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -338,17 +322,13 @@ def test_an_empty_batch_gives_an_empty_result():
             "queries must be numbers of shape [rows, dimension]. Received: float64 of shape (2,).",
         ),
         ([[1, 0], [np.nan, 0]], "queries must be finite. Received: row 1."),
-        ([[1, np.inf], [np.nan, 0]], "queries must be finite. Received: rows 0, 1."),
         ([[1, 0], [0, 0]], "queries must have a length above zero. Received: row 1."),
     ],
 )
-@pytest.mark.parametrize("size", [0, 2])
-def test_bad_queries_are_refused(queries, message, size):
-    searcher = ExactSearcher(np.eye(2)[:size])
-    with refused(message):
-        searcher.search(queries, 0.5)
-    with refused(message):
-        searcher.expected_count(queries, 0.5)
+def test_bad_queries_are_rejected_even_by_an_empty_index(queries, message):
+    for size in (0, 2):
+        with raises(ValueError, message):
+            ExactSearcher(np.eye(2)[:size]).search(queries, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -357,11 +337,11 @@ def test_bad_queries_are_refused(queries, message, size):
         ({}, "search requires thresholds, top_k or both. Received: neither."),
         (
             {"thresholds": [0.5]},
-            "thresholds must be one number or 2, one a query. Received: shape (1,).",
+            "thresholds must be one number or 2, one per query. Received: shape (1,).",
         ),
         (
             {"thresholds": [[0.5, 0.5]]},
-            "thresholds must be one number or 2, one a query. Received: shape (1, 2).",
+            "thresholds must be one number or 2, one per query. Received: shape (1, 2).",
         ),
         ({"thresholds": [0.5, np.nan]}, "thresholds must be numbers. Received: row 1."),
         ({"thresholds": np.nan}, "thresholds must be numbers. Received: rows 0, 1."),
@@ -374,46 +354,22 @@ def test_bad_queries_are_refused(queries, message, size):
         ),
     ],
 )
-def test_bad_options_are_refused(options, message):
-    with refused(message):
+def test_bad_options_are_rejected(options, message):
+    with raises(ValueError, message):
         ExactSearcher(np.eye(2)).search(np.eye(2), **options)
 
 
-@pytest.mark.parametrize(
-    ("vectors", "ids", "message"),
-    [
-        (np.eye(2), [1, 1], "ids must be different. Received: row 1 (1)."),
-        (np.eye(2), ["a", "a"], "ids must be different. Received: row 1 ('a')."),
-        (np.eye(2), ["a"], "ids must be 2 values, one a vector. Received: shape (1,)."),
-        (np.eye(2), [0.5, 1.5], "ids must be integers or text. Received: float64."),
-        ([[1, 0], [0, 0]], None, "vectors must have a length above zero. Received: row 1."),
-        ([[np.nan, 0]], None, "vectors must be finite. Received: row 0."),
-        (
-            [1, 0],
-            None,
-            "vectors must be numbers of shape [rows, dimension]. Received: int64 of shape (2,).",
-        ),
-    ],
-)
-def test_bad_items_are_refused(vectors, ids, message):
-    with refused(message):
-        ExactSearcher(vectors, ids)
-
-
-def test_the_searcher_tells_what_it_holds():
+def test_items_are_checked_unless_the_caller_has_checked_them():
+    with raises(ValueError, "ids must be different. Received: row 1 (1)."):
+        ExactSearcher(np.eye(2), [1, 1])
+    with raises(ValueError, "vectors must have a length above zero. Received: row 1."):
+        ExactSearcher([[1, 0], [0, 0]])
     searcher = ExactSearcher([[3, 4], [0, -2]], ["left", "down"])
-    assert len(searcher) == 2
-    assert searcher.dimension == 2
-    assert searcher.id_dtype == np.dtype("U4")
-    assert searcher.ids.tolist() == ["left", "down"]
+    assert (len(searcher), searcher.dimension, searcher.ids.tolist()) == (2, 2, ["left", "down"])
     np.testing.assert_array_equal(searcher.vectors, np.array([[0.6, 0.8], [0, -1]], np.float32))
-
-
-def test_checked_vectors_are_taken_as_they_are():
-    vectors, ids = np.eye(3, dtype=np.float32), np.array([5, 6, 7])
-    searcher = ExactSearcher(vectors, ids, checked=True)
-    assert searcher.vectors is vectors
-    assert searcher.ids is ids
+    again = ExactSearcher(searcher.vectors, searcher.ids, checked=True)
+    assert again.vectors is searcher.vectors
+    assert again.ids is searcher.ids
 
 
 def test_a_small_corpus_is_its_own_background_and_its_counts_are_exact():
@@ -422,7 +378,6 @@ def test_a_small_corpus_is_its_own_background_and_its_counts_are_exact():
     np.testing.assert_array_equal(searcher.background, searcher.vectors)
     result = searcher.search(vectors[:20], 0.3)
     np.testing.assert_array_equal(result.expected_counts, result.counts)
-    np.testing.assert_array_equal(searcher.expected_count(vectors[:20], 0.3), result.counts)
     assert result.expected_counts.dtype == np.float32
 
 
@@ -432,10 +387,11 @@ def test_the_background_of_a_large_corpus_predicts_its_counts():
     assert searcher.background.shape == (2_000, 4)
     assert len(np.unique(searcher.background, axis=0)) == 2_000
     np.testing.assert_array_equal(searcher.background, sample_of(searcher.vectors))
-    predicted = searcher.expected_count(vectors[:50], 0.2)
-    counts = searcher.search(vectors[:50], 0.2).counts
+    result = searcher.search(vectors[:50], 0.2)
     # Five standard deviations of a share p = 0.4 in a sample of 2,000.
-    assert np.abs(predicted - counts).max() <= 5 * 5_000 * math.sqrt(0.4 * 0.6 / 2_000)
+    assert np.abs(result.expected_counts - result.counts).max() <= 5 * 5_000 * math.sqrt(
+        0.4 * 0.6 / 2_000
+    )
 
 
 @pytest.mark.parametrize("dimension", [16, 64, 200])
@@ -460,16 +416,6 @@ def test_a_score_is_the_float32_nearest_to_the_real_cosine():
     for score, one, other in zip(scores, left.tolist(), right.tolist(), strict=True):
         # A product of two float32 is exact in float64; fsum rounds the sum once.
         assert score == np.float32(math.fsum(a * b for a, b in zip(one, other, strict=True)))
-
-
-def test_no_score_depends_on_its_neighbours():
-    generator = np.random.default_rng(0)
-    left = random_vectors(generator, 40, 100).astype(np.float32)
-    right = random_vectors(generator, 60, 100).astype(np.float32)
-    rows, positions = (array.ravel() for array in np.mgrid[0:40, 0:60])
-    together = cosines(left, right, rows, positions)
-    alone = [cosines(left, right, rows[[i]], positions[[i]])[0] for i in range(len(rows))]
-    np.testing.assert_array_equal(together, alone)
 
 
 def test_the_answer_does_not_share_the_thresholds_of_the_caller():

@@ -68,22 +68,27 @@ def folder(request, tmp_path, exact_folder, scann_folder):
     return shutil.copytree(source, tmp_path / "copy")
 
 
-@pytest.mark.parametrize("text", [False, True])
-@pytest.mark.parametrize("count", [0, 1, 50, 3_000])
-def test_an_exact_index_comes_back_as_it_was(tmp_path, count, text):
+@pytest.mark.parametrize("count", [0, 1, 50])
+def test_an_exact_index_comes_back_as_it_was(tmp_path, count):
     vectors = vectors_of(count, 5)
-    ids = np.array([f"item {number}" for number in range(count)], "U9") if text else None
-    manifest = build_index(tmp_path / "index", vectors, ids)
-    assert manifest["kind"] == "exact"
-    assert manifest["items"] == count
-    assert manifest["dimension"] == 5
-    loaded, made = load_index(tmp_path / "index"), ExactSearcher(vectors, ids)
-    assert isinstance(loaded, ExactSearcher)
-    np.testing.assert_array_equal(loaded.vectors, made.vectors)
-    np.testing.assert_array_equal(loaded.ids, made.ids)
-    np.testing.assert_array_equal(loaded.background, made.background)
-    queries = vectors_of(6, 5, seed=1)
-    assert_same(loaded.search(queries, 0.3), made.search(queries, 0.3))
+    for kind, ids in (
+        ("text", np.array([f"item {number}" for number in range(count)], "U9")),
+        ("numbers", None),
+    ):
+        manifest = build_index(tmp_path / kind, vectors, ids, background_sample=20)
+        assert manifest["kind"] == "exact"
+        assert (manifest["items"], manifest["dimension"]) == (count, 5)
+        loaded, made = load_index(tmp_path / kind), ExactSearcher(vectors, ids)
+        assert isinstance(loaded, ExactSearcher)
+        np.testing.assert_array_equal(loaded.vectors, made.vectors)
+        np.testing.assert_array_equal(loaded.ids, made.ids)
+        background = {row.tobytes() for row in loaded.background}
+        assert len(background) == len(loaded.background) == min(count, 20)
+        assert background <= {row.tobytes() for row in made.vectors}
+        queries = vectors_of(6, 5, seed=1)
+        found, expected = (index.search(queries, 0.3) for index in (loaded, made))
+        np.testing.assert_array_equal(found.item_ids, expected.item_ids)
+        np.testing.assert_array_equal(found.scores, expected.scores)
 
 
 @pytest.mark.parametrize("name", ["plane", "text ids", "duplicates"])
@@ -151,32 +156,27 @@ def test_vectors_are_mapped_and_not_read(exact_folder, scann_folder):
         assert isinstance(owner, mmap.mmap)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [("exact", name) for name in EXACT_FILES] + [("scann", name) for name in SCANN_FILES],
-)
-def test_a_changed_or_missing_file_is_refused(tmp_path, exact_folder, scann_folder, kind, name):
-    source = {"exact": exact_folder, "scann": scann_folder}[kind]
-    folder = shutil.copytree(source, tmp_path / "copy")
-    path = folder / name
-    whole = path.read_bytes()
-    expected = json.loads((folder / "index.json").read_text())["files"][name]
-    for place in (0, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+def test_a_changed_or_missing_file_is_rejected(folder):
+    files = json.loads((folder / "index.json").read_text())["files"]
+    for name, expected in files.items():
+        path = folder / name
+        whole = path.read_bytes()
+        position = len(whole) // 2
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
         with raises(
             UserError,
             f"{path} must have SHA-256 {expected[:12]}... as in index.json. "
             f"Received: {artifact.checksum(path)[:12]}...",
         ):
             load_index(folder)
-    path.write_bytes(whole[:-1])
-    with pytest.raises(UserError, match="must have SHA-256"):
-        load_index(folder)
-    path.unlink()
-    with raises(UserError, f"{path} is missing from the index."):
-        load_index(folder)
-    path.write_bytes(whole)
-    assert len(load_index(folder)) == len(load_index(source))
+        path.write_bytes(whole[:-1])
+        with pytest.raises(UserError, match="must have SHA-256"):
+            load_index(folder)
+        path.unlink()
+        with raises(UserError, f"{path} is missing from the index."):
+            load_index(folder)
+        path.write_bytes(whole)
+    assert len(load_index(folder)) > 0
 
 
 def test_another_format_is_refused(folder):
@@ -239,73 +239,48 @@ def test_an_index_that_misses_its_own_answers_is_refused(tmp_path, scann_folder)
     assert len(load_index(folder)) == 1_000
 
 
-@pytest.mark.parametrize(
-    "name", ["moved", "a b", "Ärmel 長い", 'it\'s "here"', "back\\slash", "a\nb"]
-)
-def test_an_index_can_be_moved(tmp_path, sample_of, name):
-    """ScaNN's own folders hold absolute paths; here no file may know where it is."""
+@pytest.mark.parametrize("name", ["a b", 'Ärmel 長い "back\\slash"', "a\nb"])
+def test_an_index_can_be_moved(tmp_path, sample_of, name, monkeypatch):
+    """ScaNN's own folders hold absolute paths; here no file contains its own path."""
     sample = sample_of("plane")
-    first = shutil.copytree(sample.directory, tmp_path / "first")
-    second = first.rename(tmp_path / name)
-    for path in second.iterdir():
+    shutil.copytree(sample.directory, tmp_path / "first").rename(tmp_path / name)
+    for path in (tmp_path / name).iterdir():
         assert str(sample.directory).encode() not in path.read_bytes()
-    queries = sample.queries(9, 0)
-    assert_same(load_index(second).search(queries, 0.5), sample.searcher.search(queries, 0.5))
-
-
-def test_an_index_is_found_from_the_working_directory(tmp_path, scann_folder, monkeypatch):
-    shutil.copytree(scann_folder, tmp_path / "index")
     monkeypatch.chdir(tmp_path)
-    assert len(load_index("index")) == 1_000
+    queries = sample.queries(9, 0)
+    assert_same(load_index(name).search(queries, 0.5), sample.searcher.search(queries, 0.5))
 
 
 DUPLICATE_IDS = list(range(300))
 DUPLICATE_IDS[7], DUPLICATE_IDS[290] = 3, 299
 NOT_FINITE = vectors_of(300)
 NOT_FINITE[4, 2], NOT_FINITE[200, 0] = np.nan, np.inf
-LENGTH_ZERO = vectors_of(300)
-LENGTH_ZERO[299] = 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"vectors": vectors_of(300), "ids": DUPLICATE_IDS},
-            "ids must be different. Received: rows 7 (3), 299 (299).",
-        ),
+        ({"ids": DUPLICATE_IDS}, "ids must be different. Received: rows 7 (3), 299 (299)."),
         ({"vectors": NOT_FINITE}, "vectors must be finite. Received: rows 4, 200."),
-        ({"vectors": LENGTH_ZERO}, "vectors must have a length above zero. Received: row 299."),
+        ({"queries": np.ones((4, 9))}, "queries must have dimension 8. Received: 9."),
+        ({"queries": NOT_FINITE}, "queries must be finite. Received: rows 4, 200."),
         (
-            {"vectors": vectors_of(300), "ids": [1, 2]},
-            "ids must be 300 values, one a vector. Received: shape (2,).",
+            {"queries": vectors_of(5), "thresholds": [0.5] * 4},
+            "thresholds must be one number or 5, one per query. Received: shape (4,).",
         ),
+        ({"thresholds": 0.5}, "thresholds require queries. Received: thresholds alone."),
         (
-            {"vectors": vectors_of(300), "queries": np.ones((4, 9))},
-            "queries must have dimension 8. Received: 9.",
-        ),
-        (
-            {"vectors": vectors_of(300), "queries": NOT_FINITE},
-            "queries must be finite. Received: rows 4, 200.",
-        ),
-        (
-            {"vectors": vectors_of(300), "queries": vectors_of(5), "thresholds": [0.5] * 4},
-            "thresholds must be one number or 5, one a query. Received: shape (4,).",
-        ),
-        (
-            {"vectors": vectors_of(300), "thresholds": 0.5},
-            "thresholds require queries. Received: thresholds alone.",
-        ),
-        (
-            {"vectors": vectors_of(300), "background_sample": 0},
+            {"background_sample": 0},
             "background_sample must be a whole number of at least 1. Received: 0.",
         ),
     ],
 )
-@pytest.mark.parametrize("config", [Index(), SCANN])
-def test_what_cannot_be_indexed_is_refused_and_leaves_nothing(tmp_path, config, arguments, message):
-    with raises(ValueError, message):
-        build_index(tmp_path / "index", config=config, **arguments)
+def test_what_cannot_be_indexed_is_rejected_and_leaves_nothing(tmp_path, arguments, message):
+    for config in (Index(), SCANN):
+        with raises(ValueError, message):
+            build_index(
+                tmp_path / "index", config=config, **{"vectors": vectors_of(300), **arguments}
+            )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -341,11 +316,16 @@ def test_a_folder_that_holds_something_is_refused(tmp_path):
 )
 def test_the_size_decides_on_the_kind(tmp_path, count, exact_below, kind):
     config = dataclasses.replace(SCANN, exact_below=exact_below)
-    manifest = build_index(tmp_path / "index", vectors_of(count), config=config)
-    assert manifest["kind"] == kind
+    steps = []
+    build_index(tmp_path / "index", vectors_of(count), config=config, progress=steps.append)
     searcher = load_index(tmp_path / "index")
     assert type(searcher) is {"exact": ExactSearcher, "scann": ScannSearcher}[kind]
     assert len(searcher) == count
+    if kind == "exact":
+        assert steps == ["writing vectors", "writing checksums"]
+    else:
+        tuning = ["answering the tuning queries exactly", "tuning", "writing checksums"]
+        assert steps == [f"training {leaves_of(count)} leaves", *tuning]
 
 
 def test_leaves_grow_with_the_root_of_the_size():
@@ -355,63 +335,46 @@ def test_leaves_grow_with_the_root_of_the_size():
     assert leaves_of(1) == 1
 
 
-@pytest.mark.parametrize(("leaves", "made"), [(1, 2), (2, 2), (5, 5), (1_000, 18)])
-def test_the_number_of_leaves_can_be_given(tmp_path, leaves, made):
-    """ScaNN cannot search a single leaf, and needs 16 items for each."""
-    vectors = vectors_of(300)
+@pytest.mark.parametrize(("leaves", "made", "dimension"), [(1, 2, 8), (5, 5, 1), (1_000, 18, 2)])
+def test_the_number_of_leaves_can_be_given(tmp_path, leaves, made, dimension):
+    """ScaNN cannot search a single leaf, and needs 16 items per leaf."""
+    vectors = vectors_of(300, dimension)
     config = dataclasses.replace(SCANN, leaves=leaves)
     assert build_index(tmp_path / "index", vectors, config=config)["leaves"] == made
     searcher = load_index(tmp_path / "index")
     assert len(searcher.leaves) == made
-    expected = ExactSearcher(vectors).search(vectors[:50], 0.5)
-    found = searcher.search(vectors[:50], 0.5)
+    expected = ExactSearcher(vectors).search(vectors[:50], 0.9)
+    found = searcher.search(vectors[:50], 0.9)
     assert min(recall(found, expected)) > 0.9
     assert recall(expected, found) == (1, 1)
 
 
-@pytest.mark.parametrize("dimension", [1, 2])
-def test_few_dimensions(tmp_path, dimension):
-    vectors = vectors_of(300, dimension)
-    build_index(tmp_path / "index", vectors, config=SCANN)
-    expected = ExactSearcher(vectors).search(vectors[:50], 0.99)
-    assert min(recall(load_index(tmp_path / "index").search(vectors[:50], 0.99), expected)) > 0.9
-
-
-def stored_check(folder):
-    """The queries and thresholds that an index keeps for its check."""
-    return np.load(folder / "check_queries.npy"), np.load(folder / "check_thresholds.npy")
-
-
-def test_given_queries_and_thresholds_are_tuned_on_and_checked(tmp_path):
+def test_given_queries_are_tuned_on_and_checked(tmp_path):
+    """With their own thresholds, or with some that give few to many items."""
     queries = vectors_of(60, seed=1)
     queries /= np.linalg.norm(queries, axis=1, keepdims=True)
     thresholds = np.linspace(0.1, 0.9, 60)
-    manifest = build_index(tmp_path / "index", vectors_of(300), None, SCANN, queries, thresholds)
-    kept, cuts = stored_check(tmp_path / "index")
-    assert manifest["recall"]["queries"] == len(kept) == 30
     threshold_of = dict(zip(queries[:, 0].astype(np.float32), thresholds, strict=True))
-    assert [threshold_of[row[0]] for row in kept] == pytest.approx(cuts.tolist())
-
-
-def test_queries_without_thresholds_get_some(tmp_path):
-    build_index(tmp_path / "index", vectors_of(300), config=SCANN, queries=vectors_of(60, seed=1))
-    kept, cuts = stored_check(tmp_path / "index")
+    for name, given in (("given", thresholds), ("chosen", None)):
+        folder = tmp_path / name
+        manifest = build_index(folder, vectors_of(300), None, SCANN, queries, given)
+        kept = np.load(folder / "check_queries.npy")
+        cuts = np.load(folder / "check_thresholds.npy")
+        assert manifest["recall"]["queries"] == len(kept) == 30
+        if given is not None:
+            assert [threshold_of[row[0]] for row in kept] == pytest.approx(cuts.tolist())
     counts = ExactSearcher(vectors_of(300)).search(kept, cuts).counts
     assert 1 <= counts.min() < counts.max() <= 7
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_very_few_queries_do(tmp_path, count):
+def test_very_few_queries_are_enough(tmp_path):
     """Without any, items with noise stand in."""
-    manifest = build_index(
-        tmp_path / "index",
-        vectors_of(300),
-        config=SCANN,
-        queries=vectors_of(count, seed=1),
-        thresholds=np.full(count, 0.4),
-    )
-    assert manifest["recall"]["queries"] == (1 if count else 40)
-    assert len(load_index(tmp_path / "index")) == 300
+    for count in (0, 1, 2):
+        folder, thresholds = tmp_path / str(count), np.full(count, 0.4)
+        queries = vectors_of(count, seed=1)
+        manifest = build_index(folder, vectors_of(300), None, SCANN, queries, thresholds)
+        assert manifest["recall"]["queries"] == (1 if count else 40)
+        assert len(load_index(folder)) == 300
 
 
 def test_thresholds_that_find_nothing_or_everything_do(tmp_path):
@@ -441,30 +404,6 @@ def test_stand_in_thresholds_give_few_items_and_many():
     assert 5 < np.median(counts) < 40
 
 
-def test_progress_is_told_before_each_step(tmp_path):
-    told = []
-    build_index(tmp_path / "exact", vectors_of(300), progress=told.append)
-    assert told == ["writing vectors", "writing checksums"]
-    told.clear()
-    build_index(tmp_path / "scann", vectors_of(300), config=SCANN, progress=told.append)
-    assert told == [
-        "training 18 leaves",
-        "answering the tuning queries exactly",
-        "tuning",
-        "writing checksums",
-    ]
-
-
-def test_the_background_sample_has_the_size_that_was_asked_for(tmp_path):
-    vectors = vectors_of(300)
-    build_index(tmp_path / "index", vectors, background_sample=20)
-    background = load_index(tmp_path / "index").background
-    assert background.shape == (20, 8)
-    stored = {row.tobytes() for row in ExactSearcher(vectors).vectors}
-    assert len({row.tobytes() for row in background}) == 20
-    assert {row.tobytes() for row in background} <= stored
-
-
 def test_a_cap_on_leaves_is_kept_in_the_index(tmp_path):
     config = dataclasses.replace(SCANN, max_leaves_searched=3, check_recall=0.0)
     build_index(tmp_path / "index", vectors_of(300), config=config)
@@ -473,9 +412,7 @@ def test_a_cap_on_leaves_is_kept_in_the_index(tmp_path):
     assert searcher.search(vectors_of(1, seed=1), -1).truncated.tolist() == [True]
 
 
-def test_an_unverified_load_does_not_look_at_checksums(tmp_path, exact_folder):
+def test_an_unverified_load_does_not_read_checksums(tmp_path, exact_folder):
     folder = shutil.copytree(exact_folder, tmp_path / "copy")
     np.save(folder / "ids.npy", np.arange(50))
     assert load_index(folder, verify=False).ids.tolist() == list(range(50))
-    with pytest.raises(UserError, match="must have SHA-256"):
-        load_index(folder)

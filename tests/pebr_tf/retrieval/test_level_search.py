@@ -239,7 +239,7 @@ def test_an_empty_index_gives_empty_rows():
     searcher = ExactSearcher(np.empty((0, 6)), np.empty(0, "U3"))
     result = search_by_level(searcher, vectors_of(3), temperatures(3), LevelCut(0.0))
     assert result.items.counts.tolist() == [0, 0, 0]
-    assert result.items.item_ids.dtype == searcher.id_dtype
+    assert result.items.item_ids.dtype == searcher.ids.dtype
     assert result.levels.shape == result.extended.shape == (3,)
     assert not result.extended.any()
 

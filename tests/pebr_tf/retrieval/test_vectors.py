@@ -1,19 +1,14 @@
-"""Item ids and unit vectors, checked where they come in."""
+"""Validation of item ids and unit vectors."""
 
 import math
-import re
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from searcher_cases import raises
 
-from pebr_tf.retrieval.vectors import item_ids, refuse_rows, unit_vectors
-
-
-def refused(message):
-    """Expects a ValueError of exactly this text."""
-    return pytest.raises(ValueError, match=f"^{re.escape(message)}$")
+from pebr_tf.retrieval.vectors import item_ids, reject_rows, unit_vectors
 
 
 @settings(deadline=None, max_examples=50)
@@ -59,13 +54,6 @@ def test_a_unit_vector_does_not_depend_on_its_neighbours():
     np.testing.assert_array_equal(unit_vectors("vectors", with_a_long_one)[:-1], vectors)
 
 
-@pytest.mark.parametrize("vectors", [[[3, 4]], [[30.0, 40.0]], np.array([[3, 4]], np.uint8)])
-def test_integers_and_lists_are_vectors_too(vectors):
-    np.testing.assert_array_equal(
-        unit_vectors("vectors", vectors), np.array([[0.6, 0.8]], np.float32)
-    )
-
-
 @pytest.mark.parametrize(
     ("vectors", "received"),
     [
@@ -78,28 +66,27 @@ def test_integers_and_lists_are_vectors_too(vectors):
         ([[1j, 0.0]], "complex128 of shape (1, 2)"),
     ],
 )
-def test_what_is_not_a_matrix_of_numbers_is_refused(vectors, received):
-    with refused(f"queries must be numbers of shape [rows, dimension]. Received: {received}."):
+def test_what_is_not_a_matrix_of_numbers_is_rejected(vectors, received):
+    with raises(
+        ValueError, f"queries must be numbers of shape [rows, dimension]. Received: {received}."
+    ):
         unit_vectors("queries", vectors)
 
 
-def test_another_dimension_is_refused():
-    with refused("queries must have dimension 3. Received: 2."):
+def test_a_vector_without_a_direction_is_rejected_with_its_row():
+    with raises(ValueError, "queries must have dimension 3. Received: 2."):
         unit_vectors("queries", np.eye(2), 3)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_vector_that_is_not_finite_is_refused_with_its_row(bad):
-    vectors = np.eye(4)
-    vectors[2, 1] = bad
-    with refused("vectors must be finite. Received: row 2."):
-        unit_vectors("vectors", vectors)
-
-
-def test_a_vector_of_length_zero_is_refused_with_its_row():
+    for bad in (np.nan, np.inf, -np.inf):
+        vectors = np.eye(4)
+        vectors[2, 1] = bad
+        with raises(ValueError, "vectors must be finite. Received: row 2."):
+            unit_vectors("vectors", vectors)
     vectors = np.ones((9, 2))
     vectors[[0, 1, 3, 4, 5, 6, 8]] = 0
-    with refused("vectors must have a length above zero. Received: rows 0, 1, 3, 4, 5 and 2 more."):
+    with raises(
+        ValueError,
+        "vectors must have a length above zero. Received: rows 0, 1, 3, 4, 5 and 2 more.",
+    ):
         unit_vectors("vectors", vectors)
 
 
@@ -111,16 +98,15 @@ def test_ids_are_int64_or_text():
         assert ids.dtype == np.int64
         assert ids.tolist() == [5, 3]
     assert item_ids(["b", "long"], 2).tolist() == ["b", "long"]
-
-
-def test_no_ids_have_a_dtype_too():
     assert item_ids([], 0).dtype == np.int64
     assert item_ids(np.empty(0, "U7"), 0).dtype == np.dtype("U7")
 
 
-def test_an_integer_that_int64_cannot_hold_is_refused():
+def test_an_integer_that_int64_cannot_hold_is_rejected():
     ids = np.array([2**63 - 1, 2**63], np.uint64)
-    with refused("ids must be at most 2**63 - 1. Received: row 1 (9223372036854775808)."):
+    with raises(
+        ValueError, "ids must be at most 2**63 - 1. Received: row 1 (9223372036854775808)."
+    ):
         item_ids(ids, 2)
     assert item_ids(ids[:1], 1).tolist() == [2**63 - 1]
 
@@ -128,8 +114,8 @@ def test_an_integer_that_int64_cannot_hold_is_refused():
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ([1, 2], "ids must be 3 values, one a vector. Received: shape (2,)."),
-        ([[1, 2, 3]], "ids must be 3 values, one a vector. Received: shape (1, 3)."),
+        ([1, 2], "ids must be 3 values, one per vector. Received: shape (2,)."),
+        ([[1, 2, 3]], "ids must be 3 values, one per vector. Received: shape (1, 3)."),
         ([1.0, 2.0, 3.0], "ids must be integers or text. Received: float64."),
         ([b"a", b"b", b"c"], "ids must be integers or text. Received: |S1."),
         ([None, "b", "c"], "ids must be integers or text. Received: object."),
@@ -137,8 +123,8 @@ def test_an_integer_that_int64_cannot_hold_is_refused():
         (["a", "a", "a"], "ids must be different. Received: rows 1 ('a'), 2 ('a')."),
     ],
 )
-def test_other_ids_are_refused(ids, message):
-    with refused(message):
+def test_other_ids_are_rejected(ids, message):
+    with raises(ValueError, message):
         item_ids(ids, 3)
 
 
@@ -147,11 +133,11 @@ def test_other_ids_are_refused(ids, message):
 def test_the_first_five_rows_at_fault_are_named(at_fault):
     rows = [position for position, fault in enumerate(at_fault) if fault]
     if not rows:
-        refuse_rows("values", "be good", np.array(at_fault, bool))
+        reject_rows("values", "be good", np.array(at_fault, bool))
         return
     noun = "row" if len(rows) == 1 else "rows"
     named = ", ".join(f"{row} ('v{row}')" for row in rows[:5])
     more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
     values = np.array([f"v{row}" for row in range(len(at_fault))])
-    with refused(f"values must be good. Received: {noun} {named}{more}."):
-        refuse_rows("values", "be good", np.array(at_fault, bool), values)
+    with raises(ValueError, f"values must be good. Received: {noun} {named}{more}."):
+        reject_rows("values", "be good", np.array(at_fault, bool), values)
