@@ -36,6 +36,19 @@ from pebr_tf.retrieval.searcher import DEFAULT_LIMIT
 QueryModel = Callable[[tf.Tensor], dict[str, tf.Tensor]]
 
 
+class SavedQueryModel(tf.Module):
+    """The query model of a release: texts [B] to `embedding` [B, n], `threshold` [B] and more."""
+
+    def __init__(self, directory: Path):
+        super().__init__()
+        # The attribute keeps the variables and tables that the signature uses.
+        self._loaded = tf.saved_model.load(str(directory))
+
+    def __call__(self, query: tf.Tensor) -> dict[str, tf.Tensor]:
+        encoded: dict[str, tf.Tensor] = self._loaded.signatures["serving_default"](query=query)
+        return encoded
+
+
 class RetrievalModule(tf.Module):
     """Encodes query texts, plans as `plan.Planner` does, and searches, all in one graph.
 

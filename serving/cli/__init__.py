@@ -1,6 +1,10 @@
 """Subcommands of `pebr` for releases and the service; each is imported when it runs."""
 
 COMMANDS = {
+    "export": (
+        "serving.cli.export:export",
+        "Write a release as one SavedModel with ScaNN's op inside.",
+    ),
     "fetch": (
         "serving.cli.fetch:fetch",
         "Copy the newest release from a bucket to a folder of releases.",

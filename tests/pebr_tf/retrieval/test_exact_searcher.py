@@ -72,7 +72,7 @@ def result_pairs(result):
     return rows_of(result)[0]
 
 
-SIZES = st.integers(0, 30) | st.integers(300, 1_000)
+SIZES = st.integers(0, 30) | st.integers(200, 500)
 DIMENSIONS = st.integers(2, 8) | st.integers(9, 256)
 
 

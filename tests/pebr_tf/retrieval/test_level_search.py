@@ -1,6 +1,5 @@
 """Cut-offs by level against TensorFlow's level, and against brute force over the whole corpus."""
 
-import dataclasses
 import math
 
 import hypothesis.strategies as st
@@ -140,7 +139,6 @@ def test_items_are_those_of_a_search_down_to_the_thresholds(
     for name in ("row_splits", "item_ids", "scores", "truncated", "thresholds"):
         np.testing.assert_array_equal(getattr(items, name), getattr(expected, name), name)
     assert items.expected_counts.shape == (30,)
-    assert items.partial is False
 
 
 def test_lists_that_end_inside_the_probe_cost_one_search(searcher):
@@ -261,19 +259,6 @@ def test_an_item_opposite_to_its_query_has_a_finite_logit(level_temperature):
     np.testing.assert_allclose(
         result.levels, level_of(logits.numpy(), level_temperature), rtol=1e-5
     )
-
-
-def test_a_part_that_is_missing_is_not_forgotten():
-    class PartialSearcher(ExactSearcher):
-        def _search(self, request):
-            return dataclasses.replace(super()._search(request), partial=True)
-
-    searcher = PartialSearcher(vectors_of(500))
-    for cutoff in (50.0, -3.0):
-        cut = LevelCut(cutoff, probe_size=10)
-        result = search_by_level(searcher, vectors_of(4, seed=1), temperatures(4), cut)
-        assert result.extended.any() == (cutoff < 0)
-        assert result.items.partial
 
 
 def test_a_scann_index_gives_nearly_the_same(sample_of):

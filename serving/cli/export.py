@@ -1,0 +1,41 @@
+"""`pebr export`: the query model and the index of a release as one SavedModel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option(
+    "--release",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="A release, or a folder of releases: the latest.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="Directory to write, new or empty.",
+)
+def export(release: Path, out: Path) -> None:
+    """Write one SavedModel that encodes and searches, with ScaNN's op inside.
+
+    Its signature `retrieve` takes query texts. It requires a server that links ScaNN's op, such as
+    the image of serving/tf_serving/Dockerfile.retrieve. The release must have a ScaNN index.
+    """
+    from pebr_tf.errors import UserError
+    from pebr_tf.retrieval import saved_model
+    from serving.release import find_release, read_release
+
+    found = read_release(find_release(release))
+    encode = saved_model.SavedQueryModel(found.path("query_model"))
+    try:
+        saved_model.export(encode, found.path("index"), out, found.config().cutoff.limit)
+    except FileExistsError as error:
+        raise UserError(str(error)) from None
+    click.echo(f"Wrote {out} with the signature `retrieve`, from version {found.version}.")

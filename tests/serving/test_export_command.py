@@ -1,0 +1,65 @@
+"""`pebr export`: a release as one SavedModel, against the searcher of its index."""
+
+import dataclasses
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from click.testing import CliRunner
+from tiny_release import DIMENSION
+
+from pebr_tf.config import Index
+from pebr_tf.errors import UserError
+from pebr_tf.retrieval import build_index, load_index
+from serving.cli.export import export
+from serving.release import write_release
+
+QUERIES = ["red phone", "cable", "blue laptop bag"]
+
+
+def run(*arguments):
+    """The outcome of the command."""
+    return CliRunner().invoke(export, [str(argument) for argument in arguments])
+
+
+@pytest.mark.slow
+def test_the_model_answers_as_the_index_of_its_release(parts, tmp_path):
+    index = tmp_path / "parts"
+    shutil.copytree(parts.index, index)
+    shutil.rmtree(index / "index")
+    vectors = np.random.default_rng(0).normal(size=(400, DIMENSION))
+    build_index(index / "index", vectors, config=Index(exact_below=0, check_recall=0.9))
+    release = write_release(tmp_path / "releases", dataclasses.replace(parts, index=index))
+
+    result = run("--release", tmp_path / "releases", "--out", tmp_path / "model")
+    assert result.exit_code == 0, result.output
+    assert result.output == (
+        f"Wrote {tmp_path / 'model'} with the signature `retrieve`, "
+        f"from version {release.version}.\n"
+    )
+    model = tf.saved_model.load(str(tmp_path / "model"))
+    found = model.signatures["retrieve"](query=tf.constant(QUERIES))
+    encode = tf.saved_model.load(str(release.path("query_model"))).signatures["serving_default"]
+    encoded = encode(query=tf.constant(QUERIES))
+    np.testing.assert_array_equal(found["threshold"], encoded["threshold"])
+    expected = load_index(release.path("index")).search(
+        encoded["embedding"].numpy(), encoded["threshold"].numpy(), limit=150
+    )
+    np.testing.assert_array_equal(found["row_splits"], expected.row_splits)
+    assert len(expected.item_ids) > 0
+    for row in range(len(QUERIES)):
+        part = slice(*expected.row_splits[row : row + 2])
+        assert set(found["item_ids"][part].numpy()) == set(expected.row(row)[0])
+    np.testing.assert_allclose(found["scores"], expected.scores, rtol=0, atol=1e-6)
+
+    again = run("--release", tmp_path / "releases", "--out", tmp_path / "model")
+    assert isinstance(again.exception, UserError)
+    assert str(again.exception) == f"{tmp_path / 'model'} must be new or an empty directory."
+
+
+def test_an_exact_index_is_rejected(releases, tmp_path):
+    result = run("--release", releases, "--out", tmp_path / "model")
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception).endswith("must be an index of kind scann. Received: exact.")
+    assert list(tmp_path.iterdir()) == []
