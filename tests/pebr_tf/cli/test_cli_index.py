@@ -61,7 +61,7 @@ def test_a_config_decides_how_the_index_is_built(files):
     )
     assert "ScaNN, 7 leaves" in result.output
     assert "macro" in result.output
-    assert load_index(folder / "index").expected_count(np.ones((1, 6)), -1)[0] == 300
+    assert load_index(folder / "index").search(np.ones((1, 6)), -1).expected_counts[0] == 300
     checked = run("check", folder / "index").output
     assert "All files are whole, and the stored queries find their items.\n" in checked
 
