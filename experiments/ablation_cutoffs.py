@@ -16,9 +16,9 @@ from experiments.step import Step
 from experiments.study import Study, study
 from experiments.towers import tower_step
 from pebr_tf.cutoff import Candidates, fit_level_head, head_levels
-from pebr_tf.cutoff.candidates import logits_of
 from pebr_tf.cutoff.policies import HeadLevelPolicy, LevelPolicy
 from pebr_tf.distributions.level import probe_level
+from pebr_tf.distributions.level_numpy import logits_of
 from pebr_tf.retrieval.exact import sample_of
 from pebr_tf.retrieval.level import ROUNDING
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
+from experiments.policies.features import breadth_with_levels
 from pebr_tf.cutoff.candidates import ROWS, Candidates
 from pebr_tf.cutoff.fitting import fit
 from pebr_tf.cutoff.policies import Policy
@@ -192,7 +193,7 @@ def features_of(candidates: Candidates, cells: Cells) -> np.ndarray:
     Raises:
       ValueError: The queries have no breadth, or levels at LEVEL_TEMPERATURES are missing.
     """
-    breadth = candidates.breadth_with_levels(LEVEL_TEMPERATURES)
+    breadth = breadth_with_levels(candidates, LEVEL_TEMPERATURES)
     ranks, logits = np.log(cells.middles)[None], cells.logits
     top, known = logits[:, :1], np.log1p(breadth)[:, None]
     levels = [

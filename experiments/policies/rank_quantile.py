@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from experiments.policies.features import breadth_with_levels
 from pebr_tf.cutoff.candidates import ROWS, Candidates
 from pebr_tf.cutoff.policies import Policy
 
@@ -105,7 +106,7 @@ def features_of(candidates: Candidates) -> np.ndarray:
     Raises:
       ValueError: The queries have no breadth, or levels at LEVEL_TEMPERATURES are missing.
     """
-    breadth = candidates.breadth_with_levels(LEVEL_TEMPERATURES)
+    breadth = breadth_with_levels(candidates, LEVEL_TEMPERATURES)
     cosines, logits = candidates.cosines, candidates.logits
     best, top = _finite(cosines[:, 0]), _finite(logits[:, 0])
     columns = [np.log(candidates.tau), np.log1p(breadth), best]

@@ -1,7 +1,7 @@
-"""The best items of each query and its levels, from one pass over the corpus.
+"""The best items of each query and its levels, from one pass over the catalogue.
 
-Every way to end a list is monotone in the cosine within one query, so the best M items are all that
-a comparison needs. The levels are those of the whole corpus, for many level_temperatures at once.
+Every policy is monotone in the cosine within one query, so a comparison needs only the best M
+items. The levels are those of the whole catalogue, for many level temperatures at once.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import tensorflow as tf
 
-from pebr_tf.distributions.logit import Family, relevance_logit, require_family
+from pebr_tf.distributions.level_numpy import levels_at, logits_of
+from pebr_tf.distributions.logit import Family, require_family
 from pebr_tf.metrics.ranked import Ranks
 
-# Cosines of one block, which should stay in the cache. Of a large corpus 16 queries go together all
-# the same, for it is read once a block, unless that is more than the second number.
+# Cosines per block, which should stay in the cache. A block of a large catalogue has 16 queries all
+# the same, because each block reads the catalogue once, unless this exceeds the second number.
 BLOCK, LARGEST_BLOCK = 1 << 20, 1 << 24
-# Candidates held at once, 80 MB.
+# Most candidates in memory, 80 MB.
 MOST_CANDIDATES = 20_000_000
-# Queries of a step over candidates, where a step needs copies of them.
+# Queries per step where a step needs a copy of the candidates.
 ROWS = 256
-# Of a larger corpus the levels are those of the candidates and of a sample of the others.
+# Levels of a larger catalogue come from the candidates and a sample of the other items.
 EXACT_LEVELS_UP_TO = 100_000
 SAMPLE = 20_000
 
@@ -35,9 +35,9 @@ class QueryVectors:
     Attributes:
       vectors: [Q, n] float32 unit vectors.
       tau: [Q] float32 temperatures.
-      strata: [Q] places in `pebr_tf.metrics.STRATA`.
-      breadth: [Q] different items that were clicked in the training split, where that is wanted;
-        only `depth_law` and `rank_quantile` look at it.
+      strata: [Q] indices into `pebr_tf.metrics.STRATA`.
+      breadth: [Q] number of different items that were clicked in the training split, or None;
+        policies of experiments use it.
     """
 
     vectors: np.ndarray
@@ -60,27 +60,22 @@ class QueryVectors:
         return len(self.tau)
 
     def part(self, queries: np.ndarray) -> QueryVectors:
-        """Some queries, by mask or by place."""
+        """Some queries, by mask or by index."""
         breadth = None if self.breadth is None else self.breadth[queries]
         return QueryVectors(self.vectors[queries], self.tau[queries], self.strata[queries], breadth)
 
 
 @dataclass(frozen=True)
 class ClickedPairs:
-    """Different pairs of a query and an item.
+    """Different pairs of a query and a clicked item.
 
     Attributes:
-      rows: [P] places of the queries.
-      items: [P] places of the items in the corpus; -1 for an item that it lacks.
+      rows: [P] indices of the queries.
+      items: [P] indices of the items in the catalogue; -1 for an item that it lacks.
     """
 
     rows: np.ndarray
     items: np.ndarray
-
-    @classmethod
-    def none(cls) -> ClickedPairs:
-        """No pair."""
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True)
@@ -90,14 +85,14 @@ class Candidates:
     Attributes:
       cosines: [Q, M] float32, falling in a row; -inf where a row has fewer.
       queries: The queries.
-      family: Which logit the towers were trained with.
-      levels: Level temperature to levels [Q] float32.
-      relevant: Where the P relevant items are.
-      seen: [P] whether a relevant pair is one of the training split, too.
-      totals: [Q] relevant items, at least 1.
-      known: Where the pairs of the training split are.
-      corpus_size: N.
-      head_levels: [Q] float32 levels that the level head predicts, where there is one.
+      family: Logit that the towers were trained with.
+      levels: Levels [Q] float32 by level temperature.
+      relevant: Ranks of the P relevant items.
+      seen: [P] whether a relevant pair is also in the training split.
+      totals: [Q] number of relevant items, at least 1.
+      known: Ranks of the pairs of the training split.
+      corpus_size: N, the number of items in the catalogue.
+      head_levels: [Q] float32 levels that the level head predicts, or None without a head.
     """
 
     cosines: np.ndarray
@@ -116,7 +111,7 @@ class Candidates:
 
     @property
     def depth(self) -> int:
-        """M, the items that a list can have at most."""
+        """M, the most items that a list can have."""
         return int(self.cosines.shape[1])
 
     @property
@@ -132,27 +127,13 @@ class Candidates:
     def logits(self) -> np.ndarray:
         """[Q, M] float32 relevance logits, falling in a row; -inf where there is no candidate."""
         logits = logits_of(self.cosines, self.tau, self.family)
-        # Rounding may turn two neighbours around.
+        # Rounding may swap two neighbours.
         return np.minimum.accumulate(logits, axis=1, out=logits)
 
-    def breadth_with_levels(self, level_temperatures: Sequence[float]) -> np.ndarray:
-        """[Q] breadth of the queries, for policies that look at it and at levels.
-
-        Raises:
-          ValueError: The queries have none, or levels at some of `level_temperatures` are missing.
-        """
-        breadth = self.queries.breadth
-        if breadth is None or not set(level_temperatures) <= set(self.levels):
-            raise ValueError(
-                f"candidates must have a breadth and levels at {level_temperatures}. Received: "
-                f"{'no' if breadth is None else 'a'} breadth, levels at {tuple(self.levels)}."
-            )
-        return breadth
-
     def unseen(self) -> Candidates:
-        """Without the pairs of the training split, neither among the items nor in the truth.
+        """The candidates without the pairs of the training split, in the items and in the truth.
 
-        Queries that have no other relevant item are left out. Levels stay those of the corpus.
+        Queries without another relevant item are left out. Levels are still those of all items.
         """
         known = self.known.ranks < self.depth
         known_rows, known_ranks = self.known.rows[known], self.known.ranks[known]
@@ -164,12 +145,12 @@ class Candidates:
             kept = np.ones(part.shape, bool)
             here = slice(*np.searchsorted(known_rows, [begin, begin + ROWS]))
             kept[known_rows[here] - begin, known_ranks[here]] = False
-            place = np.cumsum(kept, axis=1) - 1
+            rank = np.cumsum(kept, axis=1) - 1
             some, columns = np.nonzero(kept)
-            cosines[begin + some, place[some, columns]] = part[some, columns]
+            cosines[begin + some, rank[some, columns]] = part[some, columns]
             first, last = np.searchsorted(rows, [begin, begin + ROWS])
             found = first + np.flatnonzero(ranks[first:last] < self.depth)
-            moved[found] = place[rows[found] - begin, ranks[found]]
+            moved[found] = rank[rows[found] - begin, ranks[found]]
         seen = np.bincount(self.relevant.rows[self.seen], minlength=len(self))
         totals = self.totals - seen
         return replace(
@@ -183,20 +164,17 @@ class Candidates:
 
     def part(self, queries: np.ndarray) -> Candidates:
         """The queries where `queries` [Q] is true."""
-        place = np.cumsum(queries) - 1
+        row = np.cumsum(queries) - 1
 
         def moved(ranks: Ranks) -> Ranks:
             inside = queries[ranks.rows]
-            return Ranks(place[ranks.rows[inside]], ranks.ranks[inside])
+            return Ranks(row[ranks.rows[inside]], ranks.ranks[inside])
 
         return replace(
             self,
             cosines=self.cosines[queries],
             queries=self.queries.part(queries),
-            levels={
-                level_temperature: level[queries]
-                for level_temperature, level in self.levels.items()
-            },
+            levels={each: level[queries] for each, level in self.levels.items()},
             relevant=moved(self.relevant),
             seen=self.seen[queries[self.relevant.rows]],
             totals=self.totals[queries],
@@ -206,16 +184,15 @@ class Candidates:
 
 
 def candidate_depth(queries: int, items: int, average_k: Sequence[int], limit: int) -> int:
-    """M, the candidates to keep of each query.
+    """M, the number of candidates to keep per query.
 
-    All that the limit allows, if memory does; of many queries fewer, yet at least four times the
-    largest average.
+    This is as many as the limit and the memory allow, and at least four times the largest average.
 
     Args:
       queries: Q.
       items: N.
       average_k: Averages that policies are compared at.
-      limit: Items that a list never exceeds.
+      limit: Most items of a list.
     """
     affordable = max(4 * max(average_k), MOST_CANDIDATES // max(queries, 1))
     return min(items, limit, affordable)
@@ -235,14 +212,14 @@ def collect_candidates(
     Args:
       corpus: [N, n] float32 unit vectors.
       queries: The queries, each with a relevant item.
-      relevant: The relevant items; one that the corpus lacks counts in the totals.
-      family: Which logit the towers were trained with.
-      level_temperatures: Level temperatures T to take the levels at, from 0, finite.
+      relevant: The relevant items; one that the catalogue lacks counts in the totals.
+      family: Logit that the towers were trained with.
+      level_temperatures: Finite level temperatures, from 0, to compute the levels at.
       depth: M, at most N.
       known: Pairs of the training split, for `Candidates.unseen`.
 
     Raises:
-      ValueError: An empty corpus, or a query without a relevant item.
+      ValueError: An empty catalogue, or a query without a relevant item.
     """
     require_family(family)
     if not len(corpus) or not 1 <= depth <= len(corpus):
@@ -252,7 +229,7 @@ def collect_candidates(
     totals = np.bincount(relevant.rows, minlength=len(queries))
     if not totals.all():
         raise ValueError("every query must have a relevant item.")
-    known = known or ClickedPairs.none()
+    known = known or ClickedPairs(np.zeros(0, np.int64), np.zeros(0, np.int64))
     pairs = [_sorted(relevant), _sorted(known)]
     ranks: list[list[np.ndarray]] = [[], []]
     cosines = np.empty((len(queries), depth), np.float32)
@@ -267,12 +244,12 @@ def collect_candidates(
         levels[part] = _levels(
             scores, cosines[part], queries.tau[part], family, level_temperatures, sample
         )
-        place = np.full(scores.shape, depth, np.int32)
-        np.put_along_axis(place, order, np.arange(depth, dtype=np.int32)[None], axis=1)
+        rank_of = np.full(scores.shape, depth, np.int32)
+        np.put_along_axis(rank_of, order, np.arange(depth, dtype=np.int32)[None], axis=1)
         for found, some in zip(ranks, pairs, strict=True):
             first, last = np.searchsorted(some.rows, [begin, begin + len(scores)])
             items = some.items[first:last]
-            rank = place[some.rows[first:last] - begin, items]
+            rank = rank_of[some.rows[first:last] - begin, items]
             found.append(np.where(items < 0, depth, rank))
     return Candidates(
         cosines=cosines,
@@ -292,7 +269,7 @@ def collect_candidates(
 def levels_of(
     corpus: np.ndarray, queries: QueryVectors, family: Family, level_temperature: float
 ) -> np.ndarray:
-    """[Q] float32 levels over the whole corpus [N, n], without keeping candidates."""
+    """[Q] float32 levels over the whole catalogue [N, n], without keeping candidates."""
     levels = np.empty(len(queries), np.float32)
     step = _block(len(corpus))
     for begin in range(0, len(queries), step):
@@ -301,40 +278,6 @@ def levels_of(
         logits = logits_of(scores, queries.tau[part], family)
         levels[part] = levels_at(logits, [level_temperature])[:, 0]
     return levels
-
-
-def logits_of(cosines: np.ndarray, tau: np.ndarray, family: Family) -> np.ndarray:
-    """[B, M] float32 logits of cosines [B, M] and temperatures [B]."""
-    logits: np.ndarray = relevance_logit(tf.constant(cosines), tau[:, None], family).numpy()
-    return logits
-
-
-def levels_at(
-    logits: np.ndarray, level_temperatures: Sequence[float], weights: np.ndarray | None = None
-) -> np.ndarray:
-    """[B, T] levels at several level_temperatures; each column is `distributions.exact_level` of
-    one.
-
-    Args:
-      logits: [B, N] float32.
-      level_temperatures: T level_temperatures from 0, finite.
-      weights: [B, N] items that each stands for; None: 1.
-    """
-    top = logits.max(axis=1, keepdims=True)
-    shifted = logits - top
-    scaled = np.empty_like(shifted)
-    total = shifted.shape[1] if weights is None else weights.sum(axis=1)
-    columns = []
-    for level_temperature in level_temperatures:
-        if level_temperature == 0:
-            columns.append(top[:, 0])
-            continue
-        np.multiply(shifted, np.float32(1 / level_temperature), out=scaled)
-        np.exp(scaled, out=scaled)
-        if weights is not None:
-            scaled *= weights
-        columns.append(top[:, 0] + level_temperature * np.log(scaled.sum(axis=1) / total))
-    return np.stack(columns, axis=1)
 
 
 def _levels(
@@ -358,19 +301,19 @@ def _levels(
 
 
 def _block(items: int) -> int:
-    """Queries of a block."""
+    """Queries per block."""
     return max(1, BLOCK // items, min(16, LARGEST_BLOCK // items))
 
 
 def _sample(items: int) -> np.ndarray | None:
-    """Places of the items that stand for all of a large corpus."""
+    """Indices of the items that represent all items of a large catalogue."""
     if items <= EXACT_LEVELS_UP_TO:
         return None
     return np.sort(np.random.default_rng(0).choice(items, SAMPLE, replace=False))
 
 
 def _best(scores: np.ndarray, depth: int) -> np.ndarray:
-    """[B, M] places of the best scores [B, N], best first."""
+    """[B, M] indices of the best scores [B, N], best first."""
     items = scores.shape[1]
     if depth < items:
         chosen = np.argpartition(scores, items - depth, axis=1)[:, items - depth :]
@@ -380,7 +323,7 @@ def _best(scores: np.ndarray, depth: int) -> np.ndarray:
 
 
 def _among(some: ClickedPairs, others: ClickedPairs) -> np.ndarray:
-    """[P] whether each of some pairs is one of the others."""
+    """[P] whether each of some pairs is among the others."""
     width = np.int64(max(some.items.max(initial=0), others.items.max(initial=0)) + 2)
     keys, known = (pairs.rows * width + pairs.items + 1 for pairs in (some, others))
     return np.isin(keys, known) & (some.items >= 0)

@@ -97,11 +97,6 @@ def _power_mean(logits: tf.Tensor, log_weights: tf.Tensor, level_temperature: fl
     )
 
 
-def upper_support(level: Any, tau: Any) -> tf.Tensor:
-    """z_hi = exp(tau * level): where the query's Beta law ends, in place of 1."""
-    return tf.exp(tau * level)
-
-
 def level_threshold(cutoff: Any, level: Any, tau: Any, family: Family = "beta") -> tf.Tensor:
     """The cosine at which logit - level = cutoff.
 

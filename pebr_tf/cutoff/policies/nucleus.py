@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import tensorflow as tf
 
 from pebr_tf.cutoff.candidates import ROWS, Candidates
 from pebr_tf.cutoff.policies.base import Policy
-from pebr_tf.distributions.logit import relevance_logit
+from pebr_tf.distributions.level_numpy import logits_of
 from pebr_tf.retrieval import RangeResult, Searcher
 from pebr_tf.retrieval.encoded import EncodedQueries
 from pebr_tf.retrieval.level import LevelCut, search_by_level
@@ -51,8 +50,8 @@ class NucleusPolicy(Policy):
         level = search_by_level(searcher, encoded.embedding, encoded.tau, cut).levels
         found = searcher.search(encoded.embedding, top_k=limit, limit=limit)
         rows = found.rows()
-        scores, tau = tf.constant(found.scores, tf.float64), encoded.tau[rows].astype(np.float64)
-        logits = relevance_logit(scores, tau, self.family).numpy()
+        scores, tau = found.scores.astype(np.float64), encoded.tau[rows].astype(np.float64)
+        logits = logits_of(scores[:, None], tau, self.family)[:, 0]
         mass = np.exp(logits - level[rows]) / max(len(searcher), 1)
         total = np.concatenate([[0.0], np.cumsum(mass)])
         before = total[:-1] - np.repeat(total[found.row_splits[:-1]], found.counts)

@@ -279,9 +279,9 @@ def test_a_scann_index_gives_nearly_the_same(sample_of):
     [
         (
             {"tau": np.ones(2)},
-            "tau must be 3 numbers, one a query. Received: shape (2,).",
+            "tau must be 3 numbers, one per query. Received: shape (2,).",
         ),
-        ({"tau": 1.0}, "tau must be 3 numbers, one a query. Received: shape ()."),
+        ({"tau": 1.0}, "tau must be 3 numbers, one per query. Received: shape ()."),
         ({"tau": [1, 0, -1]}, "tau must be finite and above 0. Received: rows 1, 2."),
         ({"tau": [np.nan, 1, np.inf]}, "tau must be finite and above 0. Received: rows 0, 2."),
         ({"queries": np.ones((3, 5))}, "queries must have dimension 6. Received: 5."),
