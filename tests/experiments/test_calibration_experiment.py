@@ -182,7 +182,7 @@ def release(towers):
 
 def kept_by_hand(towers, release, way, keep):
     """Share of its clicks that the list of each test query has, one by one."""
-    level_temperature, calibrated = release.policies.level_temperature, release.calibration
+    level_temperature, calibrated = release.policy.level_temperature, release.calibration
     shares = []
     for query, relevant in clicked_in(towers, "test").items():
         cosines = (towers.items @ towers.queries.vectors[query]).astype(np.float64)

@@ -150,7 +150,7 @@ def test_what_is_released_keeps_what_it_says(towers):
         assert (counts >= before).all()
         before = counts
     one = release.calibration.recall.cutoff(0.5)
-    scores = release.test.logits - release.test.levels[release.policies.level_temperature][:, None]
+    scores = release.test.logits - release.test.levels[release.policy.level_temperature][:, None]
     by_scores = (scores >= one).sum(axis=1)
     floor, limit = towers.config.cutoff.floor, towers.config.cutoff.limit
     np.testing.assert_array_equal(
