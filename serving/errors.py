@@ -35,28 +35,28 @@ class InvalidArgument(ServiceError, UserError):
         self.field = field
 
 
-class Unauthenticated(ServiceError):
+class AuthenticationError(ServiceError):
     """The request has no token, or one that is not accepted."""
 
     grpc_status = grpc.StatusCode.UNAUTHENTICATED
     http_status = 401
 
 
-class Overloaded(ServiceError):
+class OverloadError(ServiceError):
     """The queue is full; the same request may succeed later."""
 
     grpc_status = grpc.StatusCode.RESOURCE_EXHAUSTED
     http_status = 429
 
 
-class DeadlineExceeded(ServiceError):
+class DeadlineError(ServiceError):
     """The deadline of the request passed before the response was ready."""
 
     grpc_status = grpc.StatusCode.DEADLINE_EXCEEDED
     http_status = 504
 
 
-class Unavailable(ServiceError):
+class UnavailableError(ServiceError):
     """No release is loaded, the server is stopping, or TF Serving does not answer."""
 
     grpc_status = grpc.StatusCode.UNAVAILABLE

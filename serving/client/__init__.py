@@ -1,4 +1,4 @@
-"""The client of the retrieval service; needs gRPC and nothing of TensorFlow.
+"""The client of the retrieval service; imports gRPC, but neither TensorFlow nor NumPy.
 
 with RetrievalClient("search.internal:8600") as client:
     gift, phone = client.retrieve(["gift", "iphone 16"], recall=0.9)
@@ -16,7 +16,7 @@ from serving.client.errors import (
     Unauthenticated,
     Unavailable,
 )
-from serving.client.results import Item, QueryResult, ReleaseFacts, Results, Timings
+from serving.client.results import Item, QueryResult, ReleaseInfo, Results, Timings
 from serving.client.sync_client import RetrievalClient
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "Item",
     "Overloaded",
     "QueryResult",
-    "ReleaseFacts",
+    "ReleaseInfo",
     "Results",
     "RetrievalClient",
     "RetrievalError",

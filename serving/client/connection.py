@@ -1,21 +1,22 @@
-"""What both clients connect with: address, encryption, token, and the settings of the channel."""
+"""What both clients share: address, encryption, token, channel options and retries."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import grpc
 
 from serving.client.errors import REQUEST_ID
+from serving.client.retries import Attempts
+from serving.retry_budget import RetryBudget
 
-# Connections are shared by calls and live long, and the first failure must not cost a second.
 CHANNEL_OPTIONS = (
-    # Long lists of many queries; gRPC's own limit is 4 MB.
+    # Long lists of many queries; gRPC's default is 4 MB.
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
-    # So that a connection that a firewall has dropped is noticed before the next call.
+    # Notices a connection that a firewall has dropped before the next call.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -23,7 +24,7 @@ CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.min_reconnect_backoff_ms", 1_000),
     ("grpc.max_reconnect_backoff_ms", 2_000),
-    # A name that stands for several servers: each gets its share.
+    # Spreads calls over all servers behind one name.
     ("grpc.lb_policy_name", "round_robin"),
     ("grpc.enable_http_proxy", 0),
 )
@@ -34,10 +35,10 @@ class TlsFiles:
     """PEM files for an encrypted connection.
 
     Attributes:
-      authority: Who signs the server's certificate; None: those that the system trusts.
-      certificate: The client's own, for servers that ask for one.
-      key: Of the certificate.
-      server_name: What the server's certificate is for, where that is not its address.
+      authority: The authority of the server's certificate; None for those that the system trusts.
+      certificate: The client's own certificate, for servers that require one.
+      key: Key of the certificate.
+      server_name: Name in the server's certificate, if it differs from the address.
     """
 
     authority: str | Path | None = None
@@ -53,11 +54,7 @@ class TlsFiles:
             )
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """Reads the files.
-
-        Raises:
-          OSError: A file cannot be read.
-        """
+        """Reads the files; raises OSError if that fails."""
         contents = (
             None if path is None else Path(path).read_bytes()
             for path in (self.authority, self.key, self.certificate)
@@ -67,47 +64,45 @@ class TlsFiles:
 
 @dataclass(frozen=True)
 class Connection:
-    """How to reach a server.
-
-    Attributes:
-      address: host:port, or any name that gRPC resolves, such as dns:///name:port.
-      token: Bearer token, or None.
-      tls: Files, or None for a connection in the clear.
-      timeout: Seconds for a call, all tries together.
-      retries: Tries after a failed one.
-    """
+    """How to reach a server; the attributes are the arguments of `RetrievalClient`."""
 
     address: str
     token: str | None
     tls: TlsFiles | None
     timeout: float
     retries: int
+    budget: RetryBudget = field(default_factory=RetryBudget)
 
     def __post_init__(self) -> None:
         if not isinstance(self.address, str) or not self.address.strip():
             raise ValueError(f"address must be host:port. Received: {self.address!r}.")
         printable = self.token is None or (self.token.isascii() and self.token.isprintable())
-        # The token itself stays out of logs.
+        # The message must not contain the token.
         if not printable or self.token == "" or " " in (self.token or ""):
             raise ValueError("token must be printable ASCII without spaces.")
-        check_timeout(self.timeout)
+        self.seconds(self.timeout)
         if self.retries < 0:
             raise ValueError(f"retries must be at least 0. Received: {self.retries!r}.")
 
     def options(self) -> tuple[tuple[str, int | str], ...]:
-        """Settings of the channel."""
+        """Returns the options of the channel."""
         if self.tls is None or self.tls.server_name is None:
             return CHANNEL_OPTIONS
         return (*CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", self.tls.server_name))
 
     def metadata(self, request_id: str | None = None) -> tuple[tuple[str, str], ...]:
-        """What goes with a call."""
+        """Returns the metadata of a call."""
         pairs = {"authorization": self.token and f"Bearer {self.token}", REQUEST_ID: request_id}
         return tuple((name, value) for name, value in pairs.items() if value is not None)
 
+    def seconds(self, timeout: float | None) -> float:
+        """Returns the timeout of a call, by default the client's."""
+        if timeout is None:
+            return self.timeout
+        if not 0 < timeout < math.inf:
+            raise ValueError(f"timeout must be a number of seconds above 0. Received: {timeout!r}.")
+        return timeout
 
-def check_timeout(timeout: float) -> float:
-    """`timeout` itself, if it is a number of seconds above 0."""
-    if not 0 < timeout < math.inf:
-        raise ValueError(f"timeout must be a number of seconds above 0. Received: {timeout!r}.")
-    return timeout
+    def attempts(self, timeout: float | None) -> Attempts:
+        """Begins a call."""
+        return Attempts(self.seconds(timeout), self.retries, self.budget)

@@ -1,4 +1,4 @@
-"""Why a call got no answer, as a caller sees it."""
+"""The errors of the client."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import grpc
 
 FIELD = "pebr-field"
 REQUEST_ID = "x-request-id"
-# What gRPC itself says of a request that is larger than the server takes.
+# gRPC itself rejects a message above the server's limit, and its text is the only sign of it.
 _TOO_LARGE = "larger than max"
 
 
 class RetrievalError(Exception):
-    """A call without an answer; the text is the server's sentence.
+    """A call that failed; the text is the server's message.
 
     Attributes:
       status: Name of the gRPC status, such as "INTERNAL".
-      request_id: What the server's logs know the call by, or None.
+      request_id: Id of the request in the server's log, or None.
     """
 
     def __init__(self, message: str, status: str = "UNKNOWN", request_id: str | None = None):
-        """Takes the sentence, the status and the request id."""
+        """Takes the message, the status and the request id."""
         super().__init__(message)
         self.status, self.request_id = status, request_id
 
 
 class InvalidRequest(RetrievalError):
-    """The call is wrong and stays so.
+    """The request is invalid; another attempt would fail as well.
 
     Attributes:
-      field: Which part of it, such as "recall", or None.
+      field: The invalid field, such as "recall", or None.
     """
 
     def __init__(
@@ -38,25 +38,25 @@ class InvalidRequest(RetrievalError):
         request_id: str | None = None,
         field: str | None = None,
     ):
-        """Takes the sentence, the status, the request id and the field."""
+        """Takes the message, the status, the request id and the field."""
         super().__init__(message, status, request_id)
         self.field = field
 
 
 class Overloaded(RetrievalError):
-    """The server has more to do than it can; the same call may succeed later."""
+    """The server is overloaded; the same call may succeed later."""
 
 
 class DeadlineExceeded(RetrievalError):
-    """The time of the call was over before the answer was there."""
+    """The deadline passed before the response arrived."""
 
 
 class Unavailable(RetrievalError):
-    """Nothing answers at the address, or it is not ready."""
+    """No server responds at the address, or it is not ready."""
 
 
 class Unauthenticated(RetrievalError):
-    """The server asks for a token, or does not accept this one."""
+    """The server requires a token, or does not accept this one."""
 
 
 _KINDS = {
@@ -67,19 +67,19 @@ _KINDS = {
 }
 
 
-def error_of(error: grpc.RpcError) -> RetrievalError:
-    """The same as one of ours."""
+def retrieval_error(error: grpc.RpcError) -> RetrievalError:
+    """Converts an error of gRPC."""
     code, message = error.code(), error.details() or "The server gave no reason."
-    # Over a tuple, for the metadata of grpc.aio has keys without being a mapping.
+    # By way of a tuple, because the metadata of grpc.aio has `keys` but is not a mapping.
     metadata = dict(tuple(error.trailing_metadata() or ()))
     request_id = metadata.get(REQUEST_ID)
-    if is_mistake(error):
+    if is_invalid(error):
         return InvalidRequest(message, code.name, request_id, metadata.get(FIELD))
     return _KINDS.get(code, RetrievalError)(message, code.name, request_id)
 
 
-def is_mistake(error: grpc.RpcError) -> bool:
-    """Whether the call itself is at fault."""
+def is_invalid(error: grpc.RpcError) -> bool:
+    """Returns whether the request itself is invalid."""
     too_large = error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in (
         error.details() or ""
     )

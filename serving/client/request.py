@@ -1,4 +1,4 @@
-"""Builds the requests of the client, and says which argument is wrong."""
+"""Builds the client's requests."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 from serving.client.errors import InvalidRequest
 from serving.proto import retrieval_pb2
 
-KNOBS = ("recall", "budget", "top_k", "score")
-
 
 def retrieve_request(
     queries: Sequence[str],
@@ -17,21 +15,21 @@ def retrieve_request(
     fields: Sequence[str] | None,
     **knobs: float | None,
 ) -> retrieval_pb2.RetrieveRequest:
-    """A request; what only the release can judge is left to the server.
+    """Builds a request; the server checks what depends on the release.
 
     Args:
       queries: Texts.
-      limit: Items of a query at most, or None.
-      fields: Columns of the payload to answer with; None: all of them.
-      **knobs: The values of `KNOBS`, all but one of them None.
+      limit: Most items per query, or None.
+      fields: Columns of the payload to return; None for all of them.
+      **knobs: Values by name; at most one is not None.
 
     Raises:
-      InvalidRequest: Names the argument that is no such thing.
+      InvalidRequest: An argument has the wrong type; names it.
     """
     given = {name: value for name, value in knobs.items() if value is not None}
     if len(given) > 1:
         raise InvalidRequest(
-            f"at most one of {', '.join(KNOBS)} may be given. Received: {', '.join(given)}.",
+            f"at most one of {', '.join(knobs)} may be given. Received: {', '.join(given)}.",
             field=list(given)[1],
         )
     request = retrieval_pb2.RetrieveRequest()
@@ -46,11 +44,11 @@ def retrieve_request(
 
 
 def _extend(target: Any, name: str, values: Sequence[str]) -> None:
-    # A text is a sequence of texts too, of its letters.
+    # A string is a sequence of strings as well.
     if isinstance(values, str | bytes):
         raise InvalidRequest(f"{name} must be a list of texts. Received: {values!r}.", field=name)
     try:
-        # protobuf takes None for an empty list.
+        # `list` because protobuf takes None for an empty list.
         target.extend(list(values))
     except (TypeError, ValueError):
         raise InvalidRequest(

@@ -1,4 +1,4 @@
-"""Answers of the service, as plain values that do not change."""
+"""Results of the service, as immutable values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Item:
 
     Attributes:
       item_id: Its id.
-      score: Exact cosine to the query, -1 to 1.
-      fields: Columns of the payload; one without a value is left out.
+      score: Exact cosine to the query, from -1 to 1.
+      fields: Columns of the payload; a column without a value is left out.
     """
 
     item_id: str
@@ -25,17 +25,17 @@ class Item:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """The answer to one query; iterates over its items.
+    """The list of one query; iterates over its items.
 
     Attributes:
       query: Its text.
-      items: Best first.
-      threshold: Cosine where the list ends; None where every cosine passes.
-      expected_recall: Share of the relevant that the list is expected to hold, if it is not
+      items: The items, best first.
+      threshold: Cosine at which the list ends; None if every cosine passes.
+      expected_recall: Share of the relevant items that the list is expected to hold, unless it is
         truncated; None for top_k and score, which promise nothing.
-      truncated: Whether limit or the limit cut the list before the threshold did.
+      truncated: Whether a limit ended the list before the threshold.
       tau: Temperature of the query.
-      alpha, beta: Its law of relevant items: Beta over (1 + cosine) / 2.
+      alpha, beta: The law of its relevant items: Beta over (1 + cosine) / 2.
       level: Logarithm of the mean relevance over all items.
       stratum: head, torso or tail: how often the query was seen in training.
     """
@@ -58,13 +58,26 @@ class QueryResult:
         return iter(self.items)
 
     def __bool__(self) -> bool:
-        # An answer is an answer, also if it is empty.
+        # An empty list is a valid result.
         return True
+
+    @classmethod
+    def from_message(cls, query: str, result: retrieval_pb2.QueryResult) -> QueryResult:
+        """Converts the protobuf message."""
+        values = {
+            name: getattr(result, name) for name in cls.__dataclass_fields__ if name != "query"
+        }
+        values["items"] = tuple(
+            Item(item.item_id, item.score, dict(item.fields)) for item in result.items
+        )
+        for name in ("threshold", "expected_recall"):
+            values[name] = values[name] if result.HasField(name) else None
+        return cls(query, **values)
 
 
 @dataclass(frozen=True)
 class Timings:
-    """Milliseconds that the server spent on a call, by stage and in all."""
+    """Milliseconds that the server spent on a request, by stage and in total."""
 
     queue: float
     encode: float
@@ -75,15 +88,15 @@ class Timings:
 
 @dataclass(frozen=True)
 class Results:
-    """The answers to the queries of one call, in their order, wholly from one release.
+    """The results of one call, one per query in the same order, all from one release.
 
     Attributes:
-      queries: The answers.
-      release: Version of the release that gave them.
+      queries: The results.
+      release: Version of the release.
       knob: What ended the lists: recall, budget, top_k or score.
-      value: Of the knob.
-      timings: Where the server's time went.
-      request_id: What the server's logs know the call by.
+      value: Value of the knob.
+      timings: Time that the server spent.
+      request_id: Id of the request in the server's log.
     """
 
     queries: tuple[QueryResult, ...]
@@ -102,18 +115,33 @@ class Results:
     def __getitem__(self, index: int) -> QueryResult:
         return self.queries[index]
 
+    @classmethod
+    def from_message(
+        cls, queries: tuple[str, ...], response: retrieval_pb2.RetrieveResponse
+    ) -> Results:
+        """Converts the protobuf message, the response to `queries`."""
+        timings = {name: getattr(response.timings, name) for name in Timings.__dataclass_fields__}
+        return cls(
+            queries=tuple(map(QueryResult.from_message, queries, response.results)),
+            release=response.release,
+            knob=response.knob,
+            value=response.value,
+            timings=Timings(**timings),
+            request_id=response.request_id,
+        )
+
 
 @dataclass(frozen=True)
-class ReleaseFacts:
+class ReleaseInfo:
     """The release that answers now, and what it accepts.
 
     Attributes:
-      version: Its number.
+      version: Version number.
       created: When it was pushed, ISO 8601 in UTC.
-      items: How many can be found.
-      dimension: Of the vectors.
-      default_knob, default_value: What ends lists where a call does not say.
-      floor, limit: Items of a query at least and at most.
+      items: Number of items in the catalogue.
+      dimension: Dimension of the vectors.
+      default_knob, default_value: What ends lists by default.
+      floor, limit: Least and most items per query.
       fields: Columns of the payload.
     """
 
@@ -127,41 +155,8 @@ class ReleaseFacts:
     limit: int
     fields: tuple[str, ...]
 
-
-def results_of(queries: tuple[str, ...], response: retrieval_pb2.RetrieveResponse) -> Results:
-    """The answer to a call with these queries."""
-    return Results(
-        queries=tuple(map(_query_result, queries, response.results)),
-        release=response.release,
-        knob=response.knob,
-        value=response.value,
-        timings=Timings(
-            **{name: getattr(response.timings, name) for name in Timings.__dataclass_fields__}
-        ),
-        request_id=response.request_id,
-    )
-
-
-def facts_of(response: retrieval_pb2.Release) -> ReleaseFacts:
-    """What the server says of its release."""
-    values = {name: getattr(response, name) for name in ReleaseFacts.__dataclass_fields__}
-    return ReleaseFacts(**{**values, "fields": tuple(response.fields)})
-
-
-def _query_result(query: str, result: retrieval_pb2.QueryResult) -> QueryResult:
-    return QueryResult(
-        query=query,
-        items=tuple(Item(item.item_id, item.score, dict(item.fields)) for item in result.items),
-        threshold=_optional(result, "threshold"),
-        expected_recall=_optional(result, "expected_recall"),
-        truncated=result.truncated,
-        tau=result.tau,
-        alpha=result.alpha,
-        beta=result.beta,
-        level=result.level,
-        stratum=result.stratum,
-    )
-
-
-def _optional(result: retrieval_pb2.QueryResult, name: str) -> float | None:
-    return getattr(result, name) if result.HasField(name) else None
+    @classmethod
+    def from_message(cls, message: retrieval_pb2.Release) -> ReleaseInfo:
+        """Converts the protobuf message."""
+        values = {name: getattr(message, name) for name in cls.__dataclass_fields__}
+        return cls(**{**values, "fields": tuple(message.fields)})

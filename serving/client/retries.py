@@ -1,4 +1,4 @@
-"""Whether a failed call is tried again, and after what pause."""
+"""Decides whether a failed call is tried again, and after what pause."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Callable
 
 import grpc
 
-from serving.client.errors import is_mistake
+from serving.client.errors import is_invalid
 from serving.retry_budget import RetryBudget
 
 # Seconds before the first retry, doubled for each further one up to the longest.
 FIRST_PAUSE = 0.025
 LONGEST_PAUSE = 1.0
-# Retries of a call that an overloaded server refused: each adds to its load.
+# Retries of a call that an overloaded server rejected; each one adds to its load.
 OVERLOADED_RETRIES = 1
 
 
 class Attempts:
-    """The tries of one call, which all share its time.
+    """The attempts of one call, which share its timeout.
 
-    Two failures are worth another try: UNAVAILABLE, which another connection or server may mend,
-    and RESOURCE_EXHAUSTED, once. Nothing is written, so whatever was asked can be asked twice. A
-    pause is drawn at random, so that clients that failed together do not come back together.
+    Two statuses are worth another attempt: UNAVAILABLE, because another connection or server may
+    respond, and RESOURCE_EXHAUSTED, once. Retrieval writes nothing, so it can safely be repeated.
+    Pauses are random, so that clients that failed together do not retry together.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class Attempts:
         """Begins a call.
 
         Args:
-          timeout: Seconds for all tries and pauses together.
-          retries: Tries after the first.
+          timeout: Seconds for all attempts and pauses together.
+          retries: Attempts after the first.
           budget: Shared by the calls of a client.
-          clock: Seconds that only grow.
-          draw: A random number between two.
+          clock: Monotonic seconds.
+          draw: Returns a random number between two.
         """
         self._deadline = clock() + timeout
         self._left, self._overloaded_left = retries, OVERLOADED_RETRIES
@@ -50,12 +50,12 @@ class Attempts:
         budget.request()
 
     def remaining(self) -> float:
-        """Seconds that the next try may take."""
+        """Returns the seconds that the next attempt may take."""
         return max(self._deadline - self._clock(), 0.0)
 
     def pause_after(self, error: grpc.RpcError) -> float | None:
-        """Seconds to wait before the next try, or None if there is to be none."""
-        if self._left <= 0 or not self._is_worth_it(error):
+        """Returns the seconds to wait before the next attempt, or None for no more attempts."""
+        if self._left <= 0 or not self._may_succeed(error):
             return None
         pause = self._draw(self._bound / 2, self._bound)
         if pause >= self.remaining() or not self._budget.retry():
@@ -64,8 +64,8 @@ class Attempts:
         self._bound = min(2 * self._bound, LONGEST_PAUSE)
         return pause
 
-    def _is_worth_it(self, error: grpc.RpcError) -> bool:
-        if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and not is_mistake(error):
+    def _may_succeed(self, error: grpc.RpcError) -> bool:
+        if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and not is_invalid(error):
             self._overloaded_left -= 1
             return self._overloaded_left >= 0
         return error.code() is grpc.StatusCode.UNAVAILABLE

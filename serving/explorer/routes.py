@@ -15,7 +15,7 @@ from fastapi.staticfiles import StaticFiles
 from pebr_tf.config.retrieval import KNOBS
 from pebr_tf.errors import UserError
 from pebr_tf.release.evaluation import ModelEvaluation
-from serving.errors import InvalidArgument, Overloaded, Unavailable
+from serving.errors import InvalidArgument, OverloadError, UnavailableError
 from serving.explorer.explain import explain
 from serving.retriever import Retriever
 
@@ -44,8 +44,8 @@ def explorer_router(
     """The routes of the explorer.
 
     Args:
-      current_retriever: Returns the retriever of the release in use; raises Unavailable if there is
-        none.
+      current_retriever: Returns the retriever of the release in use; raises UnavailableError if
+        there is none.
       query_characters: Longest query; `serving.limits.query_characters`.
     """
     router = APIRouter(include_in_schema=False)
@@ -84,7 +84,7 @@ def explorer_router(
         try:
             content = await run_in_threadpool(path.read_bytes)
         except OSError:
-            raise Unavailable("the report of the release cannot be read.") from None
+            raise UnavailableError("the report of the release cannot be read.") from None
         return Response(content, media_type="text/html", headers=REPORT_HEADERS)
 
     return router
@@ -129,7 +129,7 @@ class ExplanationQueue:
 
     async def __aenter__(self) -> None:
         if self._waiting >= MAX_WAITING:
-            raise Overloaded("the explorer is busy: try again in a moment.")
+            raise OverloadError("the explorer is busy: try again in a moment.")
         self._waiting += 1
         try:
             await self._semaphore.acquire()

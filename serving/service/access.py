@@ -1,4 +1,4 @@
-"""Who may call: bearer tokens, compared in constant time."""
+"""Access by bearer tokens, compared in constant time."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pebr_tf.errors import UserError
-from serving.errors import Unauthenticated
+from serving.errors import AuthenticationError
 
 _TOKEN = re.compile(r"[!-~]+")
 
 
 class Access:
-    """Accepts calls that carry one of the tokens; all calls where there are none."""
+    """Accepts requests that carry one of the tokens; all requests if there are no tokens."""
 
     def __init__(self, tokens: Sequence[str] = ()):
-        """Takes the accepted tokens; they are kept as digests only."""
+        """Takes the accepted tokens, and keeps only their digests."""
         self._digests = [_digest(token.encode()) for token in tokens]
 
     @classmethod
     def from_file(cls, path: str | None) -> Access:
-        """Reads a file of tokens, one a line; empty lines and those that begin with # are skipped.
+        """Reads a file with one token per line; skips empty lines and lines that begin with #.
 
         Args:
-          path: None asks for no token.
+          path: None for no tokens.
 
         Raises:
           UserError: The file cannot be read, holds no token, or one with a space or a character
-            that a header cannot carry. No token is in the text.
+            that a header cannot carry. The message contains no token.
         """
         if path is None:
             return cls()
@@ -50,7 +50,7 @@ class Access:
                 continue
             if not _TOKEN.fullmatch(token):
                 raise UserError(
-                    "serving.token_file must hold one token a line, of printable ASCII without "
+                    "serving.token_file must hold one token per line, of printable ASCII without "
                     f"spaces. Received: something else in line {number} of {path}."
                 )
             tokens.append(token)
@@ -60,35 +60,37 @@ class Access:
 
     @property
     def required(self) -> bool:
-        """Whether a call needs a token."""
+        """Whether requests need a token."""
         return bool(self._digests)
 
     def check(self, authorization: str | None) -> None:
-        """Accepts or refuses a call by its `authorization`.
+        """Checks the `authorization` header of a request.
 
-        Besides `Bearer TOKEN`, `Basic` with the token as password is accepted (any user name),
-        so that a browser can ask a person for it.
+        Besides `Bearer TOKEN`, `Basic` with the token as password and any user name is accepted,
+        so that a browser can ask for it.
 
         Raises:
-          Unauthenticated: There is none, or it is not accepted.
+          AuthenticationError: There is no token, or it is not accepted.
         """
         if not self._digests:
             return
         if not authorization:
-            raise Unauthenticated("authorization must be Bearer and a token. Received: nothing.")
+            raise AuthenticationError(
+                "authorization must be Bearer and a token. Received: nothing."
+            )
         digest = _digest(_token(authorization))
         accepted = False
-        # Over digests of equal length and over all tokens: time tells nothing of either.
+        # Digests have equal length and all tokens are compared, so the time reveals nothing.
         for known in self._digests:
             accepted |= hmac.compare_digest(known, digest)
         if not accepted:
-            raise Unauthenticated(
+            raise AuthenticationError(
                 "authorization must be Bearer and an accepted token. Received: another."
             )
 
 
 def _token(authorization: str) -> bytes:
-    """The token in the value of a header; empty, which no token is, where there is none."""
+    """Returns the token in a header; empty, which is never accepted, if there is none."""
     scheme, _, value = authorization.partition(" ")
     value = value.strip()
     if scheme.lower() == "bearer":

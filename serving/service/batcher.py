@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pebr_tf.config.serving import Batching
-from serving.errors import DeadlineExceeded, Overloaded, Unavailable
+from serving.errors import DeadlineError, OverloadError, UnavailableError
 from serving.retrieval import RetrievalRequest, RetrievalResponse
 
 
@@ -85,9 +85,9 @@ class Batcher:
         """Waits for the batch of a request, and returns its response.
 
         Raises:
-          Overloaded: The queue has no room for the queries.
-          DeadlineExceeded: The deadline passed first.
-          Unavailable: The batcher has been stopped.
+          OverloadError: The queue has no room for the queries.
+          DeadlineError: The deadline passed first.
+          UnavailableError: The batcher has been stopped.
           ServiceError: The outcome of the request in its batch.
         """
         loop = asyncio.get_running_loop()
@@ -107,9 +107,9 @@ class Batcher:
         limit = self._settings.queue_limit
         with self._changed:
             if self._stopping:
-                raise Unavailable("the service is stopping.")
+                raise UnavailableError("the service is stopping.")
             if self._queries + pending.size > limit:
-                raise Overloaded(
+                raise OverloadError(
                     f"the queue must have room for {pending.size} more queries. Received: "
                     f"{self._queries} of {limit} waiting."
                 )
@@ -189,4 +189,4 @@ def _settle(settled: Sequence[tuple[Pending, Outcome]]) -> None:
 
 def _expire(future: asyncio.Future[RetrievalResponse]) -> None:
     if not future.done():
-        future.set_exception(DeadlineExceeded("the deadline was over before the answer was there."))
+        future.set_exception(DeadlineError("the deadline was over before the answer was there."))

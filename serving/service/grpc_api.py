@@ -13,7 +13,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from pebr_tf.config import Serving
-from serving.errors import InvalidArgument, ServiceError, Unauthenticated
+from serving.errors import AuthenticationError, InvalidArgument, ServiceError
 from serving.proto.retrieval_pb2 import (
     DESCRIPTOR,
     GetReleaseRequest,
@@ -189,7 +189,7 @@ class _TokenInterceptor(grpc.aio.ServerInterceptor):
         if not details.method.startswith((f"/{health.SERVICE_NAME}/", f"/{SERVICE}/")):
             try:
                 self._access.check(dict(details.invocation_metadata).get("authorization"))
-            except Unauthenticated as error:
+            except AuthenticationError as error:
                 return _rejection(error)
         return await continuation(details)
 

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from pebr_tf import __version__
 from pebr_tf.config import Serving
 from pebr_tf.config.retrieval import KNOBS
-from serving.errors import DeadlineExceeded, InvalidArgument, Unavailable
+from serving.errors import DeadlineError, InvalidArgument, UnavailableError
 from serving.explorer.routes import explorer_router
 from serving.service import http_schema as schema
 from serving.service.access import Access
@@ -127,7 +127,7 @@ def _add_operations(app: FastAPI, engine: Engine, metrics: Metrics) -> None:
     async def readyz() -> Response:
         """Reports whether the service accepts requests."""
         if not engine.ready:
-            raise Unavailable("the service is not ready.")
+            raise UnavailableError("the service is not ready.")
         return PlainTextResponse("ready\n")
 
     @app.get("/metrics", response_class=Response, responses={**text, **error_responses(401, 500)})
@@ -160,7 +160,7 @@ async def _read_body(request: Request, settings: Serving) -> bytes:
                 if len(body) > limit:
                     raise _too_large(limit, f"at least {len(body)}")
     except TimeoutError:
-        raise DeadlineExceeded("the body was not there before the deadline.") from None
+        raise DeadlineError("the body was not there before the deadline.") from None
     except ClientDisconnect:
         raise InvalidArgument("body", "body must be complete. Received: a part of it.") from None
     return body

@@ -43,12 +43,7 @@ class RetrieveRequestBody(BaseModel):
         extra="forbid",
         json_schema_extra={
             "examples": [
-                {
-                    "queries": ["black shoes"],
-                    "recall": 0.9,
-                    "limit": 10,
-                    "fields": ["title"],
-                }
+                {"queries": ["black shoes"], "recall": 0.9, "limit": 10, "fields": ["title"]}
             ]
         },
     )
@@ -132,29 +127,6 @@ def _known() -> str:
     return ", ".join(RetrieveRequestBody.model_fields)
 
 
-_EXAMPLE = {
-    "release": 20260101120000,
-    "knob": "recall",
-    "value": 0.9,
-    "request_id": "5f2b8c0e9d3a4f6c8b1d7e2a90c4f613",
-    "results": [
-        {
-            "items": [{"item_id": "i1836", "score": 0.77, "fields": {"title": "black shoes 43"}}],
-            "count": 1,
-            "truncated": False,
-            "threshold": 0.71,
-            "expected_recall": 0.9,
-            "tau": 0.05,
-            "alpha": 21.0,
-            "beta": 1.4,
-            "level": -2.6,
-            "stratum": "tail",
-        }
-    ],
-    "timings": {"queue": 0.1, "encode": 2.1, "search": 1.4, "lookup": 0.2, "total": 4.1},
-}
-
-
 class ItemBody(BaseModel):
     """One item of a list."""
 
@@ -205,8 +177,6 @@ class TimingsBody(BaseModel):
 
 class RetrieveResponseBody(BaseModel):
     """The lists of one request, all from one release."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
     release: int = Field(description="Version of the release.")
     knob: Knob = Field(description="What ended the lists.")

@@ -1,4 +1,4 @@
-"""One process that answers gRPC and HTTP, from its start to the last answer after a signal."""
+"""One process that serves gRPC and HTTP, from its start to the last response after a signal."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ from serving.service.metrics import Metrics
 from serving.service.release_manager import ReleaseSource
 from serving.service.tls import load_credentials
 
+# Python's default of 5 ms makes the event loop wait too long for the thread of the batches.
 SWITCH_SECONDS = 0.002
-# Between looks at the engine, for those who watch the health service.
+# How often watchers of the health service are notified.
 HEALTH_SECONDS = 1.0
-# For answers that are rendered already to leave, when the time of the drain is over.
-LAST_ANSWERS_SECONDS = 1.0
+# Time for finished responses to be sent after `drain_seconds` have passed.
+LAST_RESPONSES_SECONDS = 1.0
 
 
 class Server:
-    """Both APIs of one engine, on the running loop."""
+    """Both APIs of one engine, on the running event loop."""
 
     def __init__(self, engine: Engine, settings: Serving, metrics: Metrics):
         """Prepares both servers.
 
         Args:
-          engine: Answers the calls; the server stops it at its own end.
+          engine: Answers the requests; the server stops it when it stops.
           settings: Addresses, limits, tokens and certificates.
-          metrics: Those of the engine.
+          metrics: The metrics of the engine.
 
         Raises:
-          UserError: The file of tokens, a certificate or a key is at fault.
+          UserError: The token file, a certificate or a key is invalid.
         """
         self._engine, self._settings = engine, settings
         self._credentials = load_credentials(settings.tls)
@@ -56,10 +57,10 @@ class Server:
         self.grpc_port = self.http_port = 0
 
     async def start(self) -> None:
-        """Listens on both ports, which `grpc_port` and `http_port` then say.
+        """Listens on both ports, and sets `grpc_port` and `http_port`.
 
         Raises:
-          UserError: An address that cannot be listened on.
+          UserError: An address cannot be listened on.
         """
         self.grpc_port = self._listen_grpc()
         listener = listen(self._settings.host, self._settings.http_port, "http_port")
@@ -74,10 +75,10 @@ class Server:
             await asyncio.sleep(0.001)
 
     async def stop(self) -> bool:
-        """Refuses new calls, finishes those admitted within `drain_seconds`, and closes the ports.
+        """Rejects new requests, finishes those admitted within `drain_seconds`, closes the ports.
 
         Returns:
-          Whether all of them were finished.
+          Whether all admitted requests were finished.
         """
         self._engine.drain()
         await self._health.enter_graceful_shutdown()
@@ -85,13 +86,15 @@ class Server:
         loop = asyncio.get_running_loop()
         end = loop.time() + self._settings.drain_seconds
         engine_task = asyncio.ensure_future(self._engine.stop())
-        # Not cancelled when time is over: what runs in a thread cannot be.
+        # Not cancelled after the time is over, because a thread cannot be.
         await asyncio.wait([engine_task], timeout=self._settings.drain_seconds)
         finished = engine_task.done()
-        left = max(end - loop.time(), LAST_ANSWERS_SECONDS) if finished else LAST_ANSWERS_SECONDS
+        left = (
+            max(end - loop.time(), LAST_RESPONSES_SECONDS) if finished else LAST_RESPONSES_SECONDS
+        )
         self._http.should_exit = True
         await asyncio.gather(self._grpc.stop(left), self._close_http(left))
-        # Its finalizer needs a last turn of this loop, which may be closed when Python runs it.
+        # Its finalizer needs one more iteration of this loop, before the loop is closed.
         del self._grpc
         await asyncio.sleep(0)
         return finished
@@ -108,7 +111,7 @@ class Server:
 
     def _listen_grpc(self) -> int:
         host, port = self._settings.host, self._settings.grpc_port
-        # gRPC says only that it failed; a socket says why.
+        # gRPC reports only that it failed; a socket reports why.
         listen(host, port, "grpc_port").close()
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
@@ -120,15 +123,15 @@ class Server:
 
 
 def listen(host: str, port: int, name: str) -> socket.socket:
-    """A socket that is bound to an address.
+    """Returns a socket that listens on an address.
 
     Args:
       host: Name or address.
-      port: 0 for any.
-      name: Of the port in `serving`, for the error.
+      port: 0 for any free port.
+      name: Name of the port in `serving`, for the error.
 
     Raises:
-      UserError: The address is in use, not this machine's, or not allowed.
+      UserError: The address is in use, not local, or not permitted.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -156,19 +159,19 @@ def _cannot_listen(name: str, host: str, port: int, reason: str) -> UserError:
 
 
 def run(source: ReleaseSource, settings: Serving) -> bool:
-    """Serves until a signal; what `pebr serve` does.
+    """Serves until a signal arrives; the work of `pebr serve`.
 
     Args:
       source: Where releases come from.
-      settings: Of the service.
+      settings: Settings of the service.
 
     Returns:
-      Whether all admitted calls were finished.
+      Whether all admitted requests were finished.
 
     Raises:
-      UserError: Something that the operator can mend, before anything listens.
+      UserError: The settings or the release must be fixed.
     """
-    # What is cheap to check comes before what takes seconds to load.
+    # Cheap checks come before the release is loaded, which takes seconds.
     for name in ("grpc_port", "http_port"):
         listen(settings.host, getattr(settings, name), name).close()
     Access.from_file(settings.token_file)
@@ -176,12 +179,11 @@ def run(source: ReleaseSource, settings: Serving) -> bool:
     logs.event("start", source=str(source.directory), follow=source.follow, pid=os.getpid())
     _warn(settings)
     tune_for_small_graphs()
-    # The thread of the loop and that of the batches take turns more often than every 5 ms.
     sys.setswitchinterval(SWITCH_SECONDS)
     metrics = Metrics()
     engine = Engine.open(source, settings, metrics)
     logs.event("ready", release=engine.retriever().release.version)
-    # Not `asyncio.run`, which waits for threads that the time of the drain has left behind.
+    # Not `asyncio.run`, which would wait for threads that are still busy after the drain.
     loop = uvloop.new_event_loop()
     return loop.run_until_complete(_serve(engine, settings, metrics))
 
@@ -211,7 +213,6 @@ async def _serve(engine: Engine, settings: Serving, metrics: Metrics) -> bool:
     if not stopping.done():
         logs.event("stop", level=logging.WARNING, finished=False, signal=again.result().name)
         logs.flush()
-        # Now: whatever is under way, in whichever thread.
         os._exit(1)
     again.cancel()
     finished = stopping.result()
@@ -220,7 +221,7 @@ async def _serve(engine: Engine, settings: Serving, metrics: Metrics) -> bool:
 
 
 def _warn(settings: Serving) -> None:
-    """Says so when others can reach the service, and read along or call it."""
+    """Warns if other machines can reach the service without TLS or tokens."""
     if is_loopback(settings.host):
         return
     missing = []
@@ -233,7 +234,7 @@ def _warn(settings: Serving) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Returns whether only this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""TLS and mutual TLS of both ports, from the files that `serving.tls` names."""
+"""TLS and mutual TLS for both ports, from the files in `serving.tls`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,17 @@ from pebr_tf.errors import UserError
 
 @dataclass(frozen=True)
 class Credentials:
-    """What both ports encrypt with.
-
-    Attributes:
-      grpc: Of the gRPC server.
-      http: Of the HTTP server.
-    """
+    """TLS credentials of the gRPC server and of the HTTP server."""
 
     grpc: grpc.ServerCredentials
     http: ssl.SSLContext
 
 
 def load_credentials(settings: Tls) -> Credentials | None:
-    """Reads the certificate, its key and the authority of the clients; None without TLS.
+    """Reads the certificate, its key and the clients' authority; returns None without TLS.
 
     Raises:
-      UserError: A file cannot be read, is not PEM, or the key is not the certificate's.
+      UserError: A file cannot be read or is not PEM, or the key does not fit the certificate.
     """
     if settings.certificate is None or settings.key is None:
         return None
@@ -38,7 +33,7 @@ def load_credentials(settings: Tls) -> Credentials | None:
     authority = None
     if settings.mutual and settings.client_authority is not None:
         authority = _read("client_authority", settings.client_authority)
-    # gRPC reports a bad file only when a client connects, so that OpenSSL checks for both.
+    # gRPC reports a bad file only when a client connects, so OpenSSL checks the files for both.
     context = _context(settings)
     credentials = grpc.ssl_server_credentials(
         [(key, certificate)],
@@ -61,7 +56,7 @@ def _context(settings: Tls) -> ssl.SSLContext:
         if error.reason == "KEY_VALUES_MISMATCH":
             raise UserError(
                 f"serving.tls.key must be the key of serving.tls.certificate "
-                f"({settings.certificate}). Received: {settings.key}, which is that of another."
+                f"({settings.certificate}). Received: {settings.key}, which is another key."
             ) from None
         raise UserError(
             "serving.tls.certificate and serving.tls.key must be PEM files. "
@@ -80,11 +75,11 @@ def _context(settings: Tls) -> ssl.SSLContext:
 
 
 class _Encrypted(Exception):
-    """The key asks for a password."""
+    """The key is encrypted."""
 
 
 def _no_password() -> str:
-    # Otherwise OpenSSL asks on the terminal, and a server without one waits for ever.
+    # Otherwise OpenSSL would ask on the terminal, and a server without one would wait for ever.
     raise _Encrypted
 
 

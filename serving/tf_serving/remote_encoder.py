@@ -21,7 +21,7 @@ from tensorflow_serving.apis import (
 
 from pebr_tf.config import TfServing
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS, EncodedQueries
-from serving.errors import DeadlineExceeded, Unavailable
+from serving.errors import DeadlineError, UnavailableError
 from serving.retry_budget import RetryBudget
 from serving.tf_serving.circuit_breaker import CircuitBreaker
 from serving.tf_serving.messages import (
@@ -106,8 +106,8 @@ class RemoteEncoder:
         """Encodes texts [B], by `deadline` on the clock of `time.monotonic`.
 
         Raises:
-          DeadlineExceeded: The caller's deadline passed.
-          Unavailable: No valid response within the time limit of the settings, retries included.
+          DeadlineError: The caller's deadline passed.
+          UnavailableError: No valid response within the configured time, retries included.
         """
         own = time.monotonic() + self._time_limit
         request = encode_request(queries, self._settings.model, self._version)
@@ -116,13 +116,15 @@ class RemoteEncoder:
             encoded = decode(response, self._version, len(queries), self._dimension)
         except InvalidResponse as error:
             self._breaker.failed()
-            raise Unavailable(f"{self._server} returned {error}.") from None
+            raise UnavailableError(f"{self._server} returned {error}.") from None
         # A number that is not finite is no failure of the server: if it were, one query could open
         # the breaker for all.
         self._breaker.succeeded()
         for name in ENCODED_FIELDS:
             if not np.isfinite(getattr(encoded, name)).all():
-                raise Unavailable(f"{self._server} returned a number in {name} that is not finite.")
+                raise UnavailableError(
+                    f"{self._server} returned a number in {name} that is not finite."
+                )
         return encoded
 
     def check(self) -> None:
@@ -132,7 +134,7 @@ class RemoteEncoder:
         longer than `encode` does.
 
         Raises:
-          Unavailable: A check failed, or TF Serving cannot be reached.
+          UnavailableError: A check failed, or TF Serving cannot be reached.
         """
         self._check_status()
         request = get_model_metadata_pb2.GetModelMetadataRequest(
@@ -148,13 +150,13 @@ class RemoteEncoder:
             response = self._call(self._prediction.Predict, trial)
             decode(response, self._version, 1, self._dimension)
         except InvalidResponse as error:
-            raise Unavailable(f"{self._server} returned {error}.") from None
+            raise UnavailableError(f"{self._server} returned {error}.") from None
 
     def wait_ready(self, timeout: float) -> None:
         """Waits up to `timeout` seconds for TF Serving to find and load the version.
 
         Raises:
-          Unavailable: `check` still fails after that time, or the version failed to load.
+          UnavailableError: `check` still fails after that time, or the version failed to load.
         """
         end = time.monotonic() + timeout
         while True:
@@ -162,12 +164,12 @@ class RemoteEncoder:
                 return self.check()
             except _LoadFailed:
                 raise
-            except Unavailable:
+            except UnavailableError:
                 if time.monotonic() + POLL_SECONDS > end or self._closed.wait(POLL_SECONDS):
                     raise
 
     def close(self) -> None:
-        """Closes the connection; calls in progress raise Unavailable."""
+        """Closes the connection; calls in progress raise UnavailableError."""
         self._closed.set()
         self._channel.close()
 
@@ -187,7 +189,7 @@ class RemoteEncoder:
         Reports all failed attempts to the breaker; the caller reports a success.
         """
         self._budget.request()
-        failure: Unavailable | DeadlineExceeded | None = None
+        failure: UnavailableError | DeadlineError | None = None
         for attempt in range(self._settings.retries + 1):
             if attempt and not self._pause(attempt, end):
                 break
@@ -196,7 +198,7 @@ class RemoteEncoder:
                 failure = failure or self._late(is_caller_deadline)
                 break
             if not self._breaker.admit():
-                failure = failure or Unavailable(
+                failure = failure or UnavailableError(
                     f"{self._server} failed {self._breaker.failures} times in a row; calls are "
                     f"paused for a moment."
                 )
@@ -225,21 +227,21 @@ class RemoteEncoder:
             return False
         return not self._closed.wait(seconds)
 
-    def _late(self, is_caller_deadline: bool) -> Unavailable | DeadlineExceeded:
+    def _late(self, is_caller_deadline: bool) -> UnavailableError | DeadlineError:
         if is_caller_deadline:
-            return DeadlineExceeded("The deadline passed before the queries were encoded.")
-        return Unavailable(
+            return DeadlineError("The deadline passed before the queries were encoded.")
+        return UnavailableError(
             f"{self._server} did not respond within {self._settings.deadline_milliseconds} ms."
         )
 
-    def _failure(self, error: Exception, code: grpc.StatusCode | None) -> Unavailable:
+    def _failure(self, error: Exception, code: grpc.StatusCode | None) -> UnavailableError:
         if self._closed.is_set():
-            return Unavailable(f"The connection to {self._server} is closed.")
+            return UnavailableError(f"The connection to {self._server} is closed.")
         if code is grpc.StatusCode.NOT_FOUND:
-            return Unavailable(f"{self._server} has no {self._model}.")
+            return UnavailableError(f"{self._server} has no {self._model}.")
         if code in RETRIED:
-            return Unavailable(f"{self._server} cannot be reached or is overloaded.")
-        return Unavailable(f"{self._server} failed, {code.name}: {error.details()}")
+            return UnavailableError(f"{self._server} cannot be reached or is overloaded.")
+        return UnavailableError(f"{self._server} failed, {code.name}: {error.details()}")
 
     def _code(self, error: Exception) -> grpc.StatusCode | None:
         if isinstance(error, grpc.RpcError):
@@ -256,7 +258,7 @@ class RemoteEncoder:
         response = self._call(self._models.GetModelStatus, request)
         states = {each.version: each for each in response.model_version_status}
         if self._version not in states:
-            raise Unavailable(f"{self._server} has no {self._model}.")
+            raise UnavailableError(f"{self._server} has no {self._model}.")
         status = states[self._version]
         name = get_model_status_pb2.ModelVersionStatus.State.Name(status.state)
         if name == "END" and status.status.error_code:
@@ -264,7 +266,7 @@ class RemoteEncoder:
                 f"{self._server} failed to load {self._model}: {status.status.error_message}"
             )
         if name != "AVAILABLE":
-            raise Unavailable(f"{self._server} has {self._model} in the state {name}.")
+            raise UnavailableError(f"{self._server} has {self._model} in the state {name}.")
 
     def _call(self, method: Callable[..., Any], request: Any) -> Any:
         try:
@@ -272,11 +274,11 @@ class RemoteEncoder:
         except (grpc.RpcError, ValueError) as error:
             code = self._code(error)
             if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-                raise Unavailable(
+                raise UnavailableError(
                     f"{self._server} did not respond within {CHECK_SECONDS:g} seconds."
                 ) from error
             raise self._failure(error, code) from error
 
 
-class _LoadFailed(Unavailable):
+class _LoadFailed(UnavailableError):
     """The version will not become available."""

@@ -9,7 +9,7 @@ import pytest
 from evaluation_example import with_queries
 from fastapi import FastAPI
 
-from serving.errors import InvalidArgument, Overloaded, Unavailable
+from serving.errors import InvalidArgument, OverloadError, UnavailableError
 from serving.explorer.explain import explain
 from serving.explorer.routes import (
     MAX_WAITING,
@@ -94,7 +94,7 @@ def test_the_report_is_that_of_the_release(client, retriever):
 def test_a_missing_report(tmp_path):
     release = SimpleNamespace(path=lambda name: tmp_path / name)
     client = ExplorerClient(SimpleNamespace(release=release))
-    with pytest.raises(Unavailable, match=r"^the report of the release cannot be read\.$"):
+    with pytest.raises(UnavailableError, match=r"^the report of the release cannot be read\.$"):
         client.get("/report")
 
 
@@ -173,7 +173,7 @@ def test_one_explanation_runs_at_a_time_and_few_wait():
 
         tasks = [asyncio.create_task(take()) for _ in range(1 + MAX_WAITING)]
         await asyncio.sleep(0)
-        with pytest.raises(Overloaded, match=r"^the explorer is busy: try again in a moment\.$"):
+        with pytest.raises(OverloadError, match=r"^the explorer is busy: try again in a moment\.$"):
             await take()
         # A caller that stops waiting makes room.
         tasks.pop().cancel()

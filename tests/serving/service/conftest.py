@@ -8,7 +8,24 @@ import pyarrow.parquet as pq
 import pytest
 from evaluation_example import with_queries
 
+from serving import retriever
+from serving.encoder import EmbeddedEncoder
 from serving.push import push
+
+_encoders = {}
+
+
+def shared_encoder(directory):
+    """An encoder that is loaded once: most releases of these tests have the same query model."""
+    content = (directory / "saved_model.pb").read_bytes()
+    return _encoders.get(content) or _encoders.setdefault(content, EmbeddedEncoder(directory))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _share_encoders():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retriever, "EmbeddedEncoder", shared_encoder)
+        yield
 
 
 @pytest.fixture(scope="session")

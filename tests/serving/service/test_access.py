@@ -8,7 +8,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from service_helpers import PATIENCE, poll, refusal, served
 
 from pebr_tf.errors import UserError
-from serving.errors import Unauthenticated
+from serving.errors import AuthenticationError
 from serving.proto.retrieval_pb2 import GetReleaseRequest, RetrieveRequest
 from serving.service.access import Access
 
@@ -48,7 +48,7 @@ def test_any_of_the_tokens_is_accepted():
         ("Basic !!!", ANOTHER),
         (basic("", user="first"), ANOTHER),
     ]:
-        with pytest.raises(Unauthenticated) as caught:
+        with pytest.raises(AuthenticationError) as caught:
             access.check(refused)
         assert str(caught.value) == message
 

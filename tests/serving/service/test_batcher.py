@@ -7,7 +7,7 @@ import time
 import pytest
 
 from pebr_tf.config.serving import Batching
-from serving.errors import DeadlineExceeded, Overloaded, Unavailable
+from serving.errors import DeadlineError, OverloadError, UnavailableError
 from serving.retrieval import RetrievalRequest
 from serving.service.batcher import Batcher
 
@@ -97,7 +97,7 @@ def test_a_full_queue_refuses_at_once_and_to_the_query(batcher_of, answers):
         first = await held(batcher, answers)
         tasks = [asyncio.create_task(batcher.submit(call(*"abcdef")))]
         await admitted(batcher, 6)
-        with pytest.raises(Overloaded) as refused:
+        with pytest.raises(OverloadError) as refused:
             await batcher.submit(call(*"xyz"))
         # Two more do fit.
         tasks.append(asyncio.create_task(batcher.submit(call("g", "h"))))
@@ -115,7 +115,7 @@ def test_a_call_whose_time_is_over_is_told_so_and_costs_nothing(batcher_of, answ
     async def run():
         batcher = batcher_of()
         first = await held(batcher, answers)
-        with pytest.raises(DeadlineExceeded, match=r"the deadline was over before the answer was"):
+        with pytest.raises(DeadlineError, match=r"the deadline was over before the answer was"):
             await batcher.submit(call("late", seconds=0.01))
         answers.gate.set()
         await first
@@ -173,9 +173,9 @@ def test_stop_answers_what_was_admitted_and_refuses_the_rest(batcher_of, answers
         while refusal is None:
             try:
                 await batcher.submit(call("new", seconds=0))
-            except Unavailable as error:
+            except UnavailableError as error:
                 refusal = str(error)
-            except (DeadlineExceeded, Overloaded):
+            except (DeadlineError, OverloadError):
                 pass
         assert refusal == "the service is stopping."
         answers.gate.set()

@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from service_helpers import loaded, service_settings
 
-from pebr_tf.config import Serving
-from pebr_tf.config.serving import Batching
-from serving.errors import InvalidArgument, ServiceError, Unavailable
+from serving.errors import InvalidArgument, ServiceError, UnavailableError
 from serving.release import find_release
 from serving.retrieval import RetrievalRequest
 from serving.retriever import Retriever
@@ -24,24 +23,21 @@ TEXTS = ["red phone", "phone", "blue laptop bag", "cable", "white charger"]
 KNOBS = [(None, None), ("recall", 0.8), ("budget", 20), ("top_k", 7), ("score", 0.2)]
 
 
-def settings(**changes):
-    batching = {"max_size": 64, "max_delay_milliseconds": 500, "queue_limit": 4_096, **changes}
-    return Serving(poll_seconds=0.01, batching=Batching(**batching))
+@pytest.fixture(scope="module")
+def alone(two_versions):
+    return Retriever.load(find_release(two_versions))
 
 
 @pytest.fixture
-def open_engine():
-    opened = []
-
-    def open_engine(directory, follow=False, **changes):
-        metrics = Metrics()
-        engine = Engine.open(ReleaseSource(directory, follow), settings(**changes), metrics)
-        opened.append(engine)
-        return engine, metrics
-
-    yield open_engine
-    for engine in opened:
-        asyncio.run(engine.stop())
+def engine(two_versions):
+    """An engine whose first batch waits for others, with a release that all tests share."""
+    engine = Engine(
+        loaded(find_release(two_versions)),
+        service_settings(batching__max_delay_milliseconds=500),
+        Metrics(),
+    )
+    yield engine
+    asyncio.run(engine.stop())
 
 
 def ask(engine, calls):
@@ -52,9 +48,7 @@ def ask(engine, calls):
     return asyncio.run(run())
 
 
-def test_a_mixed_batch_answers_like_each_call_alone(two_versions, open_engine):
-    engine, metrics = open_engine(find_release(two_versions))
-    alone = Retriever.load(find_release(two_versions))
+def test_a_mixed_batch_answers_like_each_call_alone(engine, alone):
     calls = [
         RetrievalRequest((first, second), knob, value, limit=limit, fields=fields)
         for (knob, value), first, second, (limit, fields) in zip(
@@ -83,52 +77,30 @@ def test_a_mixed_batch_answers_like_each_call_alone(two_versions, open_engine):
         np.testing.assert_allclose(found.items.thresholds, expected.items.thresholds, atol=1e-5)
         titles = [row["title"] for i in range(2) for row in expected.rows(i)]
         assert found.fields == ({} if call.fields == () else {"title": titles})
-    largest = metrics.registry.get_sample_value("pebr_batch_queries_bucket", {"le": "2.0"})
+    largest = engine._metrics.registry.get_sample_value("pebr_batch_queries_bucket", {"le": "2.0"})
     assert largest < len(calls)
 
 
-@pytest.mark.parametrize(
-    ("call", "field", "message"),
-    [
-        (
-            RetrievalRequest((" ",)),
-            "queries",
-            "query must be a text that is not blank. Received: ' '.",
-        ),
-        (
-            RetrievalRequest(("a",), "recall", 1.5),
-            "recall",
-            "recall must be a number above 0 and below 1. Received: 1.5.",
-        ),
-        (
-            RetrievalRequest(("a",), "top_k", 2.5),
-            "top_k",
-            "top_k must be a whole number from 1 to 150. Received: 2.5.",
-        ),
-        (
-            RetrievalRequest(("a",), limit=151),
-            "limit",
-            "limit must be a whole number from 1 to 150. Received: 151.",
-        ),
-        (
-            RetrievalRequest(("a",), fields=("title", "price")),
-            "fields",
-            "fields must be among title. Received: 'price'.",
-        ),
-    ],
-)
-def test_a_mistake_is_named_and_does_not_disturb_the_batch(
-    two_versions, open_engine, call, field, message
-):
-    engine, _ = open_engine(find_release(two_versions))
-    bad, good = ask(engine, [call, RetrievalRequest(("phone",))])
-    assert isinstance(bad, InvalidArgument)
-    assert (bad.field, str(bad)) == (field, message)
+def test_a_mistake_is_named_and_does_not_disturb_the_batch(engine):
+    requests = [
+        RetrievalRequest((" ",)),
+        RetrievalRequest(("a",), "recall", 1.5),
+        RetrievalRequest(("a",), limit=151),
+        RetrievalRequest(("a",), fields=("title", "price")),
+        RetrievalRequest(("phone",)),
+    ]
+    *bad, good = ask(engine, requests)
+    assert all(isinstance(error, InvalidArgument) for error in bad)
+    assert [(error.field, str(error)) for error in bad] == [
+        ("queries", "query must be a text that is not blank. Received: ' '."),
+        ("recall", "recall must be a number above 0 and below 1. Received: 1.5."),
+        ("limit", "limit must be a whole number from 1 to 150. Received: 151."),
+        ("fields", "fields must be among title. Received: 'price'."),
+    ]
     assert len(good.items.scores) > 0
 
 
-def test_a_call_that_breaks_the_search_fails_alone(two_versions, open_engine, monkeypatch, caplog):
-    engine, _ = open_engine(find_release(two_versions))
+def test_a_call_that_breaks_the_search_fails_alone(engine, monkeypatch, caplog):
     retriever = engine.retriever()
     encode = retriever.encoder.encode
 
@@ -149,8 +121,7 @@ def test_a_call_that_breaks_the_search_fails_alone(two_versions, open_engine, mo
     assert [record.msg for record in caplog.records] == ["failed"]
 
 
-def test_an_unforeseen_call_does_not_end_the_service(two_versions, open_engine, caplog):
-    engine, _ = open_engine(find_release(two_versions))
+def test_an_unforeseen_call_does_not_end_the_service(engine, caplog):
     # Fields that are no names, which the APIs would have refused.
     bad, good = ask(engine, [RetrievalRequest(("phone",), fields=7), RetrievalRequest(("phone",))])
     assert str(bad) == "the search failed: TypeError."
@@ -158,13 +129,12 @@ def test_an_unforeseen_call_does_not_end_the_service(two_versions, open_engine, 
     assert [record.msg for record in caplog.records] == ["failed"]
 
 
-def test_metrics_count_what_was_answered(two_versions, open_engine):
-    engine, metrics = open_engine(find_release(two_versions))
+def test_metrics_count_what_was_answered(engine):
     (reply,) = ask(engine, [RetrievalRequest(("phone", "cable"), "score", -1.0, limit=5)])
     assert reply.items.truncated.tolist() == [True, True]
     # What is counted after an answer has been counted by then.
     asyncio.run(engine.stop())
-    sample = metrics.registry.get_sample_value
+    sample = engine._metrics.registry.get_sample_value
     assert sample("pebr_truncated_total") == 2
     assert sample("pebr_empty_total") == 0
     assert sample("pebr_results_sum") == 10
@@ -173,29 +143,27 @@ def test_metrics_count_what_was_answered(two_versions, open_engine):
     assert sample("pebr_stage_seconds_sum", {"stage": "encode"}) == pytest.approx(
         reply.seconds.encode
     )
-    assert sample("pebr_release_version") == reply.release
 
 
-def test_after_the_stop_calls_are_refused(two_versions, open_engine):
-    engine, _ = open_engine(find_release(two_versions))
+def test_after_the_stop_calls_are_refused(engine):
     assert engine.ready
     asyncio.run(engine.stop())
     assert not engine.ready
     (refused,) = ask(engine, [RetrievalRequest(("phone",))])
-    assert isinstance(refused, Unavailable)
+    assert isinstance(refused, UnavailableError)
 
 
-def test_every_answer_during_swaps_is_wholly_of_one_release(root, open_engine):
+def test_every_answer_during_swaps_is_wholly_of_one_release(root):
     lower, upper = versions(root)
-    engine, metrics = open_engine(root, follow=True, max_delay_milliseconds=0)
+    settings, metrics = service_settings(poll_seconds=0.01, batching__max_size=2), Metrics()
+    engine = Engine.open(ReleaseSource(root, follow=True), settings, metrics)
     hidden = root.parent / "hidden"
 
     def swap_to_and_fro():
-        for _ in range(2):
-            shutil.move(root / str(upper), hidden)
-            _wait_for(engine, lower)
-            shutil.move(hidden, root / str(upper))
-            _wait_for(engine, upper)
+        shutil.move(root / str(upper), hidden)
+        _wait_for(engine, lower)
+        shutil.move(hidden, root / str(upper))
+        _wait_for(engine, upper)
 
     async def run():
         loop = asyncio.get_running_loop()
@@ -206,6 +174,7 @@ def test_every_answer_during_swaps_is_wholly_of_one_release(root, open_engine):
                 calls = [RetrievalRequest((text, "phone")) for text in TEXTS]
                 replies += await asyncio.gather(*map(engine.retrieve, calls))
             await swapping
+        await engine.stop()
         return replies
 
     replies = asyncio.run(run())
@@ -213,7 +182,7 @@ def test_every_answer_during_swaps_is_wholly_of_one_release(root, open_engine):
     for reply in replies:
         is_upper = [title.isupper() for title in reply.fields["title"]]
         assert is_upper == [reply.release == upper] * len(is_upper)
-    assert metrics.registry.get_sample_value("pebr_release_swaps_total") == 4
+    assert metrics.registry.get_sample_value("pebr_release_swaps_total") == 2
 
 
 def _wait_for(engine, version):

@@ -69,14 +69,12 @@ def test_bounds_of_a_request(document):
     assert (recall["maximum"], recall["exclusiveMaximum"]) == (1, True)
 
 
-def test_examples_are_what_they_show(service, document):
-    schemas = document["components"]["schemas"]
+def test_the_example_is_answered_as_documented(service, document):
     example = request_schema(document)["example"]
     RetrieveRequestBody.model_validate(example)
     answer = service.post(example)
     assert answer.status_code == 200
-    for content in (schemas["RetrieveResponseBody"]["example"], answer.json()):
-        RetrieveResponseBody.model_validate(content, strict=True, extra="forbid")
+    RetrieveResponseBody.model_validate(answer.json(), strict=True, extra="forbid")
 
 
 def test_nothing_comes_from_elsewhere(service):

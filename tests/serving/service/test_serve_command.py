@@ -123,13 +123,6 @@ def test_settings_are_the_releases_unless_a_file_or_an_option_says_otherwise(rel
         _settings(releases, path, {"grpc_port": 7})
 
 
-def test_a_port_in_use(releases):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        with pytest.raises(UserError, match=rf"Received: 127\.0\.0\.1:{port} \(address already"):
-            run("--releases", releases, "--http-port", port, "--grpc-port", 0)
-
-
 @pytest.mark.slow
 def test_a_process_answers_and_finishes_its_calls_on_sigterm(start, releases, tmp_path):
     config = tmp_path / "pebr.yaml"

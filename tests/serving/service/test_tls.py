@@ -119,7 +119,7 @@ def test_files_that_cannot_be_used(authority, files, tmp_path):
         )
     assert sentence(key=other_key) == (
         f"serving.tls.key must be the key of serving.tls.certificate ({certificate}). "
-        f"Received: {other_key}, which is that of another."
+        f"Received: {other_key}, which is another key."
     )
     assert sentence(certificate=str(text)).startswith(
         "serving.tls.certificate and serving.tls.key must be PEM files. "

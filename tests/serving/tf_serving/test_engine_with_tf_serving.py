@@ -10,7 +10,7 @@ from tf_serving_stand_in import TfServingStandIn
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
-from serving.errors import Unavailable
+from serving.errors import UnavailableError
 from serving.retrieval import RetrievalRequest
 from serving.service import release_manager
 from serving.service.engine import Engine
@@ -44,7 +44,7 @@ def test_an_outage_ends_when_the_server_is_back(tmp_path, releases, retriever):
         np.testing.assert_array_equal(reply.items.item_ids, expected.items.item_ids)
         np.testing.assert_array_equal(reply.items.scores, expected.items.scores)
         server.stop()
-        with pytest.raises(Unavailable, match=f"^TF Serving at {server.address} "):
+        with pytest.raises(UnavailableError, match=f"^TF Serving at {server.address} "):
             await engine.retrieve(RetrievalRequest(QUERIES))
         with TfServingStandIn(tmp_path, address=server.address):
             end = time.monotonic() + 60
@@ -52,7 +52,7 @@ def test_an_outage_ends_when_the_server_is_back(tmp_path, releases, retriever):
                 try:
                     again = await engine.retrieve(RetrievalRequest(QUERIES))
                     break
-                except Unavailable:
+                except UnavailableError:
                     assert time.monotonic() < end
                     await asyncio.sleep(0.05)
             np.testing.assert_array_equal(again.items.scores, expected.items.scores)

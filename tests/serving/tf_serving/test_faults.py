@@ -15,7 +15,7 @@ from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow_serving.apis import predict_pb2
 
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS
-from serving.errors import DeadlineExceeded, Unavailable
+from serving.errors import DeadlineError, UnavailableError
 from serving.retry_budget import RetryBudget
 from serving.tf_serving.circuit_breaker import CircuitBreaker
 
@@ -27,7 +27,7 @@ def faulty():
         yield server
 
 
-def error_of(encoder, kind=Unavailable, **arguments):
+def error_of(encoder, kind=UnavailableError, **arguments):
     """The error message of an encoding."""
     with pytest.raises(kind) as caught:
         encoder.encode(["phone", "laptop"], **arguments)
@@ -173,7 +173,7 @@ def test_a_hanging_call_ends_at_the_time_limit(faulty, encoder_of):
 def test_a_short_deadline_is_no_failure_of_the_server(faulty, encoder_of):
     faulty.behaviours[PREDICT] = faulty.hang
     encoder = encoder_of(faulty.address)
-    message = error_of(encoder, DeadlineExceeded, deadline=time.monotonic() + 0.15)
+    message = error_of(encoder, DeadlineError, deadline=time.monotonic() + 0.15)
     assert message == "The deadline passed before the queries were encoded."
     assert encoder.breaker.failures == 0
 
@@ -181,7 +181,7 @@ def test_a_short_deadline_is_no_failure_of_the_server(faulty, encoder_of):
 def test_half_the_time_limit_is_a_failure_of_the_server(faulty, encoder_of):
     faulty.behaviours[PREDICT] = faulty.hang
     encoder = encoder_of(faulty.address, milliseconds=1_000)
-    error_of(encoder, DeadlineExceeded, deadline=time.monotonic() + 0.8)
+    error_of(encoder, DeadlineError, deadline=time.monotonic() + 0.8)
     assert encoder.breaker.failures == 1
 
 
@@ -319,7 +319,7 @@ def _until(holds):
         try:
             assert holds()
             return
-        except Unavailable:
+        except UnavailableError:
             assert time.monotonic() < end
             time.sleep(0.02)
 

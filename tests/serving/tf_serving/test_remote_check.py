@@ -18,7 +18,7 @@ from faulty_server import (
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS
-from serving.errors import Unavailable
+from serving.errors import UnavailableError
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_a_failed_check_is_explained(faulty, encoder_of, status, signatures, mes
         signatures = {"serving_default": signatures}
     faulty.behaviours.update({STATUS: status, METADATA: _metadata(**signatures)})
     text = re.escape(f"TF Serving at {faulty.address} {message}")
-    with pytest.raises(Unavailable, match=f"^{text}$"):
+    with pytest.raises(UnavailableError, match=f"^{text}$"):
         encoder_of(faulty.address).check()
 
 
@@ -129,7 +129,7 @@ def loaded(faulty):
 def test_a_check_includes_a_prediction(loaded, encoder_of, behaviour, message):
     loaded.behaviours[PREDICT] = behaviour
     text = re.escape(f"TF Serving at {loaded.address} {message}")
-    with pytest.raises(Unavailable, match=f"^{text}$"):
+    with pytest.raises(UnavailableError, match=f"^{text}$"):
         encoder_of(loaded.address).check()
 
 

@@ -9,7 +9,7 @@ from tf_serving_stand_in import TfServingStandIn
 
 from pebr_tf.config import TfServing
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS
-from serving.errors import DeadlineExceeded, Unavailable
+from serving.errors import DeadlineError, UnavailableError
 from serving.retriever import Retriever
 from serving.tf_serving.remote_encoder import RemoteEncoder
 
@@ -64,21 +64,21 @@ def test_a_missing_version_is_named(server, encoder_of):
     encoder = encoder_of(server.address, 8)
     message = f"^TF Serving at {server.address} has no version 8 of pebr_query[.]$"
     for ask in (encoder.check, lambda: encoder.encode(["phone"]), lambda: encoder.wait_ready(0)):
-        with pytest.raises(Unavailable, match=message):
+        with pytest.raises(UnavailableError, match=message):
             ask()
 
 
 def test_another_dimension_is_rejected(server, encoder_of):
     encoder = encoder_of(server.address, dimension=16)
-    with pytest.raises(Unavailable, match=r"embedding of shape \[1, 8\] instead of \[1, 16\]"):
+    with pytest.raises(UnavailableError, match=r"embedding of shape \[1, 8\] instead of \[1, 16\]"):
         encoder.encode(["phone"])
-    with pytest.raises(Unavailable, match=r"of shape \[-1, 8\] instead of \[-1, 16\][.]$"):
+    with pytest.raises(UnavailableError, match=r"of shape \[-1, 8\] instead of \[-1, 16\][.]$"):
         encoder.check()
     encoder_of(server.address, dimension=8).check()
 
 
 def test_a_deadline_that_has_passed(server, encoder_of):
-    with pytest.raises(DeadlineExceeded, match="The deadline passed before the queries were"):
+    with pytest.raises(DeadlineError, match="The deadline passed before the queries were"):
         encoder_of(server.address).encode(["phone"], deadline=time.monotonic() - 1)
 
 
@@ -86,7 +86,7 @@ def test_waits_for_a_version_to_be_loaded(tmp_path, query_model, encoder_of):
     (tmp_path / "1").symlink_to(query_model)
     with TfServingStandIn(tmp_path, poll_seconds=0.05) as running:
         encoder = encoder_of(running.address, 2)
-        with pytest.raises(Unavailable, match="has no version 2"):
+        with pytest.raises(UnavailableError, match="has no version 2"):
             encoder.check()
         (tmp_path / "2").symlink_to(query_model)
         encoder.wait_ready(60)
@@ -99,7 +99,7 @@ def test_does_not_wait_for_a_version_that_failed_to_load(tmp_path, encoder_of):
     with TfServingStandIn(tmp_path) as running:
         encoder = encoder_of(running.address, 3)
         # Waiting would outlast the test run.
-        with pytest.raises(Unavailable, match="failed to load version 3 of pebr_query: "):
+        with pytest.raises(UnavailableError, match="failed to load version 3 of pebr_query: "):
             encoder.wait_ready(1e6)
 
 
@@ -109,7 +109,7 @@ def test_a_closed_encoder(server, encoder_of):
     encoder.close()
     for ask in (encoder.check, lambda: encoder.encode(["phone"])):
         with pytest.raises(
-            Unavailable, match=f"connection to TF Serving at {server.address} is cl"
+            UnavailableError, match=f"connection to TF Serving at {server.address} is cl"
         ):
             ask()
 
