@@ -61,7 +61,7 @@ def measure(towers: Study, keep: float, background: int, iterations: int) -> dic
         "query_points": points[len(places) :],
         "top_k": fixed,
         "average": average,
-        "level_temperature": release.policies.level_temperature,
+        "level_temperature": release.policy.level_temperature,
     }
 
 

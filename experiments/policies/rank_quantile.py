@@ -45,8 +45,11 @@ class RankQuantilePolicy(Policy):
 
     def log_ranks(self, candidates: Candidates) -> np.ndarray:
         """[Q, S] logs of the ranks that keep each of SHARES; they never fall with the share."""
+        from threadpoolctl import threadpool_limits
+
         features = features_of(candidates)
-        predicted = np.stack([tree.predict(features) for tree in self.trees], axis=1)
+        with threadpool_limits(1):
+            predicted = np.stack([tree.predict(features) for tree in self.trees], axis=1)
         limited = np.clip(predicted, 0, np.log(candidates.corpus_size))
         rising: np.ndarray = np.maximum.accumulate(limited, axis=1)
         return rising

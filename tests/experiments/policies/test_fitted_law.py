@@ -9,7 +9,7 @@ import tensorflow as tf
 from cutoff_worlds import make_world
 
 from experiments.policies.fitted_law import CLICKS, _clicks, fit_law
-from pebr_tf.cutoff import collect_candidates
+from pebr_tf.cutoff import collect_candidates, fitting
 from pebr_tf.metrics import Ranks
 
 
@@ -44,15 +44,26 @@ def drawn_candidates(corpus_size=400, depth=400, queries=600):
     return candidates, narrow
 
 
-@pytest.mark.parametrize("depth", [400, 140])
-def test_the_laws_that_clicks_were_drawn_from_are_found(depth):
+@pytest.fixture(scope="module")
+def fitted():
+    """Candidates of every item, which law each query has, and the fitted policy."""
+    candidates, narrow = drawn_candidates()
+    return candidates, narrow, fit_law(candidates)
+
+
+@pytest.mark.parametrize("depth", [400, pytest.param(140, marks=pytest.mark.slow)])
+def test_the_laws_that_clicks_were_drawn_from_are_found(depth, fitted):
     """With 140 candidates of 400, four in ten clicks of the broad law are below the last."""
-    candidates, narrow = drawn_candidates(depth=depth)
+    if depth == 400:
+        candidates, narrow, policy = fitted
+    else:
+        candidates, narrow = drawn_candidates(depth=depth)
+        policy = fit_law(candidates)
     below = candidates.relevant.ranks == depth
     assert np.mean(below[~narrow[candidates.relevant.rows]]) == pytest.approx(
         0.41 * (depth == 140), abs=0.02
     )
-    alpha, beta = fit_law(candidates).head(tf.constant(candidates.queries.vectors))
+    alpha, beta = policy.head(tf.constant(candidates.queries.vectors))
     found = scipy.stats.beta(alpha.numpy(), beta.numpy())
     for chosen, expected in ((narrow, (40, 4)), (~narrow, (20, 10))):
         for share in (0.25, 0.5, 0.75):
@@ -60,9 +71,9 @@ def test_the_laws_that_clicks_were_drawn_from_are_found(depth):
             assert found.cdf(z)[chosen].mean() == pytest.approx(share, abs=0.06)
 
 
-def test_one_cut_keeps_its_share_of_the_clicks():
-    candidates, narrow = drawn_candidates()
-    lists = fit_law(candidates).lists(candidates)
+def test_one_cut_keeps_its_share_of_the_clicks(fitted):
+    candidates, narrow, policy = fitted
+    lists = policy.lists(candidates)
     for keep in (0.5, 0.8, 0.9):
         counts = lists.counts_at(np.log((1 - keep) / keep))
         for chosen in (narrow, ~narrow):
@@ -100,7 +111,9 @@ def test_what_the_corpus_lacks_is_no_click_when_all_are_candidates():
     np.testing.assert_allclose(np.delete(weights.sum(axis=1), 3), 1, rtol=1e-5)
 
 
-def test_the_same_seed_gives_the_same_law():
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_law(monkeypatch):
+    monkeypatch.setattr(fitting, "MOST_STEPS", 20)
     candidates, _ = drawn_candidates(queries=40)
     first, second = (fit_law(candidates).head.get_weights() for _ in range(2))
     for one, other in zip(first, second, strict=True):

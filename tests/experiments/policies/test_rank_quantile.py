@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cutoff_worlds import clicks_by_breadth
 
+from experiments.policies import rank_quantile
 from experiments.policies.rank_quantile import (
     SHARES,
     RankQuantilePolicy,
@@ -29,9 +30,13 @@ def candidates():
     return clicks_by_breadth()
 
 
-def test_ranks_are_the_quantiles_of_the_clicks(candidates):
-    trees = fit_rank_quantile(candidates)
-    ends = np.exp(trees.log_ranks(candidates))
+@pytest.fixture(scope="module")
+def fitted(candidates):
+    return fit_rank_quantile(candidates)
+
+
+def test_ranks_are_the_quantiles_of_the_clicks(candidates, fitted):
+    ends = np.exp(fitted.log_ranks(candidates))
     assert (np.diff(ends, axis=1) >= 0).all()
     broad = candidates.queries.breadth > 100
     for share, end in zip(SHARES, ends.T, strict=True):
@@ -39,8 +44,8 @@ def test_ranks_are_the_quantiles_of_the_clicks(candidates):
         assert np.median(end[~broad]) == pytest.approx(20 * share, abs=2.5)
 
 
-def test_one_cut_keeps_one_share_of_every_query(candidates):
-    lists = fit_rank_quantile(candidates).lists(candidates)
+def test_one_cut_keeps_one_share_of_every_query(candidates, fitted):
+    lists = fitted.lists(candidates)
     broad = candidates.queries.breadth > 100
     for share in (0.3, 0.5, 0.75, 0.9):
         counts = lists.counts_at(-share)
@@ -48,8 +53,10 @@ def test_one_cut_keeps_one_share_of_every_query(candidates):
             assert lists.figures(counts, chosen).recall == pytest.approx(share, abs=0.06)
 
 
-def test_the_fit_is_the_same_every_time(candidates):
-    first, second = (fit_rank_quantile(candidates).scores(candidates) for _ in range(2))
+def test_the_fit_is_the_same_every_time(candidates, monkeypatch):
+    monkeypatch.setitem(rank_quantile._TREES, "max_iter", 3)
+    few = candidates.part(np.arange(600) < 60)
+    first, second = (fit_rank_quantile(few).scores(few) for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
 
@@ -92,7 +99,7 @@ def test_features_are_what_a_server_knows(candidates):
     np.testing.assert_allclose(features[row], expected, rtol=1e-3, atol=1e-4)
 
 
-def test_queries_with_fewer_candidates(candidates):
+def test_queries_with_fewer_candidates(candidates, fitted):
     """Missing items are no score, and a missing cosine is unknown to the trees."""
     cosines = candidates.cosines.copy()
     cosines[0, 50:] = -np.inf
@@ -101,7 +108,7 @@ def test_queries_with_fewer_candidates(candidates):
     features = features_of(short)
     assert np.isnan(features[0]).tolist() == [False] * 4 + [True] * 2 + [False] * 4
     assert np.isfinite(features[2:]).all()
-    scores = fit_rank_quantile(candidates).scores(short)
+    scores = fitted.scores(short)
     assert ((scores == -np.inf) == (cosines == -np.inf)).all()
 
 

@@ -14,7 +14,7 @@ from pebr_tf.errors import UserError
 from pebr_tf.metrics import RankedLists, Ranks
 
 
-def random_lists(seed, queries=30, candidates=40, ties=False):
+def random_lists(seed, queries=12, candidates=20, ties=False):
     """Falling scores; up to six relevant items a query, some of them no candidates."""
     generator = np.random.default_rng(seed)
     scores = generator.normal(size=(queries, candidates)).astype(np.float32)
@@ -32,9 +32,13 @@ def recall_at(lists, cutoff, floor, limit):
     return lists.figures(counts).recall
 
 
-@pytest.mark.parametrize("ties", [False, True])
-@given(seed=st.integers(0, 10**6), floor=st.integers(0, 3), limit=st.sampled_from([3, 20, 100]))
-@settings(max_examples=12, deadline=None)
+@given(
+    ties=st.booleans(),
+    seed=st.integers(0, 10**6),
+    floor=st.integers(0, 3),
+    limit=st.sampled_from([3, 12, 100]),
+)
+@settings(max_examples=15, deadline=None)
 def test_a_cutoff_is_the_largest_that_controls_the_risk(ties, seed, floor, limit):
     """At the points of the grid, by trying every score."""
     lists = random_lists(seed, ties=ties)
@@ -80,10 +84,10 @@ def simulate(queries, keep, draws, corrected):
 def test_the_guarantee_holds_and_needs_its_correction():
     """With 10 queries the risk is met by 9 of 11 places (.818), the plain quantile by 8 (.727).
 
-    2,500 draws have a standard error of .008.
+    1,200 draws have a standard error of .012.
     """
-    assert simulate(10, 0.8, 2_500, corrected=True) == pytest.approx(9 / 11, abs=0.025)
-    assert simulate(10, 0.8, 2_500, corrected=False) == pytest.approx(8 / 11, abs=0.025)
+    assert simulate(10, 0.8, 1_200, corrected=True) == pytest.approx(9 / 11, abs=0.035)
+    assert simulate(10, 0.8, 1_200, corrected=False) == pytest.approx(8 / 11, abs=0.035)
 
 
 @given(seed=st.integers(0, 10**6), floor=st.integers(0, 3), limit=st.sampled_from([5, 100]))
@@ -92,7 +96,7 @@ def test_a_budget_is_met(seed, floor, limit):
     lists = random_lists(seed)
     found = budget_map(lists, floor, limit)
     assert found.lowest == pytest.approx(floor, abs=1e-6)
-    assert found.highest == pytest.approx(min(limit, 40))
+    assert found.highest == pytest.approx(min(limit, 20))
     for asked, cutoff in zip(found.knob_values[1:], found.cutoffs[1:], strict=True):
         average = bounded_counts(lists, lists.counts_at(cutoff), floor, limit).mean()
         assert average == pytest.approx(asked, abs=0.1)
@@ -102,7 +106,7 @@ def test_a_budget_is_met(seed, floor, limit):
 
 
 def calibration(queries=300, strata=None, **settings):
-    lists = random_lists(1, queries=queries)
+    lists = random_lists(1, queries=queries, candidates=40)
     strata = np.arange(queries) % 3 if strata is None else strata
     return calibrate(lists, strata, "level", "beta", 0.6, Cutoff(**settings)), lists
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from cutoff_worlds import make_world
 
-from pebr_tf.cutoff import fit_level_head, head_levels, level_fit
+from pebr_tf.cutoff import fit_level_head, fitting, head_levels, level_fit
 from pebr_tf.cutoff.candidates import levels_of
 
 
@@ -25,4 +25,5 @@ def test_the_head_predicts_levels_of_queries_it_has_not_seen(family):
 def test_a_large_corpus_takes_fewer_queries(world, monkeypatch):
     corpus, queries, _ = world
     monkeypatch.setattr(level_fit, "MOST_COSINES", 300 * 7)
+    monkeypatch.setattr(fitting, "MOST_STEPS", 20)
     assert fit_level_head(corpus, queries, "beta", 1.0, hidden=(4,)).queries == 7

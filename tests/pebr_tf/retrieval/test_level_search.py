@@ -96,7 +96,7 @@ def test_thresholds_are_those_of_the_level_in_tensorflow(searcher, level_tempera
     assert result.levels.dtype == result.items.thresholds.dtype == np.float32
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     seed=st.integers(0, 2**32 - 1),
     count=st.integers(1, 400),
@@ -124,10 +124,13 @@ def test_a_level_with_the_corpus_as_background_is_that_of_the_corpus(
         assert set(ids) <= set(np.flatnonzero(above >= -1e-4))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("level_temperature", LEVEL_TEMPERATURES)
-@pytest.mark.parametrize("cutoff", [-8.0, -2.0, -0.5, 0.0, 1.0, 5.0])
-@pytest.mark.parametrize("limit", [10, 30, 10_000])
+@settings(deadline=None, max_examples=40)
+@given(
+    level_temperature=st.sampled_from(LEVEL_TEMPERATURES),
+    family=st.sampled_from(FAMILIES),
+    cutoff=st.sampled_from([-8.0, -2.0, -0.5, 0.0, 1.0, 5.0]),
+    limit=st.sampled_from([10, 30, 10_000]),
+)
 def test_items_are_those_of_a_search_down_to_the_thresholds(
     searcher, level_temperature, family, cutoff, limit
 ):
