@@ -28,7 +28,7 @@ from rich.progress import track as rich_track
 from rich.table import Table
 
 import pebr_tf  # noqa: F401  (prepares the process before TensorFlow is imported)
-from pebr_tf.data.goodbooks import FEWEST_BOOKS, LARGEST_SHARE, read_columns
+from pebr_tf.data.goodbooks import MAX_SHARE, MIN_BOOKS, read_columns
 from pebr_tf.errors import UserError
 from pebr_tf.files import replacing_file
 
@@ -111,12 +111,10 @@ def read_log(directory: Path) -> TagLog:
     counts = rows["count"][kept][first]
 
     frequency = dict(zip(*np.unique(pairs[:, 0], return_counts=True), strict=True))
-    most = LARGEST_SHARE * len(books["title"])
-    chosen = sorted(tag for tag, size in frequency.items() if FEWEST_BOOKS <= size <= most)
+    most = MAX_SHARE * len(books["title"])
+    chosen = sorted(tag for tag, size in frequency.items() if MIN_BOOKS <= size <= most)
     if not chosen:
-        raise UserError(
-            f"{directory} must have tags on {FEWEST_BOOKS} books or more. Received: none."
-        )
+        raise UserError(f"{directory} must have tags on {MIN_BOOKS} books or more. Received: none.")
     kept = np.isin(pairs[:, 0], chosen)
     names = dict(zip(tags["tag_id"], tags["tag_name"], strict=True))
     order = np.argsort(books["goodreads_book_id"])

@@ -1,4 +1,4 @@
-"""The read-out of an experiment: each arm against control on each metric, and what to beware of."""
+"""The read-out of an experiment: each arm against control on each metric, and warnings."""
 
 from __future__ import annotations
 
@@ -12,56 +12,56 @@ from typing import Any
 import numpy as np
 
 from pebr_tf.ab import cuped, estimate, sample_ratio
-from pebr_tf.ab.estimate import Comparison, Estimate
+from pebr_tf.ab.estimate import ArmComparison, Estimate
 from pebr_tf.ab.metric import Metric
 from pebr_tf.ab.sample_ratio import SampleRatio
 from pebr_tf.ab.users import Users
 from pebr_tf.errors import UserError
 
 CONTROL = "control"
-# Below, sums are not yet near enough to normal for the intervals to be trusted.
+# With fewer, sums are not close enough to normal for the intervals to be valid.
 FEW_USERS = 100
-FEW_DEEDS = 10
-# Further out a sum is not normal, however many users there are.
-MOST_CONFIDENT = 0.9999
+FEW_CONVERSIONS = 10
+# The far tails of a sum are not normal, however many users there are.
+MAX_CONFIDENCE = 0.9999
 
 
 @dataclass(frozen=True)
-class Arm:
-    """An arm on a metric.
+class ArmReadout:
+    """One metric in one arm.
 
     Attributes:
-      name: Of the arm.
+      name: Name of the arm.
       value: The metric.
-      standard_error: Of the value.
-      comparison: With control; None for control itself.
+      standard_error: Standard error of the value.
+      comparison: Comparison with control; None for control itself.
       p_value_holm: Its p-value, corrected for the number of arms.
     """
 
     name: str
     value: float
     standard_error: float
-    comparison: Comparison | None
+    comparison: ArmComparison | None
     p_value_holm: float
 
 
 @dataclass(frozen=True)
-class Readout:
-    """A metric.
+class MetricReadout:
+    """One metric in all arms.
 
     Attributes:
-      name: Of the metric.
+      name: Name of the metric.
       kind: "ratio", "mean" or "binary".
       arms: [A] as the log has them, control first.
-      cuped: [A] the same adjusted for the past; None without one.
-      past: Columns of the past.
+      cuped: [A] the same adjusted for the past; None without past columns.
+      past: Past columns.
       variance_reduction: Share by which the past lowers the variance of each difference, [A - 1].
     """
 
     name: str
     kind: str
-    arms: tuple[Arm, ...]
-    cuped: tuple[Arm, ...] | None
+    arms: tuple[ArmReadout, ...]
+    cuped: tuple[ArmReadout, ...] | None
     past: tuple[str, ...]
     variance_reduction: tuple[float, ...]
 
@@ -72,13 +72,13 @@ class Analysis:
 
     Attributes:
       arms: [A] names, control first.
-      users: [A] how many each had.
-      rows: [A] how many rows those had.
+      users: [A] users of each.
+      rows: [A] rows of each.
       crossing: Users left out because they were in more than one arm.
-      confidence: Of the intervals.
-      sample_ratio: Whether the arms have the users that they should.
-      metrics: One entry a metric.
-      warnings: Sentences on what weakens the figures; a sample-ratio mismatch is the first.
+      confidence: Confidence of the intervals.
+      sample_ratio: The sample-ratio check.
+      metrics: One entry per metric.
+      warnings: Sentences on what weakens the figures; a sample-ratio mismatch comes first.
     """
 
     arms: tuple[str, ...]
@@ -87,7 +87,7 @@ class Analysis:
     crossing: int
     confidence: float
     sample_ratio: SampleRatio
-    metrics: tuple[Readout, ...]
+    metrics: tuple[MetricReadout, ...]
     warnings: tuple[str, ...]
 
     def to_json(self) -> str:
@@ -108,20 +108,20 @@ def analyse(
       users: With the totals and the past that the metrics need.
       metrics: What to measure.
       control: The arm to compare with; else the one called control, else the first by name.
-      expected: Planned shares of the users as "control=1,treatment=1"; else all alike.
-      confidence: Of the intervals, above 0 and at most MOST_CONFIDENT.
+      expected: Planned shares of the users, such as "control=1,treatment=1"; else all equal.
+      confidence: Confidence of the intervals, above 0 and at most MAX_CONFIDENCE.
 
     Raises:
-      UserError: A control that is not an arm, shares or a confidence that cannot be, a metric
-        without a denominator, a past that is the same for all.
+      UserError: The control is not an arm, the shares or the confidence are not valid, a metric
+        has no denominator, or a past is the same for all users.
     """
-    if not 0 < confidence <= MOST_CONFIDENT:
+    if not 0 < confidence <= MAX_CONFIDENCE:
         raise UserError(
-            f"--confidence must be above 0 and at most {MOST_CONFIDENT}. Received: {confidence:g}."
+            f"--confidence must be above 0 and at most {MAX_CONFIDENCE}. Received: {confidence:g}."
         )
     names = _control_first(users.names, control)
-    places = [users.names.index(name) for name in names]
-    members = [np.flatnonzero(users.arms == place) for place in places]
+    indices = [users.names.index(name) for name in names]
+    members = [np.flatnonzero(users.arms == index) for index in indices]
     counts = np.array(list(map(len, members)))
     ratio = sample_ratio.check(counts, sample_ratio.weights_of(expected, names))
     readouts = tuple(_readout(users, metric, names, members, confidence) for metric in metrics)
@@ -153,7 +153,7 @@ def _readout(
     names: Sequence[str],
     members: Sequence[np.ndarray],
     confidence: float,
-) -> Readout:
+) -> MetricReadout:
     numerator, denominator = metric.of_users(users.totals)
     _require_denominators(users, metric, numerator, denominator)
     values, deviations = [], []
@@ -188,7 +188,7 @@ def _readout(
             _reduction(plain[0].variance + arm.variance, estimates[0].variance + other.variance)
             for arm, other in zip(plain[1:], estimates[1:], strict=True)
         )
-    return Readout(
+    return MetricReadout(
         name=metric.name,
         kind=metric.kind,
         arms=_arms(names, plain, confidence, null_variances),
@@ -203,7 +203,7 @@ def _arms(
     estimates: Sequence[Estimate],
     confidence: float,
     null_variances: Sequence[float | None],
-) -> tuple[Arm, ...]:
+) -> tuple[ArmReadout, ...]:
     control, *others = estimates
     comparisons = [
         estimate.compare(control, other, confidence, null)
@@ -211,7 +211,7 @@ def _arms(
     ]
     corrected = estimate.holm(np.array([each.p_value for each in comparisons]))
     return tuple(
-        Arm(name, each.value, math.sqrt(each.variance), comparison, float(p_value))
+        ArmReadout(name, each.value, math.sqrt(each.variance), comparison, float(p_value))
         for name, each, comparison, p_value in zip(
             names, estimates, [None, *comparisons], [math.nan, *corrected], strict=True
         )
@@ -225,7 +225,7 @@ def _past(users: Users, metric: Metric, members: Sequence[np.ndarray]) -> list[n
     for name, spread in zip(metric.past, cuped.spread(past), strict=True):
         if spread == 0:
             raise UserError(
-                f"{name} must differ between the users of an arm to tell anything of them. "
+                f"{name} must differ between the users of an arm to predict anything. "
                 f"Received: {users.past[name][members[0][0]]:g} for all."
             )
     return past
@@ -236,10 +236,10 @@ def _require_denominators(
 ) -> None:
     bad = (numerator > 0) & (denominator == 0)
     if bad.any():
-        place = int(np.argmax(bad))
+        index = int(np.argmax(bad))
         raise UserError(
             f"a user with {metric.numerator} must have {metric.denominator}. Received: "
-            f"{numerator[place]:g} and 0 of user {users.ids[place]}."
+            f"{numerator[index]:g} and 0 of user {users.ids[index]}."
         )
 
 
@@ -252,7 +252,7 @@ def _warnings(
     users: Users,
     names: Sequence[str],
     counts: np.ndarray,
-    readouts: Sequence[Readout],
+    readouts: Sequence[MetricReadout],
 ) -> list[str]:
     found = []
     if ratio.mismatch:
@@ -273,11 +273,11 @@ def _warnings(
     for readout in readouts:
         if readout.kind != "binary":
             continue
-        deeds = np.array([arm.value for arm in readout.arms]) * counts
-        if min(deeds.min(), (counts - deeds).min()) < FEW_DEEDS - 0.5:
+        conversions = np.array([arm.value for arm in readout.arms]) * counts
+        if min(conversions.min(), (counts - conversions).min()) < FEW_CONVERSIONS - 0.5:
             found.append(
-                f"{readout.name}: fewer than {FEW_DEEDS} in an arm did, or did not; the figures "
-                "are rough."
+                f"{readout.name}: fewer than {FEW_CONVERSIONS} in an arm did, or did not; the "
+                "figures are rough."
             )
     return found
 

@@ -1,4 +1,4 @@
-"""Columns of a log made into text and amounts; the first bad value is named with its row."""
+"""Converts columns of a log to text and amounts; errors name the first bad value and its row."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pebr_tf.data.tables import Batch, convert
 from pebr_tf.errors import UserError
 
 SHOWN = 40
-# As programs write a truth value.
+# Truth values as programs write them.
 TRUTH = r"^\s*(?i:true|false)\s*$"
 
 
 def texts(file: str, batch: Batch, column: str) -> pa.Array:
-    """[M] text of which none is missing or empty.
+    """[M] text, none of it missing or empty.
 
     Raises:
-      UserError: One is, or is not text; with its row.
+      UserError: A value is missing, empty or not text.
     """
     values = _values(batch, column)
     written, bad = convert.text(convert.without_empty(values))
     bad = bad | ~_valid(written)
     if bad.any():
-        _refuse(file, batch, column, "have a value", bad)
+        _reject(file, batch, column, "have a value", bad)
     return written
 
 
@@ -32,7 +32,7 @@ def amounts(file: str, batch: Batch, column: str) -> np.ndarray:
     """[M] float64 from 0 up; true is 1 and false 0.
 
     Raises:
-      UserError: A value that is missing, not a number, not finite or below 0; with its row.
+      UserError: A value is missing, not a number, not finite or below 0.
     """
     values = _values(batch, column)
     if pa.types.is_boolean(values.type):
@@ -42,12 +42,12 @@ def amounts(file: str, batch: Batch, column: str) -> np.ndarray:
     numbers = np.array(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
     bad = ~(np.isfinite(numbers) & (numbers >= 0))
     if bad.any():
-        _refuse(file, batch, column, "be a number from 0 up", bad)
+        _reject(file, batch, column, "be a number from 0 up", bad)
     return numbers
 
 
 def _written(values: pa.Array) -> pa.Array:
-    """Numbers of text, null where it is none."""
+    """Parses text as numbers; null where it is not a number."""
     written, _ = convert.text(values)
     try:
         return written.cast(pa.float64())
@@ -69,20 +69,20 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _values(batch: Batch, column: str) -> pa.Array:
     if column not in batch.columns.schema.names:
-        # JSON lines that leave it out.
+        # JSON lines may leave the column out.
         return pa.nulls(len(batch), pa.string())
     return batch.columns.column(column)
 
 
-def _refuse(file: str, batch: Batch, column: str, required: str, bad: np.ndarray) -> None:
-    place = int(np.argmax(bad))
-    value = _values(batch, column)[place].as_py()
+def _reject(file: str, batch: Batch, column: str, required: str, bad: np.ndarray) -> None:
+    index = int(np.argmax(bad))
+    value = _values(batch, column)[index].as_py()
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     received = "nothing" if value is None or value == "" else str(value)[:SHOWN]
     raise UserError(
         f"{column} of {file} must {required} in every row. Received: {received} in row "
-        f"{batch.rows[place]}."
+        f"{batch.rows[index]}."
     )
 
 

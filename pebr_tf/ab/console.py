@@ -11,21 +11,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pebr_tf.ab.analysis import Analysis, Arm, Readout
+from pebr_tf.ab.analysis import Analysis, ArmReadout, MetricReadout
 
 DASH = "–"
 GAP = "  "
-# Digits of a value that are shown, and places after the point at most.
-DIGITS, MOST_PLACES = 4, 6
-# A name gives way to numbers, down to so many characters.
-LEAST_NAME = 12
-LONGEST_ARM = 32
+# Digits of a value that are shown, and the most decimals.
+DIGITS, MAX_DECIMALS = 4, 6
+# Names are cut to make room for numbers, but not below this width.
+MIN_NAME_WIDTH = 12
+MAX_ARM_WIDTH = 32
 
 
 def print_analysis(console: Console, analysis: Analysis) -> None:
     """Warnings, the arms, and a table of all metrics."""
-    for place, warning in enumerate(analysis.warnings):
-        loud = place == 0 and analysis.sample_ratio.mismatch
+    for index, warning in enumerate(analysis.warnings):
+        loud = index == 0 and analysis.sample_ratio.mismatch
         label, style = ("WARNING", "bold red") if loud else ("Note", "yellow")
         console.print(Text.assemble((f"{label}: ", style), (warning, style if loud else "")))
     if analysis.warnings:
@@ -34,7 +34,7 @@ def print_analysis(console: Console, analysis: Analysis) -> None:
     console.print(_verdict(analysis))
     console.print()
     for line in metrics_lines(analysis, console.width):
-        # On a narrow terminal a line goes on below: a number without its last digits would lie.
+        # Lines wrap on a narrow terminal: a number must not lose its last digits.
         console.print(line, soft_wrap=True)
     for at, note in enumerate(notes(analysis)):
         console.print(Text(note if at else f"\n{note}", style="dim"))
@@ -44,7 +44,7 @@ def arms_table(analysis: Analysis) -> Table:
     """The arms and their users."""
     ratio = analysis.sample_ratio
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-    table.add_column("arm", no_wrap=True, overflow="ellipsis", max_width=LONGEST_ARM)
+    table.add_column("arm", no_wrap=True, overflow="ellipsis", max_width=MAX_ARM_WIDTH)
     for heading in ("users", "rows", "share", "expected"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, users, rows, share, expected in zip(
@@ -77,7 +77,7 @@ def metrics_lines(analysis: Analysis, width: int = 80) -> list[Text]:
     blocks = [_rows(readout, analysis.confidence) for readout in analysis.metrics]
     rows = [head, *(row for block in blocks for row in block)]
     widths = [max(map(len, cells)) for cells in zip(*(row.cells for row in rows), strict=True)]
-    room = max(width - sum(widths) - len(GAP) * len(widths), LEAST_NAME)
+    room = max(width - sum(widths) - len(GAP) * len(widths), MIN_NAME_WIDTH)
     longest = min(max(cell_len(row.name) for row in rows), room)
     lines = [
         Text(head.line(longest, widths).plain, style="bold"),
@@ -91,7 +91,7 @@ def metrics_lines(analysis: Analysis, width: int = 80) -> list[Text]:
 
 
 def notes(analysis: Analysis) -> list[str]:
-    """What the past was worth, and what the p-values are corrected for."""
+    """What CUPED gained, and what the p-values are corrected for."""
     lines = []
     for readout in analysis.metrics:
         if readout.cuped:
@@ -130,21 +130,21 @@ class _Row:
         return text
 
 
-def _rows(readout: Readout, confidence: float) -> list[_Row]:
-    """A row an arm, and below it the same adjusted for the past."""
+def _rows(readout: MetricReadout, confidence: float) -> list[_Row]:
+    """One row per arm, and below it the same adjusted for the past."""
     largest = max(abs(arm.value) for arm in readout.arms)
     places = DIGITS
     if largest > 0:
-        places = min(max(DIGITS - 1 - math.floor(math.log10(largest)), 0), MOST_PLACES)
+        places = min(max(DIGITS - 1 - math.floor(math.log10(largest)), 0), MAX_DECIMALS)
     rows = []
-    for place, arm in enumerate(readout.arms):
+    for index, arm in enumerate(readout.arms):
         rows.append(_row(f"  {arm.name}", arm, places, confidence))
-        if readout.cuped and place:
-            rows.append(_row("    CUPED", readout.cuped[place], places, confidence))
+        if readout.cuped and index:
+            rows.append(_row("    CUPED", readout.cuped[index], places, confidence))
     return rows
 
 
-def _row(name: str, arm: Arm, places: int, confidence: float) -> _Row:
+def _row(name: str, arm: ArmReadout, places: int, confidence: float) -> _Row:
     value, compared = f"{arm.value:,.{places}f}", arm.comparison
     if compared is None:
         return _Row(name, (value, "", "", ""))

@@ -1,4 +1,4 @@
-"""CUPED: less variance, by taking off what users' past predicts (Deng et al., WSDM 2013).
+"""CUPED: lowers the variance by subtracting what the users' past predicts (Deng, WSDM 2013).
 
 With x_i the past of user i (one column or more) and L_i the linearised metric of `estimate`,
 
@@ -6,8 +6,8 @@ With x_i the past of user i (one column or more) and L_i the linearised metric o
     R'    = R - theta' (mean of x in the arm - mean of x over all arms)
     Var R' = that of the mean of L_i - theta' (x_i - mean of x in the arm)
 
-The past was there before the arms were, so its mean differs between them by chance alone: R' and R
-estimate the same. Where the past has correlation rho with the metric, the variance falls to
+The past precedes the assignment to arms, so its mean differs between them only by chance: R' and R
+estimate the same value. Where the past has correlation rho with the metric, the variance falls to
 1 - rho^2 of what it was. A ratio takes the past of its numerator and of its denominator as two
 columns, which holds the linearised past ratio as one of their combinations.
 """
@@ -34,7 +34,7 @@ def spread(past: Sequence[np.ndarray]) -> np.ndarray:
 def adjusted(
     values: Sequence[float], deviations: Sequence[np.ndarray], past: Sequence[np.ndarray]
 ) -> list[Estimate]:
-    """The metric of each arm, with what the past predicts taken off.
+    """The metric of each arm, less what the past predicts.
 
     Args:
       values: The metric of each arm.
@@ -45,7 +45,7 @@ def adjusted(
     centre = sum(x.sum(axis=0) for x in past) / sum(map(len, past))
     means = [x.mean(axis=0) for x in past]
     centred = [(x - mean) / scale for x, mean in zip(past, means, strict=True)]
-    # Not a plain inverse: one past may be a multiple of another.
+    # A pseudo-inverse, because one past may be a multiple of another.
     gram = sum(x.T @ x for x in centred)
     moments = sum(x.T @ y for x, y in zip(centred, deviations, strict=True))
     theta = np.linalg.pinv(gram, hermitian=True) @ moments

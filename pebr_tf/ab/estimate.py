@@ -24,17 +24,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-# Of log lift, to either side: beyond, an interval from about -100% to thousands of % says nothing.
-WIDEST = 10.0
+# Beyond this margin of the log lift, an interval spans about -100% to thousands of percent.
+MAX_LOG_MARGIN = 10.0
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A metric in an arm.
+    """The estimate of a metric in one arm.
 
     Attributes:
       value: The metric.
-      variance: Of the value, as an estimate.
+      variance: Variance of the estimate.
     """
 
     value: float
@@ -42,17 +42,17 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """An arm against control. What cannot be computed is NaN.
+class ArmComparison:
+    """The comparison of an arm with control. What cannot be computed is NaN.
 
     Attributes:
-      difference: Of the values.
-      low: Where the interval of the difference begins.
-      high: Where it ends.
+      difference: Difference of the values.
+      low: Lower end of its interval.
+      high: Upper end.
       lift: The difference as a share of control's value.
-      lift_low: Where the interval of the lift begins.
-      lift_high: Where it ends.
-      p_value: How often no difference at all would look like this or more so.
+      lift_low: Lower end of the interval of the lift.
+      lift_high: Upper end.
+      p_value: Probability of such a difference, or a larger one, without any effect.
     """
 
     difference: float
@@ -90,28 +90,28 @@ def share_variance(value: float, users: int) -> float:
 
 
 def pooled_variance(first: float, first_users: int, second: float, second_users: int) -> float:
-    """The variance of the difference of two shares if there is none."""
+    """The variance of the difference of two shares that are equal in truth."""
     pooled = (first * first_users + second * second_users) / (first_users + second_users)
     return pooled * (1 - pooled) * (1 / first_users + 1 / second_users)
 
 
 def compare(
     control: Estimate, arm: Estimate, confidence: float, null_variance: float | None = None
-) -> Comparison:
-    """An arm against control.
+) -> ArmComparison:
+    """Compares an arm with control.
 
     Args:
-      control: What it is compared with.
+      control: The control.
       arm: The arm.
-      confidence: Share of such intervals that hold the truth, between 0 and 1.
-      null_variance: Of the difference if there is none; else the sum of the two variances.
+      confidence: Share of such intervals that contain the truth, in (0, 1).
+      null_variance: Variance of the difference without any effect; None for the sum of both.
     """
     z = float(special.ndtri(0.5 + confidence / 2))
     difference = arm.value - control.value
     variance = control.variance + arm.variance
     margin = z * math.sqrt(variance)
     lift, lift_low, lift_high = _lift(control, arm, z)
-    return Comparison(
+    return ArmComparison(
         difference=difference,
         low=difference - margin,
         high=difference + margin,
@@ -123,10 +123,10 @@ def compare(
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """[A] p-values such that any false alarm among A true nulls is as rare as they say (Holm).
+    """[A] p-values corrected for the number of comparisons, by the method of Holm.
 
     Args:
-      p_values: [A], each of one comparison; NaN stays NaN and does not count.
+      p_values: [A], one per comparison; NaN stays NaN and does not count.
     """
     adjusted = np.full(len(p_values), np.nan)
     known = np.flatnonzero(~np.isnan(p_values))
@@ -141,12 +141,12 @@ def _lift(control: Estimate, arm: Estimate, z: float) -> tuple[float, float, flo
         return math.nan, math.nan, math.nan
     ratio = arm.value / control.value
     if ratio <= 0:
-        # Nothing in the arm: the lift is known, its logarithm is not.
+        # The lift is -100%, and its logarithm does not exist.
         return ratio - 1, math.nan, math.nan
     margin = z * math.hypot(
         math.sqrt(control.variance) / control.value, math.sqrt(arm.variance) / arm.value
     )
-    if margin > WIDEST:
+    if margin > MAX_LOG_MARGIN:
         return ratio - 1, math.nan, math.nan
     factor = math.exp(margin)
     return ratio - 1, ratio / factor - 1, ratio * factor - 1

@@ -1,4 +1,4 @@
-"""What is measured of a user, and which columns it is made of."""
+"""Metrics of a user, and the columns that they are made of."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import numpy as np
 from pebr_tf.errors import UserError
 
 Kind = Literal["ratio", "mean", "binary"]
-# What is measured unless metrics are named: these over searches, and who did the latter ones.
+# The default metrics: rates over searches, and shares of users with a value above 0.
 SEARCHES = "searches"
-RATES = ("clicks", "orders", "conversions")
-DEEDS = ("orders", "conversions", "converted")
-DEFAULT_COLUMNS = tuple(dict.fromkeys((SEARCHES, *RATES, *DEEDS)))
+RATE_COLUMNS = ("clicks", "orders", "conversions")
+BINARY_COLUMNS = ("orders", "conversions", "converted")
+DEFAULT_COLUMNS = tuple(dict.fromkeys((SEARCHES, *RATE_COLUMNS, *BINARY_COLUMNS)))
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure of an arm.
+    """One metric of an experiment.
 
     Attributes:
-      kind: "ratio": the sum of one column over the sum of another. "mean": the sum of a column a
-        user. "binary": the share of users in whose rows a column is ever above 0.
+      kind: "ratio": the sum of one column over the sum of another. "mean": the sum of a column per
+        user. "binary": the share of users for whom a column is above 0 in any row.
       numerator: The column.
-      denominator: The column below it; None except for a ratio.
-      past: Columns of the time before the experiment that may explain the metric.
+      denominator: The other column of a ratio; None otherwise.
+      past: Columns from before the experiment that may predict the metric.
     """
 
     kind: Kind
@@ -38,14 +38,16 @@ class Metric:
 
     @property
     def name(self) -> str:
-        """What a person reads."""
+        """The name that people read."""
         if self.kind == "ratio":
             return f"{self.numerator}/{self.denominator}"
-        return f"{self.numerator} a user" if self.kind == "mean" else f"users with {self.numerator}"
+        return (
+            f"{self.numerator} per user" if self.kind == "mean" else f"users with {self.numerator}"
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those that are summed over the rows of a user."""
+        """The columns that are summed over the rows of a user."""
         return tuple(name for name in (self.numerator, self.denominator) if name is not None)
 
     def of_users(self, totals: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -61,10 +63,10 @@ class Metric:
 def named_metrics(
     ratios: Sequence[str], means: Sequence[str], binaries: Sequence[str]
 ) -> tuple[Metric, ...]:
-    """The metrics that a user asked for, each once, in the order of the kinds.
+    """The requested metrics, each once, ordered by kind.
 
     Raises:
-      UserError: A ratio that is not two columns with a slash between, or a column without a name.
+      UserError: A ratio is not two columns joined by a slash, or a column has no name.
     """
     metrics = [_ratio(text) for text in ratios]
     metrics += [Metric("mean", name) for name in means]
@@ -75,18 +77,18 @@ def named_metrics(
 
 
 def default_metrics(present: Collection[str]) -> tuple[Metric, ...]:
-    """Rates of clicks and orders a search, and the share of users who ordered.
+    """Clicks and orders per search, and the share of users who ordered.
 
     Args:
       present: The columns that the file has.
 
     Raises:
-      UserError: There are none of these columns.
+      UserError: The file has none of these columns.
     """
     metrics = []
     if SEARCHES in present:
-        metrics += [Metric("ratio", name, SEARCHES) for name in RATES if name in present]
-    metrics += [Metric("binary", name) for name in DEEDS if name in present]
+        metrics += [Metric("ratio", name, SEARCHES) for name in RATE_COLUMNS if name in present]
+    metrics += [Metric("binary", name) for name in BINARY_COLUMNS if name in present]
     if not metrics:
         raise UserError(
             "--ratio, --mean or --binary must name a metric where the file has no columns "
@@ -101,10 +103,10 @@ def with_past(metrics: Sequence[Metric], before: Sequence[str]) -> tuple[Metric,
 
     Args:
       metrics: Without a past.
-      before: Each COLUMN=PAST: the column PAST holds what COLUMN was before the experiment.
+      before: Each COLUMN=PAST: the column PAST holds the value of COLUMN before the experiment.
 
     Raises:
-      UserError: Not of this form, a column of no metric, or a past that a metric is made of.
+      UserError: The form is wrong, COLUMN is not part of a metric, or PAST is.
     """
     used = list(dict.fromkeys(name for metric in metrics for name in metric.columns))
     pairs = []
@@ -119,7 +121,7 @@ def with_past(metrics: Sequence[Metric], before: Sequence[str]) -> tuple[Metric,
                 f"--before must name a column of a metric: {', '.join(used)}. Received: {column}."
             )
         if past in used:
-            # What the experiment may have changed would take its effect off.
+            # A column that the experiment may change would hide its effect.
             raise UserError(
                 "--before must name a past, which was there before the test, and not a column of "
                 f"a metric. Received: {text}."

@@ -1,7 +1,7 @@
-"""The sample-ratio check: did the arms get the users that they should have got?
+"""The sample-ratio check: whether the arms have their planned shares of the users.
 
-A mismatch means that users were lost or sent astray in a way that depends on the arm (a crash, a
-redirect, a bot filter). The arms then differ in who is in them, and no comparison means anything.
+A mismatch means that users were lost or misdirected in a way that depends on the arm (a crash, a
+redirect, a bot filter). The arms then hold different kinds of users, and comparisons are invalid.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scipy import special
 
 from pebr_tf.errors import UserError
 
-# So rare by chance that it is taken for a fault.
+# A p-value below this is reported as a mismatch.
 ALARM = 0.001
 
 
@@ -26,8 +26,8 @@ class SampleRatio:
       shares: [A] of the users.
       expected: [A] shares that each arm should have.
       statistic: Chi-squared, with A - 1 degrees of freedom.
-      p_value: How often a right split would look like this or worse.
-      mismatch: Whether that is below ALARM.
+      p_value: Probability of such a split, or a worse one, by chance.
+      mismatch: Whether the p-value is below ALARM.
     """
 
     shares: tuple[float, ...]
@@ -38,11 +38,11 @@ class SampleRatio:
 
 
 def check(users: np.ndarray, weights: np.ndarray) -> SampleRatio:
-    """The check.
+    """Tests the users of each arm against the planned shares.
 
     Args:
       users: [A] counts.
-      weights: [A] above 0, in the proportion that was planned.
+      weights: [A] above 0, proportional to the planned shares.
     """
     expected = weights / weights.sum()
     counts = expected * users.sum()
@@ -58,14 +58,14 @@ def check(users: np.ndarray, weights: np.ndarray) -> SampleRatio:
 
 
 def weights_of(text: str | None, names: Sequence[str]) -> np.ndarray:
-    """[A] weights of the arms, all alike without a text.
+    """[A] weights of the arms, all equal without a text.
 
     Args:
-      text: As "control=1,treatment=1", each arm once.
+      text: Such as "control=1,treatment=1", with each arm once.
       names: [A] arms.
 
     Raises:
-      UserError: Another form, other arms, or a weight that is not above 0.
+      UserError: The form, the arms or a weight is not valid.
     """
     if text is None:
         return np.ones(len(names))

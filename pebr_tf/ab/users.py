@@ -1,9 +1,9 @@
-"""From the rows of a log to its users: what each did in all, and in which arm.
+"""Sums the rows of a log by user, and finds the arm of each user.
 
-Rows of one user are summed, whatever they are (days, sessions, searches): the user was randomised,
-so the user is what varies independently. A past, which was there before the experiment, is not
-summed: it stands in each row of the user and must be the same in all of them, since a sum would
-grow with the number of rows, which the experiment may change.
+Rows of one user are summed, whatever they are (days, sessions, searches): users were randomised, so
+users vary independently. A past column, measured before the experiment, is not summed: it is
+repeated in each row of the user and must be the same in all of them. A sum would grow with the
+number of rows, which the experiment may change.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pebr_tf.ab.columns import amounts, texts
 from pebr_tf.data.tables import Batch, Source, read_table
 from pebr_tf.errors import UserError
 
-# Rows that wait until they are summed by user.
-WAITING = 2_000_000
-# More arms than anyone tests: the column is then something else.
-MOST_ARMS = 50
+# Rows are buffered up to this number before they are summed by user.
+MAX_BUFFERED_ROWS = 2_000_000
+# With more values, the column does not hold arms.
+MAX_ARMS = 50
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Users:
     Attributes:
       names: The arms, in the order of their names.
       ids: [U] text, the users.
-      arms: [U] int64, place of each user's arm in `names`.
-      rows: [U] int64, how many rows each had.
+      arms: [U] int64, index of each user's arm in `names`.
+      rows: [U] int64, rows of each user.
       totals: Column -> [U] float64, summed over the rows of the user.
-      past: Column -> [U] float64, of the time before.
+      past: Column -> [U] float64, measured before the experiment.
       crossing: Users left out because they were seen in more than one arm.
     """
 
@@ -54,10 +54,10 @@ def source_of(path: Path) -> Source:
 
 
 def columns_of(source: Source, user: str, arm: str, wanted: Sequence[str]) -> set[str]:
-    """Those of the wanted columns in which the first rows of the file have a value.
+    """The wanted columns that have a value in the first rows of the file.
 
     Raises:
-      UserError: As `read_users`, for what the first rows show.
+      UserError: As `read_users`, for the first rows.
     """
     for batch in read_table(source, _once([user, arm]), wanted):
         schema = batch.columns.schema.names
@@ -72,24 +72,25 @@ def columns_of(source: Source, user: str, arm: str, wanted: Sequence[str]) -> se
 def read_users(
     source: Source, user: str, arm: str, columns: Sequence[str], past: Sequence[str] = ()
 ) -> Users:
-    """Reads a log, in memory that grows with its users, not with its rows.
+    """Reads a log. Memory grows with its users, not with its rows.
 
     Args:
       source: CSV, TSV, JSONL or Parquet.
       user: Column of the unit that was randomised.
       arm: Column of the arm that the unit was in.
-      columns: Those to sum.
-      past: Those of the time before.
+      columns: Columns to sum.
+      past: Columns measured before the experiment.
 
     Raises:
-      UserError: A file, row or value that cannot be used; no rows; one arm; an arm with one user.
+      UserError: A file, row or value is not valid; there are no rows, one arm, or an arm with one
+        user.
     """
     arms: dict[str, int] = {}
-    whole: _Part | None = None
-    waiting: list[_Part] = []
-    for part in _parts(source, user, arm, _once(columns), _once(past), arms):
+    whole: _PartialUsers | None = None
+    waiting: list[_PartialUsers] = []
+    for part in _read_parts(source, user, arm, _once(columns), _once(past), arms):
         waiting.append(part)
-        if sum(map(len, waiting)) > max(WAITING, len(whole) if whole else 0):
+        if sum(map(len, waiting)) > max(MAX_BUFFERED_ROWS, len(whole) if whole else 0):
             whole, waiting = _by_user([*([whole] if whole else []), *waiting]), []
     if waiting:
         whole = _by_user([*([whole] if whole else []), *waiting])
@@ -99,14 +100,14 @@ def read_users(
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Rows, or users that stand for some.
+class _PartialUsers:
+    """Rows of a log, or sums of them by user.
 
     Attributes:
       ids: [M] text, the user of each.
       sums: [1 + C, M] float64, number of rows and totals.
-      low: [1 + P, M] float64, least place of an arm and least past.
-      high: [1 + P, M] float64, the greatest.
+      low: [1 + P, M] float64, smallest index of an arm and smallest past.
+      high: [1 + P, M] float64, the largest of both.
     """
 
     ids: pa.Array
@@ -118,23 +119,23 @@ class _Part:
         return len(self.ids)
 
 
-def _parts(
+def _read_parts(
     source: Source,
     user: str,
     arm: str,
     columns: Sequence[str],
     past: Sequence[str],
     arms: dict[str, int],
-) -> Iterator[_Part]:
-    """The rows of the file; `arms` gets the place of each arm that is met."""
+) -> Iterator[_PartialUsers]:
+    """Yields the rows of the file; adds the index of each new arm to `arms`."""
     for batch in read_table(source, _once([user, arm, *columns, *past])):
         _require_whole(source, batch)
         if not len(batch):
             continue
         counted = np.ones(len(batch))
-        places = _places(texts(source.name, batch, arm), arms, arm)
-        held = np.stack([places, *(amounts(source.name, batch, name) for name in past)])
-        yield _Part(
+        indices = _arm_indices(texts(source.name, batch, arm), arms, arm)
+        held = np.stack([indices, *(amounts(source.name, batch, name) for name in past)])
+        yield _PartialUsers(
             texts(source.name, batch, user).cast(pa.large_string()),
             np.stack([counted, *(amounts(source.name, batch, name) for name in columns)]),
             held,
@@ -150,38 +151,38 @@ def _require_whole(source: Source, batch: Batch) -> None:
         )
 
 
-def _places(values: pa.Array, arms: dict[str, int], column: str) -> np.ndarray:
-    """[M] float64 places of arms, in the order in which they are first met."""
+def _arm_indices(values: pa.Array, arms: dict[str, int], column: str) -> np.ndarray:
+    """[M] float64 indices of arms, in the order of their first rows."""
     encoded = values.dictionary_encode()
     found = [arms.setdefault(name, len(arms)) for name in encoded.dictionary.to_pylist()]
-    if len(arms) > MOST_ARMS:
+    if len(arms) > MAX_ARMS:
         raise UserError(
-            f"{column} must have at most {MOST_ARMS} different values, the arms. "
+            f"{column} must have at most {MAX_ARMS} different values, the arms. "
             f"Received: {', '.join(list(arms)[:3])}, ..."
         )
     return np.array(found, np.float64)[encoded.indices.to_numpy()]
 
 
-def _by_user(parts: Sequence[_Part]) -> _Part:
-    """One entry a user."""
+def _by_user(parts: Sequence[_PartialUsers]) -> _PartialUsers:
+    """Sums the parts, with one entry per user."""
     encoded = pa.concat_arrays([part.ids for part in parts]).dictionary_encode()
-    users, places = len(encoded.dictionary), encoded.indices.to_numpy()
+    users, indices = len(encoded.dictionary), encoded.indices.to_numpy()
 
     def gathered(name: str) -> np.ndarray:
         return np.concatenate([getattr(part, name) for part in parts], axis=1)
 
-    sums = [np.bincount(places, values, users) for values in gathered("sums")]
+    sums = [np.bincount(indices, values, users) for values in gathered("sums")]
     low = np.full((len(parts[0].low), users), np.inf)
     high = np.full((len(parts[0].high), users), -np.inf)
     for row, values in zip(low, gathered("low"), strict=True):
-        np.minimum.at(row, places, values)
+        np.minimum.at(row, indices, values)
     for row, values in zip(high, gathered("high"), strict=True):
-        np.maximum.at(row, places, values)
-    return _Part(encoded.dictionary, np.stack(sums), low, high)
+        np.maximum.at(row, indices, values)
+    return _PartialUsers(encoded.dictionary, np.stack(sums), low, high)
 
 
 def _users(
-    whole: _Part, arms: dict[str, int], columns: Sequence[str], past: Sequence[str]
+    whole: _PartialUsers, arms: dict[str, int], columns: Sequence[str], past: Sequence[str]
 ) -> Users:
     """The users of one arm, with the arms in the order of their names."""
     kept = whole.low[0] == whole.high[0]
@@ -189,20 +190,20 @@ def _users(
     sums, low, high = whole.sums[:, kept], whole.low[:, kept], whole.high[:, kept]
     for name, least, most in zip(past, low[1:], high[1:], strict=True):
         if (least != most).any():
-            place = int(np.argmax(least != most))
+            index = int(np.argmax(least != most))
             raise UserError(
                 f"{name} must be the same in all rows of a user, since it was before the "
-                f"experiment. Received: {least[place]:g} and {most[place]:g} for user {ids[place]}."
+                f"experiment. Received: {least[index]:g} and {most[index]:g} for user {ids[index]}."
             )
     names = tuple(sorted(arms))
     order = np.empty(len(names), np.int64)
     order[[arms[name] for name in names]] = np.arange(len(names))
-    places = order[low[0].astype(np.int64)]
-    _require_arms(names, places)
+    indices = order[low[0].astype(np.int64)]
+    _require_arms(names, indices)
     return Users(
         names=names,
         ids=ids,
-        arms=places,
+        arms=indices,
         rows=sums[0].astype(np.int64),
         totals=dict(zip(columns, sums[1:], strict=True)),
         past=dict(zip(past, low[1:], strict=True)),
@@ -210,10 +211,10 @@ def _users(
     )
 
 
-def _require_arms(names: tuple[str, ...], places: np.ndarray) -> None:
+def _require_arms(names: tuple[str, ...], indices: np.ndarray) -> None:
     if len(names) < 2:
         raise UserError(f"the arms must be two or more. Received: {names[0]}.")
-    for name, users in zip(names, np.bincount(places, minlength=len(names)), strict=True):
+    for name, users in zip(names, np.bincount(indices, minlength=len(names)), strict=True):
         if users < 2:
             raise UserError(
                 f"each arm must have two users or more of its own. Received: {users} in {name}."

@@ -1,7 +1,7 @@
-"""What makes a row of a click log or of a catalogue a good one.
+"""Checks the rows of a click log and of a catalogue.
 
-Checks run on whole columns. A row is refused for the first reason that holds, and its number goes
-with the reason into the dead letters: rows read = rows kept + rows refused.
+Checks run on whole columns. A row is rejected for the first reason that applies, and its number and
+the reason go into the dead letters: rows read = rows kept + rows rejected.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pebr_tf.config import Data
 from pebr_tf.data.tables import Batch, Rejected, convert
 
-# Clocks differ: a click may be so many seconds ahead of ours.
+# Clocks differ: a click may be this many seconds ahead of the local clock.
 CLOCK_SLACK = 3_600
 UNKNOWN_ITEM = "item not in the catalogue"
 
@@ -23,13 +23,13 @@ UNKNOWN_ITEM = "item not in the catalogue"
 def check_clicks(batch: Batch, data: Data, now: int, known: pa.Array | None = None) -> Batch:
     """Good clicks as columns `query`, `item_id` (text), `clicks` and `timestamp` (int64).
 
-    Without a column of clicks a row is one; without a column of times the time is 0.
+    Without a column of clicks a row counts as one click; without a column of times the time is 0.
 
     Args:
       batch: Rows of a click log, as read.
-      data: What its columns are called.
-      now: Seconds since 1970; later clicks are refused.
-      known: Ids of the catalogue; None does not check.
+      data: The names of its columns.
+      now: Seconds since 1970; later clicks are rejected.
+      known: Ids of the catalogue; None skips this check.
     """
     checks = _Checks(batch)
     query = checks.required_text(data.query_column, "query")
@@ -37,12 +37,12 @@ def check_clicks(batch: Batch, data: Data, now: int, known: pa.Array | None = No
     clicks = checks.number(
         data.clicks_column, "clicks is not a whole number", convert.whole_number, default=1
     )
-    checks.refuse(_numpy(pc.less(clicks, 0)), "negative clicks")
+    checks.reject(_numpy(pc.less(clicks, 0)), "negative clicks")
     time = checks.number(data.timestamp_column, "timestamp is not a time", convert.time, default=0)
-    checks.refuse(_numpy(pc.greater(time, now + CLOCK_SLACK)), "time in the future")
+    checks.reject(_numpy(pc.greater(time, now + CLOCK_SLACK)), "time in the future")
     if known is not None:
         found = pc.is_in(item, value_set=known)
-        checks.refuse(_numpy(pc.invert(found)), UNKNOWN_ITEM)
+        checks.reject(_numpy(pc.invert(found)), UNKNOWN_ITEM)
     return checks.passed({"query": query, "item_id": item, "clicks": clicks, "timestamp": time})
 
 
@@ -51,8 +51,8 @@ def check_items(
 ) -> Batch:
     """Good items as columns `texts`, `numbers` (float32) and `item_id`.
 
-    A missing text is empty, a missing number 0. An item twice is for the caller to find: a batch
-    does not see the others.
+    A missing text becomes empty, a missing number 0. The caller finds duplicate items: a batch does
+    not see the other batches.
     """
     checks = _Checks(batch)
     item = checks.required_text(item_column, "item_id")
@@ -64,10 +64,10 @@ def check_items(
 def check_clicks_and_items(
     batch: Batch, data: Data, now: int, texts: Sequence[str], numbers: Sequence[str] = ()
 ) -> tuple[Batch, Batch]:
-    """Of a log that has the items' columns too, the rows good as a click and as an item.
+    """The rows of a log with item columns that are valid both as a click and as an item.
 
     Returns:
-      As `check_clicks` and `check_items`, of the same rows; both with all that were refused.
+      As `check_clicks` and `check_items`, of the same rows; both with all rejected rows.
     """
     clicks = check_clicks(batch, data, now)
     left = np.isin(batch.rows, clicks.rows, assume_unique=True)
@@ -78,16 +78,16 @@ def check_clicks_and_items(
 
 
 def join_items(clicks: Batch, items: pa.Table) -> Batch:
-    """Clicks with the columns of their items; those on an unknown item are refused.
+    """Clicks with the columns of their items; clicks on unknown items are rejected.
 
     Args:
       clicks: As `check_clicks` returns them.
-      items: With `item_id`, each once, and columns of other names than a click's.
+      items: With `item_id`, each once; its other columns must not have the name of a click column.
     """
     checks = _Checks(clicks)
     known = items.column("item_id").combine_chunks()
     places = pc.index_in(clicks.columns.column("item_id"), value_set=known)
-    checks.refuse(_numpy(places.is_null()), UNKNOWN_ITEM)
+    checks.reject(_numpy(places.is_null()), UNKNOWN_ITEM)
     names = [name for name in items.column_names if name != "item_id"]
     joined = {name: items.column(name).combine_chunks().take(places) for name in names}
     columns = dict(zip(clicks.columns.schema.names, clicks.columns.columns, strict=True))
@@ -102,8 +102,8 @@ class _Checks:
         self._reasons = [""]
         self._reason = np.zeros(len(batch), np.int8)
 
-    def refuse(self, bad: np.ndarray, reason: str) -> None:
-        """Refuses the rows where `bad` [M] is true, unless they are already."""
+    def reject(self, bad: np.ndarray, reason: str) -> None:
+        """Rejects the rows where `bad` [M] is true, unless they are rejected already."""
         if bad.any():
             self._reason[bad & (self._reason == 0)] = len(self._reasons)
             self._reasons.append(reason)
@@ -111,19 +111,19 @@ class _Checks:
     def text(self, column: str, name: str) -> pa.Array:
         """The column as text."""
         values, bad = convert.text(self._batch.columns.column(column))
-        self.refuse(bad, f"{name} is not UTF-8 text")
+        self.reject(bad, f"{name} is not UTF-8 text")
         return values
 
     def required_text(self, column: str, name: str) -> pa.Array:
-        """The column as text without spaces around it, in every row."""
+        """The column as stripped text; rows without text are rejected."""
         values = pc.utf8_trim_whitespace(self.text(column, name))
-        self.refuse(_numpy(pc.equal(values, "").fill_null(True)), f"no {name}")
+        self.reject(_numpy(pc.equal(values, "").fill_null(True)), f"no {name}")
         return values
 
     def real_number(self, column: str) -> pa.Array:
         """The column as float32."""
         values, bad = convert.number(convert.without_empty(self._batch.columns.column(column)))
-        self.refuse(bad, f"{column} is not a number")
+        self.reject(bad, f"{column} is not a number")
         return values
 
     def number(
@@ -137,21 +137,21 @@ class _Checks:
         if column is None or column not in self._batch.columns.schema.names:
             return pa.array(np.full(len(self._batch), default))
         numbers, bad = conversion(convert.without_empty(self._batch.columns.column(column)))
-        self.refuse(bad, reason)
+        self.reject(bad, reason)
         return numbers.fill_null(default)
 
     def passed(self, columns: dict[str, pa.Array]) -> Batch:
-        """The rows that nothing speaks against, with these columns."""
+        """The rows that were not rejected, with these columns."""
         good = self._reason == 0
         table = pa.RecordBatch.from_pydict(columns)
         if good.all():
             return Batch(table, self._batch.rows, self._batch.rejected)
         reasons = np.array(self._reasons, object)[self._reason[~good]]
-        refused = Rejected(self._batch.rows[~good], reasons)
+        rejected = Rejected(self._batch.rows[~good], reasons)
         return Batch(
             table.filter(pa.array(good)),
             self._batch.rows[good],
-            self._batch.rejected.and_also(refused),
+            self._batch.rejected.and_also(rejected),
         )
 
 

@@ -1,12 +1,12 @@
-"""goodbooks-10k as a click log: a tag is a query, a book an item, a tagging some clicks.
+"""goodbooks-10k as a click log: tags are queries, books are items, taggings are clicks.
 
     clicks/clicks.parquet           query, item_id, clicks
     catalogue/catalogue.parquet     item_id, title, authors, year, language
     pebr.yaml                       a configuration that fits them; its runs go beside them
 
-Left out: shelves that say nothing about a book (`to-read`, `owned`), tags on fewer than 5 books or
-on more than half of them, pairs that are there twice, and counts below 1. Raw counts would leave
-almost every click to a few pairs, so a pair counts ceil(log2(1 + count)).
+Left out: shelves that do not describe a book (`to-read`, `owned`), tags on fewer than 5 books or on
+more than half of them, duplicate pairs, and counts below 1. With raw counts a few pairs would have
+almost all clicks, so a pair counts ceil(log2(1 + count)).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from pebr_tf.config import Config, Cutoff, Data, Evaluation, Features, Pipeline,
 from pebr_tf.errors import UserError
 from pebr_tf.files import new_directory
 
-FEWEST_BOOKS, LARGEST_SHARE = 5, 0.5
-# Words of shelves: what a reader did or owns, and not what the book is.
+MIN_BOOKS, MAX_SHARE = 5, 0.5
+# Shelves that describe what a reader did or owns, not the book.
 SHELF = re.compile(
     r"^\d+$|\b(read|reading|reads|currently|own(ed)?|have|my|library|book ?shel(f|ves)|shel(f|ves)|"
     r"wish ?list|tbr|dnf|(un)?finished|finish|kindle|nook|calibre|audible|e ?books?|audio ?books?|"
@@ -41,7 +41,7 @@ SHELF = re.compile(
 
 @dataclass(frozen=True)
 class Goodbooks:
-    """The two tables, with the columns that stand at the top of this file."""
+    """The two tables, with the columns that the module describes."""
 
     clicks: pa.Table
     catalogue: pa.Table
@@ -51,7 +51,7 @@ def read_goodbooks(directory: Path) -> Goodbooks:
     """Reads books.csv, tags.csv and book_tags.csv (or book_tags.csv.zip).
 
     Raises:
-      UserError: A file is missing or is not what it should be, or no tag is left.
+      UserError: A file is missing or not valid, or no tag is left.
     """
     books = read_columns(
         directory,
@@ -94,7 +94,7 @@ def config(directory: Path) -> Config:
     """A configuration for the tables in `directory`; there are no times.
 
     The paths are absolute, so that it can be run from anywhere. Artifacts and releases stay in
-    `directory`: a release of other data is nothing to start from or to compare with.
+    `directory`, apart from releases of other data.
     """
     directory = directory.absolute()
     return Config(
@@ -107,7 +107,7 @@ def config(directory: Path) -> Config:
         features=Features(item_text=("title", "authors"), item_categories=("language", "year")),
         # A few minutes on two cores; recall still rises when there is time for more.
         training=Training(steps=1_000),
-        # To keep 0.9 takes more than twice as many items.
+        # A recall of 0.9 takes more than twice as many items.
         cutoff=Cutoff(default_value=0.8),
         evaluation=Evaluation(average_k=(100, 400)),
         pipeline=Pipeline(
@@ -122,11 +122,9 @@ def _of_queries(pairs: pa.Table, books: int, directory: Path) -> pa.Table:
     places = encoded.indices.to_numpy()
     sizes = np.bincount(places, minlength=len(encoded.dictionary))
     shelves = np.array([bool(SHELF.search(query)) for query in encoded.dictionary.to_pylist()])
-    wanted = (sizes >= FEWEST_BOOKS) & (sizes <= LARGEST_SHARE * books) & ~shelves
+    wanted = (sizes >= MIN_BOOKS) & (sizes <= MAX_SHARE * books) & ~shelves
     if not wanted.any():
-        raise UserError(
-            f"{directory} must have tags on {FEWEST_BOOKS} books or more. Received: none."
-        )
+        raise UserError(f"{directory} must have tags on {MIN_BOOKS} books or more. Received: none.")
     chosen = pairs.filter(pa.array(wanted[places]))
     return chosen.sort_by([("query", "ascending"), ("item_id", "ascending")])
 

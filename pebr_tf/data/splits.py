@@ -1,12 +1,11 @@
-"""Which clicks train, which tune the cut-off, which test: the same for the same rows anywhere.
+"""Splits clicks into train, calibrate and test; equal rows always go to the same split.
 
     pair    a pair (query, item) is held out by its hash
     time    the latest clicks are held out
     query   whole queries are held out
 
-A query that is held out at all is either for calibration or for the test, so that a cut-off is
-never tested on a query that it was tuned on. Under `pair` and `time` the query's other clicks
-train.
+The held-out clicks of a query go either to calibrate or to test, so that a cut-off is never tested
+on a query that it was tuned on. With `pair` and `time` the other clicks of the query go to train.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from pebr_tf.config import Split
 
 NAMES = ("train", "calibrate", "test")
 TRAIN, CALIBRATE, TEST = range(3)
-# Says to the hash what is drawn, so that one draw tells nothing about another.
+# Mixed into the hash, so that the two draws are independent.
 HELD_OUT, SIDE = 1, 2
-MOST_STRETCHES = 1 << 22
+MAX_STRETCHES = 1 << 22
 
 
 def assign(
     split: Split, query: pa.Array, item: pa.Array, time: np.ndarray, begins: int | None = None
 ) -> np.ndarray:
-    """[M] int8, the place in NAMES of each click.
+    """[M] int8, the index into NAMES of each click.
 
     Args:
-      split: How.
+      split: The settings of the split.
       query: [M] text.
       item: [M] text.
-      time: [M] seconds; used by "time" alone.
+      time: [M] seconds; only used by "time".
       begins: For "time", the first second that is held out; see `held_out_from`.
     """
     share = split.calibrate + split.test
@@ -53,10 +52,10 @@ def assign(
 
 
 def held_out_from(split: Split, time: np.ndarray) -> int:
-    """The first second of the latest clicks that are held out; clicks of one second stay together.
+    """The first second of the held-out clicks; clicks of one second stay together.
 
     Args:
-      split: With the shares.
+      split: The settings of the split.
       time: [N] seconds of all clicks, or of a uniform sample.
     """
     return int(np.quantile(time, 1 - split.calibrate - split.test, method="higher")) + 1
@@ -64,13 +63,13 @@ def held_out_from(split: Split, time: np.ndarray) -> int:
 
 @dataclass(frozen=True)
 class TimeCounts:
-    """How many clicks each stretch of time has: all that a split by time needs of a huge log.
+    """Clicks per stretch of time: all that a split by time needs to know of a large log.
 
-    Stretches are a second long until there would be more than `MOST_STRETCHES`; then their length
-    doubles. However the clicks are cut into parts and merged, the outcome is the same.
+    Stretches are a second long until there would be more than `MAX_STRETCHES`; then their length
+    doubles. The result does not depend on how the clicks are divided and merged.
 
     Attributes:
-      stretch: [S] int64, place of each stretch that has clicks, ascending.
+      stretch: [S] int64, number of each stretch that has clicks, ascending.
       clicks: [S] int64.
       length: Seconds of a stretch.
     """
@@ -81,19 +80,19 @@ class TimeCounts:
 
     @classmethod
     def of(cls, time: np.ndarray) -> TimeCounts:
-        """Of clicks at these seconds [M]."""
+        """Counts clicks at these seconds [M]."""
         return cls(*np.unique(np.asarray(time, np.int64), return_counts=True))._bounded()
 
     def and_also(self, other: TimeCounts) -> TimeCounts:
-        """Of both together."""
+        """The counts of both together."""
         length = max(self.length, other.length)
         return _summed([self._at(length), other._at(length)], length)._bounded()
 
     def held_out_from(self, split: Split) -> int:
-        """As the function `held_out_from` over all clicks, to the length of a stretch."""
+        """As the function `held_out_from`, with the precision of a stretch."""
         ends = np.cumsum(self.clicks)
-        place = np.ceil((ends[-1] - 1) * (1 - split.calibrate - split.test))
-        last = self.stretch[np.searchsorted(ends, place, side="right")]
+        rank = np.ceil((ends[-1] - 1) * (1 - split.calibrate - split.test))
+        last = self.stretch[np.searchsorted(ends, rank, side="right")]
         return (int(last) + 1) * self.length
 
     def _at(self, length: int) -> TimeCounts:
@@ -101,7 +100,7 @@ class TimeCounts:
 
     def _bounded(self) -> TimeCounts:
         counts = self
-        while len(counts.stretch) > MOST_STRETCHES:
+        while len(counts.stretch) > MAX_STRETCHES:
             longer = 2 * counts.length
             counts = _summed([counts._at(longer)], longer)
         return counts
@@ -125,7 +124,7 @@ def _uniform(seed: int, purpose: int, *columns: pa.Array) -> np.ndarray:
 
 
 def _mixed(state: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64: every bit of the input moves every bit of the output."""
+    """The finaliser of SplitMix64: every input bit affects every output bit."""
     with np.errstate(over="ignore"):
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,6 +1,6 @@
 """The latent catalogue: department > category > brand > model > item, and the items' attributes.
 
-It is kept as numbers, about 20 bytes an item; `text.py` turns them into words where they are read.
+It is kept as numbers, about 20 bytes per item; `text.py` turns them into words.
 """
 
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pebr_tf.data.synthetic.attributes import SLOTS
-from pebr_tf.data.synthetic.series import SERIES_A_LINE, series_words
+from pebr_tf.data.synthetic.series import SERIES_PER_LINE, series_words
 from pebr_tf.data.synthetic.shop import Shop, shop
 
-_ITEMS_A_MODEL = 4.0
+_ITEMS_PER_MODEL = 4.0
 _LINE_SPREAD = 0.3  # Of the log-normal factor that lets one seed's lines differ from another's.
 _POPULARITY_EXPONENT = 0.9
 _NUMBERS = 99  # Model numbers run at least this far, and further when a line has more models.
@@ -30,9 +30,9 @@ class Catalogue:
       attributes: 1 + the number of the value, 0 for none, uint8 [SLOTS, N].
       popularity: Share of a catalogue-wide draw, Zipf over the items, float64 [N], sums to 1.
       model_line: int16 [M].
-      model_series: Place in `series`, int32 [M].
+      model_series: Index into `series`, int32 [M].
       model_number: int32 [M].
-      model_suffix: Place in `Shop.suffixes`, int16 [M].
+      model_suffix: Index into `Shop.suffixes`, int16 [M].
       series: First words of the model names.
     """
 
@@ -67,7 +67,7 @@ def make_catalogue(items: int, generator: np.random.Generator) -> Catalogue:
     model_line = line[first]
     attributes = _attributes(model_line, model, variant, words, generator)
     series, number, suffix = _names(model_line, words, generator)
-    # Numbers that follow the shop's order would tell the category from the item's id.
+    # Without this permutation, an item's id would reveal its category.
     order = generator.permutation(items)
     rank = generator.permutation(items)
     popularity = (1.0 + rank) ** -_POPULARITY_EXPONENT
@@ -92,11 +92,11 @@ def _models(
     Returns:
       Whether an item is the first of its model, [N], and its number in the model, [N].
     """
-    place = np.arange(len(line), dtype=np.int32)
-    first = generator.random(len(line), dtype=np.float32) < 1.0 / _ITEMS_A_MODEL
+    position = np.arange(len(line), dtype=np.int32)
+    first = generator.random(len(line), dtype=np.float32) < 1.0 / _ITEMS_PER_MODEL
     first[0] = True
     first[1:] |= line[1:] != line[:-1]
-    variant = place - np.maximum.accumulate(np.where(first, place, 0))
+    variant = position - np.maximum.accumulate(np.where(first, position, 0))
     # A model that has used all its combinations of attributes is followed by a new one.
     variant %= words.line_variants[line]
     return variant == 0, variant
@@ -129,15 +129,17 @@ def _names(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int16]]:
     """Gives every model its own series, number and suffix, each [M]."""
     lines = len(words.line_weight)
-    suffixes = words.suffixes_a_department
+    suffixes = words.suffixes_per_department
     line_models = np.bincount(model_line, minlength=lines)
-    spellings = SERIES_A_LINE * suffixes
+    spellings = SERIES_PER_LINE * suffixes
     names = spellings * np.maximum(_NUMBERS, -(-line_models // spellings))
     offset = (generator.random(lines) * names).astype(np.int64)
     line_start = np.cumsum(line_models) - line_models
     rank = np.arange(len(model_line), dtype=np.int64) - line_start[model_line]
     name = (offset[model_line] + rank * _NAME_STRIDE) % names[model_line]
-    series = model_line.astype(np.int32) * SERIES_A_LINE + (name % SERIES_A_LINE).astype(np.int32)
+    series = model_line.astype(np.int32) * SERIES_PER_LINE + (name % SERIES_PER_LINE).astype(
+        np.int32
+    )
     department = words.category_department[words.line_category[model_line]]
-    suffix = department * suffixes + (name // SERIES_A_LINE % suffixes).astype(np.int16)
+    suffix = department * suffixes + (name // SERIES_PER_LINE % suffixes).astype(np.int16)
     return series, (1 + name // spellings).astype(np.int32), suffix.astype(np.int16)

@@ -1,4 +1,4 @@
-"""Clicks on a world, drawn a chunk at a time: memory does not grow with their number."""
+"""Draws clicks on a world in chunks: memory does not grow with their number."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,8 +41,8 @@ class ClickColumns:
 class ClickSampler:
     """Draws clicks: a query by popularity, then one of its relevant items by popularity.
 
-    Memory: 8 bytes a relevant pair for the cumulative weights, and about 200 bytes a click of one
-    chunk.
+    Memory: 8 bytes per relevant pair for the cumulative weights, and about 200 bytes per click of
+    one chunk.
     """
 
     def __init__(self, world: World, spec: SyntheticSpec):
@@ -50,7 +50,7 @@ class ClickSampler:
 
         Args:
           world: Made from the same spec.
-          spec: Says how many clicks and how much noise.
+          spec: The number of clicks and the noise.
         """
         self._world = world
         self._spec = spec
@@ -114,11 +114,11 @@ class ClickSampler:
 
 
 def click_chunks(world: World, spec: SyntheticSpec) -> Iterator[pa.Table]:
-    """Yields the click log in tables of at most `CHUNK_CLICKS` rows, a table a shard.
+    """Yields the click log in tables of at most `CHUNK_CLICKS` rows, one table per shard.
 
     Args:
       world: Made from the same spec.
-      spec: Says how many clicks, with how much noise.
+      spec: The number of clicks and the noise.
 
     Yields:
       Columns query (string), item_id (string), clicks (int64, 1) and timestamp (int64).

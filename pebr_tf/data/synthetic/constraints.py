@@ -1,4 +1,4 @@
-"""What queries ask for, in numbers."""
+"""The constraints of queries, as numbers."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from pebr_tf.data.synthetic.shop import shop
 
 @dataclass(frozen=True)
 class Constraints:
-    """What each of the queries (Q) asks for; an item is relevant if it meets all of it.
+    """The constraints of the queries (Q); an item is relevant if it meets all of its query's.
 
     Attributes:
-      level: Place in `LEVELS`, int8 [Q].
+      level: Index into `LEVELS`, int8 [Q].
       base: Number of the department, category, brand, line or model, int32 [Q].
-      values: Attribute values asked for, as numbered in `Shop`, -1 for none, int16 [Q, 2].
+      values: Required attribute values, as numbered in `Shop`, -1 for none, int16 [Q, 2].
     """
 
     level: npt.NDArray[np.int8]

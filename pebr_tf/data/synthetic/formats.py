@@ -1,4 +1,4 @@
-"""Tables to files in Parquet, CSV or JSON lines, column by column, the same bytes every time."""
+"""Writes tables as Parquet, CSV or JSON lines; equal tables give equal bytes."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 
 def json_lines(table: pa.Table) -> memoryview:
-    """Returns the table as JSON lines in UTF-8, one object a row."""
+    """Returns the table as JSON lines in UTF-8, one object per row."""
     parts: list[pa.Array | str] = []
     for number, name in enumerate(table.column_names):
         parts += ["{" if number == 0 else ", ", f"{json.dumps(name)}: "]

@@ -2,7 +2,7 @@
 
 A level fixes one place of the shop (its base) and the number of attribute values on top. Its
 groupings sort the items into groups, and each group is a possible query with the group's items as
-the relevant ones. An item is in at most `PAIRS_AN_ITEM` groups, which bounds the relevant pairs of
+the relevant ones. An item is in at most `PAIRS_PER_ITEM` groups, which bounds the relevant pairs of
 any number of queries.
 """
 
@@ -34,10 +34,10 @@ class Level:
     """A kind of query.
 
     Attributes:
-      name: What `queries.*` calls it.
+      name: Its name in `queries.*`.
       base: The place that the query names.
-      attributes: How many attribute values it asks for, 0 to 2.
-      share: Share of the queries, as far as the catalogue has that many.
+      attributes: Number of attribute values that it requires, 0 to 2.
+      share: Share of the queries, if the catalogue has that many.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Grouping:
     """One way to sort items into groups.
 
     Attributes:
-      level: Place in `LEVELS`.
+      level: Index into `LEVELS`.
       slots: Attribute slots that tell the groups apart, as many as the level asks for.
       anywhere: A value counts in whichever slot it stands, because the base spans categories.
     """
@@ -82,7 +82,7 @@ class Grouping:
         """Returns the groups of every item.
 
         Returns:
-          int64 [passes, N]: an item is in the group of each of its passes (one, or one a slot if
+          int64 [passes, N]: an item is in the group of each of its passes (one, or one per slot if
           `anywhere`) and never twice in the same; -1 is none, for an item without the attribute.
         """
         base = _base(catalogue, LEVELS[self.level].base)
@@ -99,11 +99,11 @@ class Grouping:
     def decode(
         self, keys: npt.NDArray[np.int64], catalogue: Catalogue
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]:
-        """Says what groups stand for.
+        """Decodes groups.
 
         Args:
           keys: Groups, [K].
-          catalogue: Knows the categories of the models.
+          catalogue: Has the categories of the models.
 
         Returns:
           The base, int64 [K], and the numbers of the attribute values, -1 for none, int16 [K, 2].
@@ -147,7 +147,7 @@ def _groupings(number: int, level: Level) -> list[Grouping]:
 GROUPINGS = tuple(
     grouping for number, level in enumerate(LEVELS) for grouping in _groupings(number, level)
 )
-PAIRS_AN_ITEM = sum(SLOTS if grouping.anywhere else 1 for grouping in GROUPINGS)
+PAIRS_PER_ITEM = sum(SLOTS if grouping.anywhere else 1 for grouping in GROUPINGS)
 
 
 def _base(catalogue: Catalogue, base: Base) -> npt.NDArray[np.int64]:

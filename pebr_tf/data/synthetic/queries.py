@@ -1,4 +1,4 @@
-"""Queries from broad to specific, the items relevant to each, and how often each is asked."""
+"""Queries from broad to specific, the items relevant to each, and their popularity."""
 
 from dataclasses import dataclass
 
@@ -65,8 +65,8 @@ class _Candidates:
 def make_queries(catalogue: Catalogue, queries: int, generator: np.random.Generator) -> Queries:
     """Draws queries that the catalogue answers, with their exact relevance and popularity.
 
-    Memory: 4 bytes a relevant pair, of which there are at most `PAIRS_AN_ITEM` an item however
-    many queries there are, and about 150 bytes an item while it works.
+    Memory: 4 bytes per relevant pair, of which there are at most `PAIRS_PER_ITEM` per item for any
+    number of queries, and about 150 bytes per item during the computation.
 
     Args:
       catalogue: Decides which queries are possible and which items are relevant.
@@ -81,7 +81,7 @@ def make_queries(catalogue: Catalogue, queries: int, generator: np.random.Genera
     for grouping in GROUPINGS:
         found = _candidates(catalogue, grouping, generator)
         available[grouping.level] += len(found.keys)
-        # No grouping can be asked for more than all queries: the rest is not worth its memory.
+        # A grouping never provides more than all queries: the rest is dropped to save memory.
         candidates.append(_highest(found, queries))
     if queries > available.sum():
         raise UserError(

@@ -4,9 +4,9 @@ import numpy as np
 
 from pebr_tf.data.synthetic.vocabulary import DEPARTMENTS
 
-SERIES_A_LINE = 2
+SERIES_PER_LINE = 2
 
-# A few that everybody knows, so that the demo reads like a shop.
+# Well-known names, so that the demo looks like a real shop.
 FLAGSHIPS = {
     ("huawei", "phone"): "mate",
     ("samsung", "phone"): "galaxy",
@@ -52,7 +52,7 @@ def series_words(generator: np.random.Generator) -> tuple[str, ...]:
       generator: Decides which invented word goes to which line.
 
     Returns:
-      `SERIES_A_LINE` words a line, in the order of the lines, all different.
+      `SERIES_PER_LINE` words per line, in the order of the lines, all different.
     """
     lines = [
         (brand, category.name)
@@ -68,9 +68,9 @@ def series_words(generator: np.random.Generator) -> tuple[str, ...]:
         )
         if word not in known
     ]
-    words = iter(generator.permutation(invented)[: SERIES_A_LINE * len(lines)].tolist())
+    words = iter(generator.permutation(invented)[: SERIES_PER_LINE * len(lines)].tolist())
     return tuple(
         FLAGSHIPS.get(line, next(words)) if number == 0 else next(words)
         for line in lines
-        for number in range(SERIES_A_LINE)
+        for number in range(SERIES_PER_LINE)
     )

@@ -8,8 +8,8 @@ from pebr_tf.config import Config, Cutoff, Data, Training
 def config(directory: Path) -> Config:
     """A configuration for the data set in `directory`.
 
-    The data are small and easy: some hundred short steps are enough. One click in twenty is noise,
-    so that to keep more than three in four of the clicks takes far more items than it is worth.
+    The data is small and easy: a few hundred short steps are enough. One click in twenty is noise,
+    so a recall above 0.75 takes many more items than it is worth.
     """
     return Config(
         data=Data(

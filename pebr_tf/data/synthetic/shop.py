@@ -29,7 +29,7 @@ class Shop:
       categories: Names, string [C].
       brands: Names, string [B].
       suffixes: Endings of model names, string [D * suffixes a department]; null is no ending.
-      suffixes_a_department: How many endings a department has.
+      suffixes_per_department: How many endings a department has.
       category_department: int16 [C].
       line_category: int16 [L].
       line_brand: int16 [L].
@@ -50,7 +50,7 @@ class Shop:
     categories: pa.Array
     brands: pa.Array
     suffixes: pa.Array
-    suffixes_a_department: int
+    suffixes_per_department: int
     category_department: npt.NDArray[np.int16]
     line_category: npt.NDArray[np.int16]
     line_brand: npt.NDArray[np.int16]
@@ -93,7 +93,7 @@ def shop() -> Shop:
         suffixes=pa.array(
             [suffix or None for department in DEPARTMENTS for suffix in department.suffixes]
         ),
-        suffixes_a_department=len(DEPARTMENTS[0].suffixes),
+        suffixes_per_department=len(DEPARTMENTS[0].suffixes),
         category_department=category_department,
         line_category=line_category,
         line_brand=np.array(

@@ -14,13 +14,13 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class SyntheticSpec:
-    """Says what a synthetic click log is made of; the same values always give the same log.
+    """The parameters of a synthetic click log; equal values always give the same log.
 
     Attributes:
       items: Items of the catalogue.
       queries: Different query texts.
       clicks: Rows of the click log.
-      seed: Start of every random stream.
+      seed: Seed of every random stream.
       noise: Share of the clicks, in [0, 1), that fall on any item of the catalogue.
     """
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from pebr_tf.data.synthetic.catalogue import Catalogue, make_catalogue
 from pebr_tf.data.synthetic.queries import Queries, make_queries
@@ -14,7 +13,7 @@ CATALOGUE_STREAM, QUERY_STREAM, CLICK_STREAM = range(3)
 
 @dataclass(frozen=True)
 class World:
-    """Everything that is known about the clicks before the first one is drawn.
+    """Everything that the clicks are drawn from.
 
     Attributes:
       catalogue: The items (N).
@@ -27,7 +26,10 @@ class World:
     @property
     def breadth_correlation(self) -> float:
         """Spearman correlation of a query's popularity with its number of relevant items."""
-        ranks = [_ranks(self.queries.popularity), _ranks(self.queries.relevant_counts)]
+        # Imported here because it takes a second.
+        from scipy.stats import rankdata
+
+        ranks = [rankdata(self.queries.popularity), rankdata(self.queries.relevant_counts)]
         if any(np.ptp(rank) == 0 for rank in ranks):
             return 0.0
         return float(np.corrcoef(ranks)[0, 1])
@@ -47,10 +49,3 @@ def make_world(spec: SyntheticSpec) -> World:
 def random_stream(seed: int, *path: int) -> np.random.Generator:
     """Returns a generator that depends on the seed and its own path, and on no other stream."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=path)))
-
-
-def _ranks(values: npt.NDArray) -> npt.NDArray[np.float64]:
-    """Ranks from 1, equal values share the middle of theirs, [n]."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2.0)[inverse]

@@ -3,15 +3,16 @@
 The directory, with `*` for .parquet, .csv or .jsonl:
 
   dataset.json              parameters, files, columns, row counts, statistics
-  clicks/clicks-00000-of-000NN.*          query, item_id, clicks, timestamp; a row a click
+  clicks/clicks-00000-of-000NN.*          query, item_id, clicks, timestamp; one row per click
   catalogue/catalogue-00000-of-000NN.*    item_id, title, department, category, brand, model,
                                           attributes (`name=value`, a semicolon between two)
   queries.*                 query, level, department, category, brand, model, attributes (what it
                             asks for, empty for nothing), relevant (items), popularity (share)
   truth/truth-00000-of-000NN.*            the relevant items of every query
 
-Truth in Parquet and JSON lines has a row a query: query, item_ids (a list of strings). CSV has no
-lists, so there it has a row a relevant pair: query, item_id. A query never spans two truth shards.
+Truth in Parquet and JSON lines has one row per query: query, item_ids (a list of strings). CSV has
+no lists, so there it has one row per relevant pair: query, item_id. A query never spans two truth
+shards.
 """
 
 import json
@@ -47,10 +48,10 @@ class Summary:
       queries: Different queries.
       clicks: Rows of the click log.
       relevant_pairs: Pairs of a query and an item relevant to it.
-      relevant_p10: 10th percentile of the relevant items a query.
+      relevant_p10: 10th percentile of the relevant items per query.
       relevant_p50: Median.
       relevant_p90: 90th percentile.
-      relevant_max: The broadest query's.
+      relevant_max: Relevant items of the broadest query.
       breadth_correlation: Spearman correlation of popularity and relevant items.
       noise_share: Share of the clicks that were drawn from the whole catalogue.
     """
@@ -93,7 +94,7 @@ def write(
     except FileExistsError:
         raise UserError(f"--out must be a new or an empty directory. Received: {out}.") from None
     except BrokenPipeError:
-        # Whoever read the progress has gone; the directory is not to blame.
+        # The reader of the progress has gone; the directory is not the cause.
         raise
     except OSError as error:
         reason = error.strerror or error
@@ -143,7 +144,7 @@ class _Files:
         self.description: dict[str, dict[str, object]] = {}
 
     def write(self, part: str, rows: int, tables: Iterator[pa.Table], shards: int) -> None:
-        """Writes `part/part-00000-of-000NN.*`, a file a table."""
+        """Writes `part/part-00000-of-000NN.*`, one file per table."""
         (self._directory / part).mkdir()
         done = 0
         for number, table in enumerate(tables):

@@ -1,4 +1,4 @@
-"""Some rows of a table, and those that were refused."""
+"""Some rows of a table, and the rejected rows."""
 
 from __future__ import annotations
 

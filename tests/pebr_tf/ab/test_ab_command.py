@@ -1,4 +1,4 @@
-"""`pebr ab` as a user runs it: what it prints, what it writes, how it refuses."""
+"""`pebr ab` as a user runs it: what it prints, what it writes, what it rejects."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_named_metrics_the_past_and_all_figures_as_json(log, tmp_path, capsys):
     assert figures["arms"] == ["new", "control"]
     assert figures["sample_ratio"]["p_value"] == 1.0
     names = [metric["name"] for metric in figures["metrics"]]
-    assert names == ["money/searches", "money a user", "users with orders"]
+    assert names == ["money/searches", "money per user", "users with orders"]
     money, _, orders = figures["metrics"]
     assert money["cuped"] is None
     assert money["arms"][1]["comparison"]["p_value"] is None
@@ -206,7 +206,7 @@ def test_the_log_of_the_docs_shows_the_lift_that_was_put_in(tmp_path, capsys):
         ),
         (
             ["--before=clicks=flat"],
-            "flat must differ between the users of an arm to tell anything of them. "
+            "flat must differ between the users of an arm to predict anything. "
             "Received: 7 for all.",
         ),
         (["--control=old"], "--control must be an arm of the file: control, new. Received: old."),
@@ -232,7 +232,7 @@ def test_the_log_of_the_docs_shows_the_lift_that_was_put_in(tmp_path, capsys):
         (["--confidence=nan"], "--confidence must be above 0 and at most 0.9999. Received: nan."),
     ],
 )
-def test_refusals(arguments, message, log, tmp_path, capsys):
+def test_rejections(arguments, message, log, tmp_path, capsys):
     assert run(log, *arguments, f"--json={tmp_path / 'a.json'}") == 2
     captured = capsys.readouterr()
     assert captured.err == f"pebr: {message.format(log)}\n"
@@ -260,7 +260,7 @@ def test_refusals(arguments, message, log, tmp_path, capsys):
         ),
     ],
 )
-def test_files_that_hold_no_metric_are_refused(content, message, tmp_path, capsys):
+def test_files_that_hold_no_metric_are_rejected(content, message, tmp_path, capsys):
     path = tmp_path / "log.csv"
     path.write_text(content)
     assert run(path) == 2

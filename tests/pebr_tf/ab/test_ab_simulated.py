@@ -10,7 +10,7 @@ from statsmodels.stats.proportion import proportions_ztest
 
 from pebr_tf.ab import Metric, Users, analyse, sample_ratio
 
-RUNS, USERS, LIFT = 400, 1_200, 0.1
+RUNS, USERS, LIFT = 250, 800, 0.1
 PAST = ("clicks_before", "searches_before")
 METRICS = (
     Metric("ratio", "clicks", "searches", past=PAST),

@@ -42,7 +42,7 @@ def by_id(found) -> dict[str, tuple[float, ...]]:
 @pytest.mark.parametrize("waiting", [50, 2_000_000])
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet", "a.csv.gz"])
 def test_users_are_summed_as_pandas_sums_them(name, waiting, tmp_path, monkeypatch):
-    monkeypatch.setattr(users, "WAITING", waiting)
+    monkeypatch.setattr(users, "MAX_BUFFERED_ROWS", waiting)
     monkeypatch.setattr("pebr_tf.data.tables.read.BLOCK", 2_000)
     monkeypatch.setattr("pebr_tf.data.tables.read.PARQUET_ROWS", 100)
     log = draw_log(0, 300, ["new", "control", "other"], [0, 0, 0])
@@ -187,7 +187,7 @@ GOOD = "u,a,3,1,5\nv,a,3,1,5\nw,b,3,1,5\nx,b,3,1,5\n"
         ),
     ],
 )
-def test_refusals(content, message, tmp_path):
+def test_rejections(content, message, tmp_path):
     path = tmp_path / "log.csv"
     path.write_text(content)
     with pytest.raises(UserError) as error:
@@ -195,7 +195,7 @@ def test_refusals(content, message, tmp_path):
     assert str(error.value) == message.format(path)
 
 
-def test_missing_numbers_in_parquet_and_json_are_refused(tmp_path):
+def test_missing_numbers_in_parquet_and_json_are_rejected(tmp_path):
     table = pa.table({"user": [1, 2], "arm": ["a", "b"], "n": [1.0, None]})
     path = write(table, tmp_path / "a.parquet")
     with pytest.raises(
@@ -210,7 +210,7 @@ def test_missing_numbers_in_parquet_and_json_are_refused(tmp_path):
         read(path, ["n"], [])
 
 
-def test_a_file_that_is_cut_short_is_refused(tmp_path):
+def test_a_file_that_is_cut_short_is_rejected(tmp_path):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress((HEAD + 1_000 * GOOD).encode())[:-20])
     with pytest.raises(UserError, match="must be readable to its end"):

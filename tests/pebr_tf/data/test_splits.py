@@ -109,7 +109,7 @@ def test_counts_of_times_cut_where_all_times_do(size, calibrate, test):
 
 
 def test_longer_stretches_do_not_depend_on_the_order_of_merging(monkeypatch):
-    monkeypatch.setattr(splits, "MOST_STRETCHES", 100)
+    monkeypatch.setattr(splits, "MAX_STRETCHES", 100)
     split = Split(by="time")
     counts = counted(np.array_split(TIMES, 9))
     backwards = counted(np.array_split(TIMES[::-1], 2))

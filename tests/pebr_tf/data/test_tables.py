@@ -21,7 +21,7 @@ FIELDS = "another number of fields than the header"
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Every file here spans many blocks."""
-    monkeypatch.setattr(read, "BLOCK", 50)
+    monkeypatch.setattr(read, "BLOCK", 100)
     monkeypatch.setattr(read, "PARQUET_ROWS", 3)
 
 
@@ -47,8 +47,8 @@ def read_all(source, required=("query", "item_id"), optional=()):
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=12)
 
 
-@given(st.lists(st.tuples(TEXT, TEXT), max_size=40), st.sampled_from(["csv", "tsv"]))
-@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(TEXT, TEXT), max_size=15), st.sampled_from(["csv", "tsv"]))
+@settings(max_examples=40, deadline=None)
 def test_what_pythons_csv_module_writes_is_read(pairs, format):
     written = io.StringIO()
     writer = csv.writer(written, delimiter="," if format == "csv" else "\t", quoting=csv.QUOTE_ALL)
@@ -59,16 +59,16 @@ def test_what_pythons_csv_module_writes_is_read(pairs, format):
     assert not rejected
 
 
-@given(st.lists(st.booleans(), max_size=60))
-@settings(max_examples=40, deadline=None)
-def test_rows_with_another_number_of_fields_are_refused_by_their_number(good):
+@given(st.lists(st.booleans(), max_size=40))
+@settings(max_examples=25, deadline=None)
+def test_rows_with_another_number_of_fields_are_rejected_by_their_number(good):
     lines = [f"q{n},i{n}" if fits else f"q{n}" for n, fits in enumerate(good, 1)]
     rows, rejected = read_all(source_of("\n".join(["query,item_id", *lines]).encode()))
     assert rows == {n: (b"q%d" % n, b"i%d" % n) for n, fits in enumerate(good, 1) if fits}
     assert rejected == {n: FIELDS for n, fits in enumerate(good, 1) if not fits}
 
 
-def test_a_mark_of_byte_order_blank_lines_and_other_columns_are_skipped():
+def test_a_byte_order_mark_blank_lines_and_other_columns_are_skipped():
     content = b"\xef\xbb\xbfother,query,item_id\r\n\r\n1,a,b\r\n\r\n\r\n2,c,d\r\n\r\n"
     rows, rejected = read_all(source_of(content))
     assert rows == {1: (b"a", b"b"), 2: (b"c", b"d")}
@@ -80,7 +80,7 @@ def test_a_quote_that_is_never_closed_does_not_take_the_memory(monkeypatch):
     content = b'query,item_id\n"open,1\n' + b"".join(b"q%d,%d\n" % (n, n) for n in range(300))
     blocks = list(read._record_blocks(io.BytesIO(content)))
     assert b"".join(blocks) == content
-    assert max(map(len, blocks)) <= 250
+    assert max(map(len, blocks)) <= 300
 
 
 RECORDS = [
@@ -112,7 +112,7 @@ def test_a_key_that_the_first_object_lacks_is_still_read(monkeypatch):
 
 
 @pytest.mark.parametrize("block", [20, 10_000])
-def test_lines_that_are_no_object_are_refused_by_their_number(block, monkeypatch):
+def test_lines_that_are_not_an_object_are_rejected_by_their_number(block, monkeypatch):
     monkeypatch.setattr(read, "BLOCK", block)
     content = (
         b'{"query": "a", "item_id": 1}\n\n{"query": \n[1]\n{"query": "\xff", "item_id": 2}\n'
@@ -156,7 +156,7 @@ def test_gzip():
 def test_a_truncated_gzip_is_an_error_that_names_the_file(kept):
     generator = np.random.default_rng(0)
     content = b"query,item_id\n" + b"".join(
-        b"q%d,%d\n" % tuple(pair) for pair in generator.integers(10**9, size=(200, 2))
+        b"q%d,%d\n" % tuple(pair) for pair in generator.integers(10**9, size=(40, 2))
     )
     with pytest.raises(UserError, match=r"^logs/x\.csv\.gz must be readable to its end\. Received"):
         read_all(source_of(gzip.compress(content)[:kept], "logs/x.csv.gz"))
@@ -184,13 +184,13 @@ def test_a_truncated_gzip_is_an_error_that_names_the_file(kept):
         ),
     ],
 )
-def test_a_file_without_the_columns_is_refused(content, name, error):
+def test_a_file_without_the_columns_is_rejected(content, name, error):
     with pytest.raises(UserError) as raised:
         read_all(source_of(content, name))
     assert str(raised.value) == error
 
 
-def test_a_file_that_is_not_parquet_is_refused():
+def test_a_file_that_is_not_parquet_is_rejected():
     with pytest.raises(UserError, match=r"^a\.parquet must be readable to its end\. Received"):
         read_all(source_of(b"query,item_id\n", "a.parquet"))
 

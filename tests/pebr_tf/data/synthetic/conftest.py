@@ -1,10 +1,9 @@
 """A small world that the tests of one run share."""
 
 import pytest
+from small_spec import SMALL
 
 from pebr_tf.data.synthetic import SyntheticSpec, World, make_world
-
-SMALL = SyntheticSpec(items=600, queries=1_500, clicks=5_000, seed=3, noise=0.1)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from pebr_tf.data.synthetic import SyntheticSpec, World, make_world
-from pebr_tf.data.synthetic.levels import LEVELS, PAIRS_AN_ITEM
+from pebr_tf.data.synthetic.levels import LEVELS, PAIRS_PER_ITEM
 from pebr_tf.data.synthetic.queries import _quotas
 from pebr_tf.data.synthetic.text import catalogue_table
 from pebr_tf.data.synthetic.writer import queries_table
@@ -57,12 +57,10 @@ def relevance_by_text(world: World) -> list[list[int]]:
     return found
 
 
-def test_relevance_is_what_the_columns_say(small_world: World) -> None:
-    assert relevance(small_world) == relevance_by_columns(small_world)
-
-
-def test_relevance_is_what_the_text_says(small_world: World) -> None:
-    assert relevance(small_world) == relevance_by_text(small_world)
+def test_relevance_is_what_the_columns_and_the_texts_say(small_world: World) -> None:
+    found = relevance(small_world)
+    assert found == relevance_by_columns(small_world)
+    assert found == relevance_by_text(small_world)
 
 
 def test_relevance_when_every_possible_query_is_asked() -> None:
@@ -70,7 +68,7 @@ def test_relevance_when_every_possible_query_is_asked() -> None:
     world = make_world(SyntheticSpec(items=100, queries=possible, seed=8))
     assert relevance(world) == relevance_by_columns(world)
     assert set(world.queries.constraints.level) == set(range(len(LEVELS)))
-    assert len(world.queries.item_indices) <= PAIRS_AN_ITEM * 100
+    assert len(world.queries.item_indices) <= PAIRS_PER_ITEM * 100
 
 
 def possible_queries(items: int, seed: int) -> int:
@@ -91,17 +89,17 @@ def test_too_many_queries_name_the_possible_number() -> None:
 
 
 def test_texts_are_unique_in_a_large_world() -> None:
-    world = make_world(SyntheticSpec(queries=60_000))
+    world = make_world(SyntheticSpec(items=10_000, queries=30_000))
     texts = world.queries.texts.to_pylist()
-    assert len(texts) == len(set(texts)) == 60_000
+    assert len(texts) == len(set(texts)) == 30_000
     assert all(re.fullmatch(r"[a-z0-9.]+( [a-z0-9.]+)*", text) for text in texts)
 
 
 def test_every_query_has_relevant_items_in_ascending_order(default_world: World) -> None:
     assert default_world.queries.relevant_counts.min() >= 1
-    for query in range(len(default_world.queries)):
-        relevant = default_world.queries.relevant(query)
-        assert (np.diff(relevant) > 0).all()
+    rising = np.diff(default_world.queries.item_indices) > 0
+    # A step down is allowed where the next query begins, and only there.
+    assert rising[np.setdiff1d(np.arange(len(rising)), default_world.queries.row_splits - 1)].all()
     assert default_world.queries.item_indices.dtype == np.int32
 
 
@@ -123,7 +121,7 @@ def test_all_levels_are_asked(default_world: World) -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_popular_queries_are_broad(seed: int) -> None:
-    world = make_world(SyntheticSpec(seed=seed))
+    world = make_world(SyntheticSpec(items=5_000, queries=2_000, seed=seed))
     oracle = scipy.stats.spearmanr(
         world.queries.popularity, world.queries.relevant_counts
     ).statistic

@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from pebr_tf.data.synthetic.attributes import SLOTS, VALUES
-from pebr_tf.data.synthetic.series import FLAGSHIPS, SERIES_A_LINE, series_words
+from pebr_tf.data.synthetic.series import FLAGSHIPS, SERIES_PER_LINE, series_words
 from pebr_tf.data.synthetic.vocabulary import DEPARTMENTS
 
 CATEGORIES = [category for department in DEPARTMENTS for category in department.categories]
@@ -78,7 +78,7 @@ def test_every_word_survives_splitting_at_spaces_equals_signs_and_semicolons() -
 
 def test_every_line_has_its_own_series() -> None:
     series = series_words(np.random.default_rng(5))
-    assert len(series) == len(set(series)) == SERIES_A_LINE * len(LINES)
+    assert len(series) == len(set(series)) == SERIES_PER_LINE * len(LINES)
     assert all(re.fullmatch("[a-z]+", word) for word in series)
     for line, word in FLAGSHIPS.items():
-        assert series[SERIES_A_LINE * LINES.index(line)] == word
+        assert series[SERIES_PER_LINE * LINES.index(line)] == word

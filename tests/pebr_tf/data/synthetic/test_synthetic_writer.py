@@ -5,11 +5,13 @@ import dataclasses
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from small_spec import SMALL
 
 import pebr_tf
 from pebr_tf.data.synthetic import SyntheticSpec, World, click_chunks, clicks, write, writer
@@ -19,16 +21,31 @@ from pebr_tf.errors import UserError
 FORMATS = ("parquet", "csv", "jsonl")
 PARTS = ("catalogue", "queries", "truth", "clicks")
 NUMBERS = {"clicks": int, "timestamp": int, "relevant": int, "popularity": float}
-SPEC = SyntheticSpec(items=600, queries=1_500, clicks=2_300, seed=3, noise=0.1)
-
 Rows = list[dict[str, object]]
 
 
-@pytest.fixture(autouse=True)
-def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clicks, "CHUNK_CLICKS", 1_000)
-    monkeypatch.setattr(writer, "CATALOGUE_SHARD_ITEMS", 250)
-    monkeypatch.setattr(writer, "TRUTH_SHARD_PAIRS", 2_000)
+@pytest.fixture(autouse=True, scope="module")
+def small_shards() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clicks, "CHUNK_CLICKS", 1_000)
+        patch.setattr(writer, "CATALOGUE_SHARD_ITEMS", 125)
+        patch.setattr(writer, "TRUTH_SHARD_PAIRS", 1_000)
+        yield
+
+
+@pytest.fixture(scope="module")
+def written(small_shards: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the same data set in each format."""
+    folder = tmp_path_factory.mktemp("written")
+    for format in FORMATS:
+        write(SMALL, folder / format, format)
+    return folder
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch, small_world: World) -> None:
+    """The world is there already: for tests of what happens while it is written."""
+    monkeypatch.setattr(writer, "make_world", lambda spec: small_world)
 
 
 def digests(directory: Path) -> dict[str, str]:
@@ -71,134 +88,119 @@ def pairs(rows: Rows) -> Rows:
     ]
 
 
-def test_formats_hold_the_same_rows(tmp_path: Path) -> None:
-    for format in FORMATS:
-        write(SPEC, tmp_path / format, format)
+def test_formats_hold_the_same_rows(written: Path) -> None:
     for part in PARTS:
-        parquet, table, lines = (read_part(tmp_path / format, part) for format in FORMATS)
+        parquet, table, lines = (read_part(written / format, part) for format in FORMATS)
         assert parquet == lines
         assert (pairs(parquet) if part == "truth" else parquet) == table
 
 
-def test_files_hold_the_world(tmp_path: Path, small_world: World) -> None:
-    write(SPEC, tmp_path / "out")
-    assert read_part(tmp_path / "out", "catalogue") == (
-        catalogue_table(small_world.catalogue, 0, 600).to_pylist()
+def test_files_hold_the_world(written: Path, small_world: World) -> None:
+    out = written / "parquet"
+    queries = small_world.queries
+    assert read_part(out, "catalogue") == catalogue_table(small_world.catalogue, 0, 300).to_pylist()
+    assert read_part(out, "clicks") == (
+        pa.concat_tables(click_chunks(small_world, SMALL)).to_pylist()
     )
-    assert read_part(tmp_path / "out", "clicks") == (
-        pa.concat_tables(click_chunks(small_world, SPEC)).to_pylist()
-    )
-    truth = read_part(tmp_path / "out", "truth")
-    assert [row["query"] for row in truth] == small_world.queries.texts.to_pylist()
+    truth = read_part(out, "truth")
+    assert [row["query"] for row in truth] == queries.texts.to_pylist()
     for query, row in enumerate(truth):
-        assert row["item_ids"] == [f"i{item:07d}" for item in small_world.queries.relevant(query)]
-    queries = read_part(tmp_path / "out", "queries")
-    assert [row["query"] for row in queries] == small_world.queries.texts.to_pylist()
-    assert [row["relevant"] for row in queries] == small_world.queries.relevant_counts.tolist()
-    assert [row["popularity"] for row in queries] == small_world.queries.popularity.tolist()
+        assert row["item_ids"] == [f"i{item:07d}" for item in queries.relevant(query)]
+    rows = read_part(out, "queries")
+    assert [row["query"] for row in rows] == queries.texts.to_pylist()
+    assert [row["relevant"] for row in rows] == queries.relevant_counts.tolist()
+    assert [row["popularity"] for row in rows] == queries.popularity.tolist()
 
 
-def test_layout(tmp_path: Path) -> None:
-    write(SPEC, tmp_path / "out")
-    truth = len(list((tmp_path / "out" / "truth").iterdir()))
+def test_layout_and_description(written: Path, small_world: World) -> None:
+    out = written / "csv"
+    truth = len(list((out / "truth").iterdir()))
     assert truth > 1
-    assert sorted(digests(tmp_path / "out")) == sorted(
+    assert sorted(digests(out)) == sorted(
         [
             "dataset.json",
-            "queries.parquet",
-            *(f"catalogue/catalogue-{n:05d}-of-00003.parquet" for n in range(3)),
-            *(f"clicks/clicks-{n:05d}-of-00003.parquet" for n in range(3)),
-            *(f"truth/truth-{n:05d}-of-{truth:05d}.parquet" for n in range(truth)),
+            "queries.csv",
+            *(f"catalogue/catalogue-{n:05d}-of-00003.csv" for n in range(3)),
+            *(f"clicks/clicks-{n:05d}-of-00003.csv" for n in range(3)),
+            *(f"truth/truth-{n:05d}-of-{truth:05d}.csv" for n in range(truth)),
         ]
     )
-
-
-def test_dataset_describes_itself(tmp_path: Path) -> None:
-    summary = write(SPEC, tmp_path / "out", "csv")
-    description = json.loads((tmp_path / "out" / "dataset.json").read_text())
-    assert description["parameters"] == dataclasses.asdict(SPEC)
+    description = json.loads((out / "dataset.json").read_text())
+    assert description["parameters"] == dataclasses.asdict(SMALL)
     assert description["version"] == pebr_tf.__version__
     assert description["format"] == "csv"
     assert description["time"] == {"start": 1_730_505_600, "end": 1_735_689_600}
-    assert description["statistics"] == dataclasses.asdict(summary)
     assert description["files"]["clicks"] == {
         "path": "clicks/clicks-*-of-00003.csv",
         "shards": 3,
         "rows": 2_300,
         "columns": ["query", "item_id", "clicks", "timestamp"],
     }
-
-
-def test_summary_counts_what_was_written(tmp_path: Path, small_world: World) -> None:
-    summary = write(SPEC, tmp_path / "out")
     counts = sorted(small_world.queries.relevant_counts.tolist())
-    assert (summary.items, summary.queries, summary.clicks) == (600, 1_500, 2_300)
-    assert summary.relevant_pairs == sum(counts)
-    assert summary.relevant_p10 == counts[149]
-    assert summary.relevant_p50 == counts[749]
-    assert summary.relevant_p90 == counts[1_349]
-    assert summary.relevant_max == counts[-1]
-    assert summary.breadth_correlation == small_world.breadth_correlation
-    sampler = clicks.ClickSampler(small_world, SPEC)
+    sampler = clicks.ClickSampler(small_world, SMALL)
     noise = sum(int(sampler.chunk(number).is_noise.sum()) for number in range(3))
-    assert summary.noise_share == noise / 2_300
+    assert description["statistics"] == {
+        "items": 300,
+        "queries": 700,
+        "clicks": 2_300,
+        "relevant_pairs": sum(counts),
+        "relevant_p10": counts[69],
+        "relevant_p50": counts[349],
+        "relevant_p90": counts[629],
+        "relevant_max": counts[-1],
+        "breadth_correlation": small_world.breadth_correlation,
+        "noise_share": noise / 2_300,
+    }
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_a_seed_gives_the_same_bytes(tmp_path: Path, format: str) -> None:
-    for name in ("one", "two"):
-        write(SPEC, tmp_path / name, format)
-    write(dataclasses.replace(SPEC, seed=4), tmp_path / "other", format)
-    one, two, other = (digests(tmp_path / name) for name in ("one", "two", "other"))
+def test_a_seed_gives_the_same_bytes_whatever_the_progress(written: Path, tmp_path: Path) -> None:
+    calls: list[tuple[str, int, int]] = []
+    summary = write(SMALL, tmp_path / "again", progress=lambda *call: calls.append(call))
+    write(dataclasses.replace(SMALL, seed=4), tmp_path / "other")
+    one, two, other = map(digests, (written / "parquet", tmp_path / "again", tmp_path / "other"))
     assert one == two
     common = one.keys() & other.keys()
     assert any(name.startswith("clicks/") for name in common)
     assert all(one[name] != other[name] for name in common)
-
-
-@pytest.mark.parametrize(("items", "queries", "number"), [(100, 1, 1), (101, 7, 2)])
-@pytest.mark.parametrize("format", FORMATS)
-def test_tiny_sizes(tmp_path: Path, items: int, queries: int, number: int, format: str) -> None:
-    spec = SyntheticSpec(items=items, queries=queries, clicks=number)
-    write(spec, tmp_path / "out", format)
-    assert len(read_part(tmp_path / "out", "catalogue")) == items
-    assert len(read_part(tmp_path / "out", "queries")) == queries
-    assert len(read_part(tmp_path / "out", "clicks")) == number
-    assert read_part(tmp_path / "out", "truth")
-
-
-def test_progress_goes_through_the_parts(tmp_path: Path) -> None:
-    calls: list[tuple[str, int, int]] = []
-    write(SPEC, tmp_path / "out", progress=lambda *call: calls.append(call))
-    assert list(dict.fromkeys(part for part, _, _ in calls)) == [
-        "world",
-        "catalogue",
-        "truth",
-        "clicks",
-    ]
-    for part in ("world", "catalogue", "truth", "clicks"):
+    description = json.loads((tmp_path / "again" / "dataset.json").read_text())
+    assert description["statistics"] == dataclasses.asdict(summary)
+    parts = ["world", "catalogue", "truth", "clicks"]
+    assert list(dict.fromkeys(part for part, _, _ in calls)) == parts
+    for part in parts:
         mine = [(done, total) for name, done, total in calls if name == part]
         assert mine == sorted(mine)
         assert mine[-1][0] == mine[-1][1]
     assert [done for part, done, _ in calls if part == "clicks"] == [1_000, 2_000, 2_300]
 
 
+@pytest.mark.parametrize(("items", "queries", "number"), [(100, 1, 1), (101, 7, 2)])
+def test_tiny_sizes(tmp_path: Path, items: int, queries: int, number: int) -> None:
+    spec = SyntheticSpec(items=items, queries=queries, clicks=number)
+    for format in FORMATS:
+        out = tmp_path / format
+        write(spec, out, format)
+        assert len(read_part(out, "catalogue")) == items
+        assert len(read_part(out, "queries")) == queries
+        assert len(read_part(out, "clicks")) == number
+        assert read_part(out, "truth")
+
+
 @pytest.mark.parametrize("error", [RuntimeError("boom"), KeyboardInterrupt("stop")])
-@pytest.mark.parametrize("exists", [False, True])
-@pytest.mark.parametrize("survivors", [0, 3, 9])
+@pytest.mark.parametrize(("exists", "survivors"), [(False, 0), (True, 3), (False, 9)])
 def test_an_interrupted_write_leaves_nothing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    prepared: None,
     error: BaseException,
     exists: bool,
     survivors: int,
 ) -> None:
-    written = fail_after(survivors, error, monkeypatch)
+    done = fail_after(survivors, error, monkeypatch)
     if exists:
         (tmp_path / "out").mkdir()
     with pytest.raises(type(error), match=str(error)):
-        write(SPEC, tmp_path / "out")
-    assert len(written) == survivors
+        write(SMALL, tmp_path / "out")
+    assert len(done) == survivors
     assert [path.name for path in tmp_path.rglob("*")] == (["out"] if exists else [])
 
 
@@ -216,77 +218,61 @@ def fail_after(number: int, error: BaseException, monkeypatch: pytest.MonkeyPatc
     return written
 
 
-def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: None
+) -> None:
     fail_after(2, OSError(28, "No space left on device"), monkeypatch)
     out = tmp_path / "out"
     text = (
         f"--out must be a directory that can be written. Received: {out} (No space left on device)."
     )
     with pytest.raises(UserError, match=re.escape(text)):
-        write(SPEC, out)
+        write(SMALL, out)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_closed_pipe_is_not_the_directory_s_fault(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_reported_as_a_bad_directory(tmp_path: Path, prepared: None) -> None:
     def progress(part: str, done: int, total: int) -> None:
         raise BrokenPipeError("closed")
 
     with pytest.raises(BrokenPipeError, match="closed"):
-        write(SPEC, tmp_path / "out", progress=progress)
+        write(SMALL, tmp_path / "out", progress=progress)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+def test_a_directory_in_use_or_an_unknown_format_is_rejected(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine.txt").write_text("keep")
     text = f"--out must be a new or an empty directory. Received: {out}."
     with pytest.raises(UserError, match=re.escape(text)):
-        write(SPEC, out)
+        write(SMALL, out)
+    text = "--format must be one of parquet, csv, jsonl. Received: 'xml'."
+    with pytest.raises(UserError, match=re.escape(text)):
+        write(SMALL, tmp_path / "other", "xml")
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine.txt"]
 
 
-def test_an_empty_directory_is_taken(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    write(SPEC, tmp_path / "out")
-    assert (tmp_path / "out" / "dataset.json").is_file()
-
-
-def test_the_current_directory_can_be_the_target(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_current_directory_can_be_the_target_if_it_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: None
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    write(SPEC, Path("."))
+    write(SMALL, Path("."))
     assert (tmp_path / "here" / "dataset.json").is_file()
 
 
-def test_an_unknown_format_is_named(tmp_path: Path) -> None:
-    text = "--format must be one of parquet, csv, jsonl. Received: 'xml'."
-    with pytest.raises(UserError, match=re.escape(text)):
-        write(SPEC, tmp_path / "out", "xml")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_query_never_spans_two_truth_shards(tmp_path: Path) -> None:
-    write(SPEC, tmp_path / "out", "csv")
+def test_truth_shards_hold_whole_queries_and_begin_where_pairs_pass_a_multiple(
+    written: Path, small_world: World
+) -> None:
+    texts = small_world.queries.texts.to_pylist()
+    window = dict(zip(texts, small_world.queries.row_splits[:-1] // 1_000, strict=True))
     owners = [
         {row["query"] for row in read_file(path)}
-        for path in sorted((tmp_path / "out" / "truth").iterdir())
+        for path in sorted((written / "csv" / "truth").iterdir())
     ]
     assert len(owners) > 1
-    assert sum(len(owner) for owner in owners) == len(set().union(*owners)) == 1_500
-
-
-def test_truth_shards_begin_where_the_pairs_pass_a_multiple(
-    tmp_path: Path, small_world: World
-) -> None:
-    write(SPEC, tmp_path / "out")
-    texts = small_world.queries.texts.to_pylist()
-    window = dict(zip(texts, small_world.queries.row_splits[:-1] // 2_000, strict=True))
-    windows = [
-        {window[row["query"]] for row in read_file(path)}
-        for path in sorted((tmp_path / "out" / "truth").iterdir())
-    ]
+    assert sum(len(owner) for owner in owners) == len(set().union(*owners)) == 700
+    windows = [{window[query] for query in owner} for owner in owners]
     assert all(len(own) == 1 for own in windows)
     assert len(set().union(*windows)) == len(windows)
