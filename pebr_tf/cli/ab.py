@@ -68,8 +68,8 @@ def ab(
 ) -> None:
     """Read out an A/B test: lifts, intervals and p-values by arm.
 
-    FILE is CSV, TSV, JSONL or Parquet, with one row per user, session or search: the columns user and
-    arm, and counts to measure. Rows of a user are summed: users vary independently.
+    FILE is CSV, TSV, JSONL or Parquet, with one row per user, session or search: the columns user
+    and arm, and counts to measure. Rows of a user are summed: users vary independently.
 
     Unless metrics are named, these are measured where their columns exist: clicks, orders and
     conversions over searches, and the share of users with orders, conversions or converted.
