@@ -12,7 +12,8 @@ The outputs, beside the inputs of the towers (`pebr_tf.models.fields`):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -39,7 +40,7 @@ def preprocessing_fn(
     strata = Strata.from_mapping(custom_config["strata"])
     columns = {name: tf.reshape(values, [-1]) for name, values in inputs.items()}
     # Known queries are told apart as they are read, whatever the case and width of their letters.
-    columns["query"] = normalised(columns["query"], features.lowercase)
+    columns["query"] = _traced_once(normalised, features.lowercase)(columns["query"])
     outputs = _fields((*query_fields(features), *item_fields(features)), columns, features)
 
     clicks = tf.cast(columns["clicks"], tf.float32)
@@ -81,8 +82,18 @@ def _fields(
 
 def _tokens(column: tf.Tensor, features: Features) -> tf.RaggedTensor:
     """[B, (T)] tokens of texts [B]; a text that a batch has often is cut once."""
-    texts, places = tf.unique(column)
-    return tf.gather(tokens_of(texts, features), places)
+    texts, positions = tf.unique(column)
+    return tf.gather(_traced_once(tokens_of, features)(texts), positions)
+
+
+@functools.lru_cache(maxsize=8)
+def _traced_once(function: Callable[..., Any], settings: Any) -> Callable[[tf.Tensor], Any]:
+    """`function(texts, settings)` as a graph function: Transform traces the rest five times."""
+    return tf.function(
+        lambda texts: function(texts, settings),
+        autograph=False,
+        input_signature=[tf.TensorSpec([None], tf.string)],
+    )
 
 
 def _whole(column: tf.Tensor) -> tf.RaggedTensor:
