@@ -1,4 +1,4 @@
-"""Clicked pairs of a split of Examples, each once, and the queries among them."""
+"""Reads the clicked (query, item) pairs of Examples, each pair once."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tfx.types import Artifact, artifact_utils
 from pebr_tf.cutoff import ClickedPairs
 
 BATCH = 16_384
-# Rows read before equal pairs are added up, to bound the memory.
+# Rows that are read before equal pairs are merged, to bound the memory.
 ROWS_AT_ONCE = 2_000_000
-# Queries of a split that are compared with the whole catalogue.
-MOST_QUERIES = 20_000
+# Most queries of a split that are compared with the whole catalogue.
+QUERY_LIMIT = 20_000
 _FEATURES = {
     "query": tf.io.FixedLenFeature([], tf.string),
     "item_id": tf.io.FixedLenFeature([], tf.string),
@@ -29,14 +29,14 @@ _SCHEMA = pa.schema([("query", pa.binary()), ("item_id", pa.binary()), ("clicks"
 
 
 @dataclass(frozen=True)
-class Clicked:
-    """Pairs of queries and items with clicks.
+class ClickLogPairs:
+    """Different (query, item) pairs that have clicks.
 
     Attributes:
-      queries: The different queries, sorted.
-      rows: [P] the place in `queries` of each pair.
+      queries: The different queries.
+      rows: [P] position in `queries` of each pair's query.
       item_ids: [P] text.
-      clicks: All clicks of the pairs.
+      clicks: Sum of the clicks of all pairs.
     """
 
     queries: list[str]
@@ -44,69 +44,82 @@ class Clicked:
     item_ids: np.ndarray
     clicks: int
 
-    def limited(self, most: int) -> Clicked:
-        """The pairs of at most so many queries, a random choice that is always the same."""
-        if len(self.queries) <= most:
+    def limited(self, count: int) -> ClickLogPairs:
+        """The pairs of at most `count` queries: a random sample with a fixed seed."""
+        if len(self.queries) <= count:
             return self
-        chosen = np.sort(np.random.default_rng(0).permutation(len(self.queries))[:most])
-        place = np.full(len(self.queries), -1)
-        place[chosen] = np.arange(most)
-        kept = place[self.rows] >= 0
-        names = [self.queries[row] for row in chosen]
-        return Clicked(names, place[self.rows[kept]], self.item_ids[kept], self.clicks)
+        chosen = _sample(len(self.queries), count)
+        position = np.full(len(self.queries), -1)
+        position[chosen] = np.arange(count)
+        kept = position[self.rows] >= 0
+        queries = [self.queries[row] for row in chosen]
+        return ClickLogPairs(queries, position[self.rows[kept]], self.item_ids[kept], self.clicks)
 
     def pairs(self, ids: np.ndarray) -> ClickedPairs:
-        """The pairs with places in `ids` [N], -1 for an item that is not there."""
+        """The pairs with items as positions in `ids` [N]; -1 for an item that is not there."""
         order = np.argsort(ids)
-        place = np.searchsorted(ids, self.item_ids, sorter=order)
-        found = order[np.minimum(place, len(ids) - 1)]
+        position = np.searchsorted(ids, self.item_ids, sorter=order)
+        found = order[np.minimum(position, len(ids) - 1)]
         return ClickedPairs(self.rows, np.where(ids[found] == self.item_ids, found, -1))
 
 
-def read_pairs(examples: Artifact, split: str) -> Clicked:
-    """The pairs of a split that have clicks; none if there is no such split."""
-    clicked = _merged(list(_tables(examples, split)))
-    clicked = clicked.filter(pc.greater(clicked["clicks"], 0))
-    texts = [column.to_pylist() for column in (clicked["query"], clicked["item_id"])]
-    queries, items = ([value.decode("utf-8") for value in column] for column in texts)
-    names, rows = np.unique(np.array(queries, np.str_), return_inverse=True)
-    total = int(pc.sum(clicked["clicks"]).as_py() or 0)
-    return Clicked(names.tolist(), rows, np.array(items, np.str_), total)
+def read_pairs(examples: Artifact, split: str) -> ClickLogPairs:
+    """The clicked pairs of a split, queries sorted; no pair if the split does not exist."""
+    table = _clicked(list(_tables(examples, split)))
+    names, rows = np.unique(np.array(_texts(table["query"]), np.str_), return_inverse=True)
+    return _pairs_of(table, names.tolist(), rows)
 
 
-def read_known(examples: Artifact, queries: list[str]) -> tuple[Clicked, int]:
-    """The pairs of the training split that belong to `queries`, and all clicks of that split.
-
-    The rows are places in `queries`.
-    """
+def read_training_pairs(examples: Artifact, queries: list[str]) -> tuple[ClickLogPairs, int]:
+    """The clicked pairs of `queries` in the training split, and the clicks of the whole split."""
     wanted = pa.array([query.encode("utf-8") for query in queries], pa.binary())
     total, tables = 0, []
     for table in _tables(examples, "train"):
-        total += int(pc.sum(table["clicks"]).as_py() or 0)
+        total += _click_sum(table)
         tables.append(table.filter(pc.is_in(table["query"], value_set=wanted)))
-    found = _merged(tables)
-    found = found.filter(pc.greater(found["clicks"], 0))
-    rows = pc.index_in(found["query"], value_set=wanted).to_numpy()
-    items = [value.decode("utf-8") for value in found["item_id"].to_pylist()]
-    clicks = int(pc.sum(found["clicks"]).as_py() or 0)
-    return Clicked(queries, rows.astype(np.int64), np.array(items, np.str_), clicks), total
+    table = _clicked(tables)
+    rows = pc.index_in(table["query"], value_set=wanted).to_numpy()
+    return _pairs_of(table, queries, rows.astype(np.int64)), total
 
 
-def training_queries(examples: Artifact, most: int) -> list[str]:
-    """At most so many different queries of the training split, always the same."""
+def training_queries(examples: Artifact, count: int) -> list[str]:
+    """At most `count` different queries of the training split: a sample with a fixed seed."""
     names: pa.Array = pa.array([], pa.binary())
     for table in _tables(examples, "train"):
         column = table["query"].combine_chunks()
         names = pc.unique(pa.concat_arrays([names, pc.unique(column)]))
-    queries = sorted(value.decode("utf-8") for value in names.to_pylist())
-    if len(queries) <= most:
+    queries = sorted(_texts(names))
+    if len(queries) <= count:
         return queries
-    chosen = np.random.default_rng(0).permutation(len(queries))[:most]
-    return [queries[place] for place in np.sort(chosen)]
+    return [queries[position] for position in _sample(len(queries), count)]
+
+
+def _sample(total: int, count: int) -> np.ndarray:
+    """[count] different positions below `total`, ascending, always the same."""
+    return np.sort(np.random.default_rng(0).permutation(total)[:count])
+
+
+def _clicked(tables: list[pa.Table]) -> pa.Table:
+    """The different pairs that have clicks."""
+    merged = _merged(tables)
+    return merged.filter(pc.greater(merged["clicks"], 0))
+
+
+def _pairs_of(table: pa.Table, queries: list[str], rows: np.ndarray) -> ClickLogPairs:
+    item_ids = np.array(_texts(table["item_id"]), np.str_)
+    return ClickLogPairs(queries, rows, item_ids, _click_sum(table))
+
+
+def _click_sum(table: pa.Table) -> int:
+    return int(pc.sum(table["clicks"]).as_py() or 0)
+
+
+def _texts(column: pa.Array | pa.ChunkedArray) -> list[str]:
+    return [value.decode("utf-8") for value in column.to_pylist()]
 
 
 def _tables(examples: Artifact, split: str) -> Iterator[pa.Table]:
-    """The rows of a split, some millions at a time, equal pairs added up."""
+    """The rows of a split, at most ROWS_AT_ONCE per table, with equal pairs merged."""
     batches: list[pa.RecordBatch] = []
     rows = 0
     for batch in _batches(examples, split):
@@ -120,7 +133,7 @@ def _tables(examples: Artifact, split: str) -> Iterator[pa.Table]:
 
 
 def _merged(tables: list[pa.Table]) -> pa.Table:
-    """The pairs of some tables, each once, with all its clicks."""
+    """The pairs of all tables, each once, with the sum of its clicks."""
     table = pa.concat_tables([_SCHEMA.empty_table(), *tables])
     summed = table.group_by(["query", "item_id"]).aggregate([("clicks", "sum")])
     columns = [summed["query"], summed["item_id"], summed["clicks_sum"]]

@@ -14,7 +14,7 @@ from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
 from components.folders import local_folder, published_folder
-from components.pairs import MOST_QUERIES, read_pairs, training_queries
+from components.pairs import QUERY_LIMIT, read_pairs, training_queries
 from components.query_tower import QueryTower
 from pebr_tf.config import Config
 from pebr_tf.cutoff import (
@@ -71,7 +71,7 @@ class Executor(BaseExecutor):
 
 def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, config: Config) -> None:
     settings, average_k = config.cutoff, config.evaluation.average_k
-    clicked = read_pairs(examples, "calibrate").limited(MOST_QUERIES)
+    clicked = read_pairs(examples, "calibrate").limited(QUERY_LIMIT)
     require_enough(len(clicked.queries), settings)
     texts = training_queries(examples, LEVEL_QUERIES)
     if not texts:

@@ -16,7 +16,7 @@ from tfx.utils import path_utils
 from components.folders import local_folder
 from components.index_builder.embed import read_batches
 from components.index_builder.towers import ITEM_ID, Towers
-from components.pairs import Clicked
+from components.pairs import ClickLogPairs
 from components.query_tower import QueryTower
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff import (
@@ -48,8 +48,8 @@ class Clicks:
       ids: [N] of the items.
     """
 
-    test: Clicked
-    calibrate: Clicked
+    test: ClickLogPairs
+    calibrate: ClickLogPairs
     strata: np.ndarray
     ids: np.ndarray
 
@@ -93,7 +93,7 @@ def measure_baseline(
         calibrate = tower.embed(clicks.calibrate.queries)
     family, level_temperatures = facts["family"], level_temperatures_for(settings.level_temperature)
 
-    def candidates(queries: QueryVectors, clicked: Clicked) -> Candidates:
+    def candidates(queries: QueryVectors, clicked: ClickLogPairs) -> Candidates:
         depth = candidate_depth(len(queries), len(vectors), average_k, settings.limit)
         return collect_candidates(
             vectors, queries, clicked.pairs(clicks.ids), family, level_temperatures, depth

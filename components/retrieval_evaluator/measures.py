@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from tfx.types import Artifact
 
-from components.pairs import MOST_QUERIES, Clicked, read_known, read_pairs
+from components.pairs import QUERY_LIMIT, ClickLogPairs, read_pairs, read_training_pairs
 from components.retrieval_evaluator.baseline import Clicks
 from components.retrieval_evaluator.searching import Search, index_recall, latency
 from pebr_tf.config import Cutoff, Evaluation
@@ -79,11 +79,11 @@ class Subject:
 
     def candidates(
         self,
-        clicked: Clicked,
+        clicked: ClickLogPairs,
         encoded: EncodedQueries,
         average_k: Sequence[int],
         limit: int,
-        known: ClickedPairs | None = None,
+        known: ClickLogPairs | None = None,
     ) -> Candidates:
         """The best items of encoded queries among all of the catalogue."""
         queries = QueryVectors(encoded.embedding, encoded.tau, encoded.stratum)
@@ -111,9 +111,9 @@ def measure(
     everything = read_pairs(examples, "test")
     if not everything.queries:
         raise UserError("the split test must have clicks. Received: none.")
-    clicked = everything.limited(evaluation.max_queries or MOST_QUERIES)
-    known, train_clicks = read_known(examples, clicked.queries)
-    calibrate = read_pairs(examples, "calibrate").limited(MOST_QUERIES)
+    clicked = everything.limited(evaluation.max_queries or QUERY_LIMIT)
+    known, train_clicks = read_training_pairs(examples, clicked.queries)
+    calibrate = read_pairs(examples, "calibrate").limited(QUERY_LIMIT)
     encoded = subject.encode(clicked.queries)
     candidates = subject.candidates(
         clicked, encoded, average_k, settings.limit, known.pairs(subject.ids)
@@ -157,7 +157,7 @@ def measure(
 
 
 def _policies(
-    subject: Subject, calibrate: Clicked, average_k: Sequence[int], settings: Cutoff
+    subject: Subject, calibrate: ClickLogPairs, average_k: Sequence[int], settings: Cutoff
 ) -> tuple[Policy, ...]:
     """All policies, with the adapter fitted to the calibrate queries."""
     encoded = subject.encode(calibrate.queries)

@@ -1,4 +1,4 @@
-"""One run of the tiny world for all tests of this folder, and copies of it to work on."""
+"""One run of the tiny world, shared by all tests of this folder, and copies to work on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from pebr_process import Finished
-from tiny_world import add_items, write_world
+from tiny_world import write_world
 
 PEBR = str(Path(sys.executable).parent / "pebr")
 RUN = ("run", "--config", "pebr.yaml")
@@ -25,14 +25,9 @@ CLOUD = {
     "cloud.image": "pebr:1",
     "training.warm_start": True,
 }
-# The modules whose digests the components of this project are cached by.
+# The modules whose digests are part of the cache keys.
 SOURCES = {
-    "ClickLogExampleGen": "components.click_log_example_gen.executor",
-    "ExampleValidator": "components.example_validator.executor",
-    "Transform": "pipeline.preprocessing",
     "Trainer": "pipeline.trainer",
-    "IndexBuilder": "components.index_builder.executor",
-    "CutoffCalibrator": "components.cutoff_calibrator.executor",
     "RetrievalEvaluator": "components.retrieval_evaluator.executor",
     "Pusher": "components.pusher.executor",
 }
@@ -40,13 +35,13 @@ SOURCES = {
 
 @dataclass(frozen=True)
 class World:
-    """A folder with data, config, and what runs have left there."""
+    """A folder with the data, the configuration and the results of runs."""
 
     folder: Path
 
     @property
     def releases(self) -> list[Path]:
-        """The folders of the versions in `releases`."""
+        """Folders of the releases, oldest first."""
         return sorted((self.folder / "releases").glob("[0-9]*"))
 
     def edit_config(self, old: str, new: str) -> None:
@@ -59,14 +54,14 @@ class World:
 
 @dataclass(frozen=True)
 class BaseRun(World):
-    """The first run, which all others start from."""
+    """The first run, which all other runs start from."""
 
     finished: Finished
 
 
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> BaseRun:
-    """`pebr run` on the tiny world, by the command itself; to be read only."""
+    """`pebr run` on the tiny world, by the installed command; read-only."""
     folder = _made_once(tmp_path_factory, "tiny_world", _run_pebr)
     out, err, code = ((folder / name).read_text("utf-8") for name in ("out", "err", "code"))
     return BaseRun(folder, Finished(int(code), out, err))
@@ -84,12 +79,13 @@ def _run_pebr(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class CloudRuns(World):
-    """The compiled jobs, run a container after the other: the whole pipeline, then index-only.
+    """The compiled jobs, run one container after the other.
 
     Attributes:
-      jobs: By the name of the run.
-      outputs: Of each run, what each task left.
-      log: What each task printed, of the last run that had it.
+      jobs: The compiled jobs by name: the `whole` pipeline, and `index`, an index-only run.
+      outputs: For each job, what each task wrote. The index-only job takes its data from the cache
+        and ends after the index.
+      log: What each task printed in the last job that ran it.
     """
 
     jobs: dict[str, Any]
@@ -99,9 +95,9 @@ class CloudRuns(World):
 
 @pytest.fixture(scope="session")
 def cloud_runs(tmp_path_factory: pytest.TempPathFactory) -> CloudRuns:
-    """Both jobs of the tiny world, on local paths; to be read only."""
+    """Both jobs of the tiny world, on local paths; read-only."""
     folder = _made_once(tmp_path_factory, "cloud_world", _run_containers)
-    return CloudRuns(folder, **json.loads((folder / "told.json").read_text("utf-8")))
+    return CloudRuns(folder, **json.loads((folder / "result.json").read_text("utf-8")))
 
 
 def _run_containers(folder: Path) -> None:
@@ -115,14 +111,17 @@ def _run_containers(folder: Path) -> None:
     vertex = Vertex(folder)
     jobs = {name: compile_job(config, index_only=name == "index") for name in ("whole", "index")}
     outputs = {"whole": vertex.run(jobs["whole"], "whole")}
-    add_items(folder)
-    outputs["index"] = vertex.run(jobs["index"], "index")
-    told = {"jobs": jobs, "outputs": outputs, "log": vertex.log}
-    (folder / "told.json").write_text(json.dumps(told), encoding="utf-8")
+    cached = {
+        name: outputs["whole"][name]
+        for name in ("ClickLogExampleGen", "StatisticsGen", "SchemaGen")
+    }
+    outputs["index"] = vertex.run(jobs["index"], "index", cached, until="IndexBuilder")
+    result = {"jobs": jobs, "outputs": outputs, "log": vertex.log}
+    (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
 
 
 def _made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
-    """A folder that workers of pytest-xdist share; the first who comes makes it."""
+    """A folder that all workers of pytest-xdist share; the first that needs it makes it."""
     shared = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
@@ -136,18 +135,7 @@ def _made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path]
 
 @pytest.fixture
 def world(base: BaseRun, tmp_path: Path) -> World:
-    """A copy of the first run; its metadata names paths below the folder that a run works in."""
+    """A copy of the first run. Its metadata holds paths relative to the working directory."""
     assert base.finished.code == 0, base.finished.err
     shutil.copytree(base.folder, tmp_path / "world")
     return World(tmp_path / "world")
-
-
-@pytest.fixture
-def fresh(tmp_path: Path) -> Callable[[], World]:
-    """Makes a world in which nothing has run."""
-
-    def make() -> World:
-        write_world(tmp_path / "fresh")
-        return World(tmp_path / "fresh")
-
-    return make

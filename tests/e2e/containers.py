@@ -1,8 +1,8 @@
-"""What Vertex AI does with a compiled job, on this machine: its tasks in order, a process each.
+"""A local stand-in for Vertex AI: runs the tasks of a compiled job in order, one process each.
 
-The commands, arguments and parameters are those of the compiled file. What stands in for Vertex is
-written here: where artifacts go, the inputs of each task as an ExecutorInput, and the queries of
-resolvers, over what earlier tasks left.
+Commands, arguments and parameters come from the compiled job. The stand-in chooses the paths of
+artifacts, writes the ExecutorInput of each task, and answers the queries of resolvers from the
+artifacts of earlier tasks.
 """
 
 from __future__ import annotations
@@ -21,25 +21,41 @@ STORE = "projects/1/locations/here/metadataStores/default/artifacts"
 
 @dataclass
 class Vertex:
-    """The metadata of a project, and a folder that jobs run in.
+    """The metadata of a project, and the folder that jobs run in.
 
     Attributes:
       folder: Paths of jobs are relative to it.
-      artifacts: All that were made: RuntimeArtifacts, the oldest first.
-      log: What each task printed, by its name.
+      artifacts: All RuntimeArtifacts, oldest first.
+      log: What each task printed, by name.
     """
 
     folder: Path
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     log: dict[str, str] = field(default_factory=dict)
 
-    def run(self, job: dict[str, Any], name: str) -> dict[str, dict[str, Any]]:
-        """Runs a job; the outputs of each task by their keys."""
+    def run(
+        self,
+        job: dict[str, Any],
+        name: str,
+        cached: dict[str, dict[str, Any]] | None = None,
+        until: str | None = None,
+    ) -> dict[str, dict[str, Any]]:
+        """Runs a job; returns the outputs of each task by their keys.
+
+        Args:
+          job: The compiled job.
+          name: The name of the run.
+          cached: Outputs of tasks that are not run again.
+          until: The last task to run; None: all.
+        """
         spec = job["pipelineSpec"]
         tasks = spec["root"]["dag"]["tasks"]
         root = f"{job['runtimeConfig']['gcsOutputDirectory']}/1/{name}"
         outputs: dict[str, dict[str, Any]] = {}
         for task in in_order(tasks):
+            if cached and task in cached:
+                outputs[task] = cached[task]
+                continue
             executor = spec["deploymentSpec"]["executors"][
                 spec["components"][tasks[task]["componentRef"]["name"]]["executorLabel"]
             ]
@@ -51,6 +67,8 @@ class Vertex:
                 outputs[task] = self._execute(
                     task, component, executor["container"], inputs, tasks[task], f"{root}/{task}_7"
                 )
+            if task == until:
+                break
         return outputs
 
     def _inputs(
@@ -74,7 +92,7 @@ class Vertex:
         task: dict[str, Any],
         root: str,
     ) -> dict[str, list[dict[str, Any]]]:
-        made = {
+        created = {
             key: self._new(definition["artifactType"], f"{root}/{key}")
             for key, definition in component["outputDefinitions"]["artifacts"].items()
         }
@@ -88,7 +106,7 @@ class Vertex:
                 "parameterValues": parameters,
             },
             "outputs": {
-                "artifacts": {key: {"artifacts": [each]} for key, each in made.items()},
+                "artifacts": {key: {"artifacts": [each]} for key, each in created.items()},
                 "outputFile": f"{root}/executor_output.json",
             },
         }
@@ -97,15 +115,15 @@ class Vertex:
         command = [*container["command"], *container["args"]]
         self._process(name, command, given)
         written = json.loads((self.folder / given["outputs"]["outputFile"]).read_text("utf-8"))
-        for key, artifact in made.items():
-            (told,) = written["artifacts"][key]["artifacts"]
-            assert (told["uri"], told["name"]) == (artifact["uri"], artifact["name"])
-            artifact["metadata"] = told.get("metadata", {})
-        self.artifacts += made.values()
-        return {key: [artifact] for key, artifact in made.items()}
+        for key, artifact in created.items():
+            (reported,) = written["artifacts"][key]["artifacts"]
+            assert (reported["uri"], reported["name"]) == (artifact["uri"], artifact["name"])
+            artifact["metadata"] = reported.get("metadata", {})
+        self.artifacts += created.values()
+        return {key: [artifact] for key, artifact in created.items()}
 
     def _new(self, kind: dict[str, str], uri: str) -> dict[str, Any]:
-        # Numbers are not the order: names of Vertex say nothing about time.
+        # Not ascending: the names of Vertex AI do not tell the order.
         number = hash((uri, len(self.artifacts))) % 10**12
         return {"name": f"{STORE}/{number}", "type": kind, "uri": uri, "metadata": {}}
 
@@ -131,11 +149,11 @@ class Vertex:
 
 
 class TaskFailedError(Exception):
-    """A task ended with an error; its name and what it printed."""
+    """A task failed: its name and what it printed."""
 
 
 def in_order(tasks: dict[str, Any]) -> list[str]:
-    """The tasks, each after those that it depends on or reads from."""
+    """The names of the tasks, each after those that it depends on or reads from."""
     ordered: list[str] = []
     while len(ordered) < len(tasks):
         ready = [
@@ -143,7 +161,7 @@ def in_order(tasks: dict[str, Any]) -> list[str]:
             for name, task in tasks.items()
             if name not in ordered and _needed(task) <= set(ordered)
         ]
-        assert ready, "the tasks wait for each other"
+        assert ready, "cyclic dependencies"
         ordered += ready
     return ordered
 
@@ -155,7 +173,7 @@ def _needed(task: dict[str, Any]) -> set[str]:
 
 
 def fits(artifact: dict[str, Any], terms: list[str], inputs: dict[str, Any]) -> bool:
-    """Whether an artifact fulfils all terms of a resolver's filter."""
+    """Whether an artifact matches all terms of a resolver's filter."""
     return all(_fits(artifact, term, inputs) for term in terms)
 
 

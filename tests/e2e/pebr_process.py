@@ -1,7 +1,7 @@
-"""`pebr`, or a module that containers run, in a process of its own, with the imports done.
+"""Runs `pebr`, or a module that containers run, in a process of its own, with the imports done.
 
-Half of a cached run's time is spent on importing TFX. Processes here are forked from one that has
-imported it and done nothing else; each runs the command from its arguments to its exit code.
+A cached run spends half of its time on importing TFX. The processes here are forked from one that
+has imported it and done nothing else. Each runs the command from its arguments to its exit code.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Hook = Callable[[], None]
 
 @dataclass(frozen=True)
 class Finished:
-    """What a command left.
+    """The result of a command.
 
     Attributes:
-      code: Its exit code; -9 if it was killed.
-      out: What it printed.
-      err: What it printed to standard error.
+      code: Exit code; -9 if it was killed.
+      out: Standard output.
+      err: Standard error.
     """
 
     code: int
@@ -45,7 +45,7 @@ class Finished:
     err: str
 
     def states(self) -> dict[str, str]:
-        """Of each component of a run, `cached` or `ran`."""
+        """`cached` or `ran` for each component of a run."""
         lines = (line.split() for line in self.out.splitlines())
         return {
             words[0]: "cached" if words[1] == "cached" else "ran"
@@ -59,14 +59,14 @@ class Finished:
 
 
 class Running:
-    """A command at work."""
+    """A running command."""
 
     def __init__(
         self, folder: Path, *arguments: str, hooks: Sequence[Hook] = (), module: str | None = None
     ):
         """Starts `pebr ARGUMENTS` in a folder, or `python -m MODULE ARGUMENTS`.
 
-        `hooks` are called before, in its process.
+        `hooks` are called first, in its process.
         """
         self._scratch = tempfile.TemporaryDirectory()
         self._streams = tuple(Path(self._scratch.name) / name for name in ("out", "err"))
@@ -77,11 +77,11 @@ class Running:
 
     @property
     def pid(self) -> int:
-        """Number of its process."""
+        """Its process id."""
         return self._process.pid
 
     def finish(self) -> Finished:
-        """Waits for its end; one that never comes is a failure and no hang."""
+        """Waits for its end; kills it after LONGEST seconds."""
         self._process.join(LONGEST)
         if self._process.exitcode is None:
             self._process.kill()
@@ -110,7 +110,7 @@ def _command(
     err: Path,
 ) -> None:
     os.chdir(folder)
-    # What a shell starts in the background ignores interrupts, and so does all that it starts.
+    # Processes that a shell starts in the background ignore interrupts, and so do their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for path, stream in ((out, 1), (err, 2)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
@@ -127,7 +127,7 @@ def _command(
 
 
 def edited(*modules: str) -> Hook:
-    """As if the code of components had been edited, whose modules are named."""
+    """As if the code of these modules had been edited."""
     return functools.partial(_edit, modules)
 
 
@@ -138,44 +138,40 @@ def _edit(modules: tuple[str, ...]) -> None:
     pipeline.source_digest = lambda name: "edited" if name in modules else real(name)
 
 
-def killed_at(module: str, name: str, after: bool = False) -> Hook:
-    """SIGKILL when a function of a module is called, or when it returns."""
-    return functools.partial(_replace, module, name, _kill, after)
+def killed_at(module: str, name: str) -> Hook:
+    """SIGKILL when a function of a module is called."""
+    return functools.partial(_replace, module, name, _kill)
 
 
 def failing_at(module: str, name: str, error: BaseException) -> Hook:
     """An error where a function of a module is called."""
-    return functools.partial(_replace, module, name, functools.partial(_raise, error), False)
+    return functools.partial(_replace, module, name, functools.partial(_raise, error))
 
 
 def waiting_at(module: str, name: str, pipe: Path) -> Hook:
     """Waits where a function of a module is called, until the writer of a named pipe closes it."""
-    return functools.partial(_replace, module, name, functools.partial(_read, pipe), False)
+    return functools.partial(_replace, module, name, functools.partial(_read, pipe))
 
 
-def _replace(module: str, name: str, action: Callable[[], None], after: bool) -> None:
+def _replace(module: str, name: str, action: Callable[[], None]) -> None:
     owner = importlib.import_module(module)
     real = getattr(owner, name)
 
     @functools.wraps(real)
     def replaced(*arguments: object, **keywords: object) -> object:
-        if not after:
-            action()
-        result = real(*arguments, **keywords)
-        if after:
-            action()
-        return result
+        action()
+        return real(*arguments, **keywords)
 
     setattr(owner, name, replaced)
 
 
 def killed_in_training(step: int) -> Hook:
-    """SIGKILL when the training tells of a step."""
+    """SIGKILL when the training reports a step."""
     return functools.partial(_kill_in_training, step)
 
 
 def _kill_in_training(last: int) -> None:
-    # Not in `pipeline.trainer`, which TFX imports once more.
+    # Not in `pipeline.trainer`, which TFX imports again.
     from pipeline import display
 
     real = display.training_progress

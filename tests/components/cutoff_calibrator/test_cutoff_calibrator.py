@@ -8,7 +8,7 @@ import tensorflow as tf
 from calibrated_cases import CONFIG, World, calibrate, channels, write_examples, write_inputs
 
 from components.cutoff_calibrator import CutoffCalibrator
-from components.pairs import read_known, read_pairs, training_queries
+from components.pairs import read_pairs, read_training_pairs, training_queries
 from pebr_tf.cutoff import (
     Calibration,
     ClickedPairs,
@@ -93,7 +93,7 @@ def test_pairs_are_read_once_and_only_with_clicks(world, inputs, monkeypatch):
     }
     assert received == {(q, i) for q, i, c in world.clicks["test"] if c}
     assert (len(clicked.rows), clicked.clicks) == (600, 1200)
-    known, total = read_known(examples, ["q4", "q0"])
+    known, total = read_training_pairs(examples, ["q4", "q0"])
     assert total == 300 * 8 * 2
     pairs = {(["q4", "q0"][row], i) for row, i in zip(known.rows, known.item_ids, strict=True)}
     assert pairs == {(q, i) for q, i, _ in world.clicks["train"] if q in ("q0", "q4")}

@@ -1,10 +1,13 @@
 """Catalogues, clicks and small towers for the tests of IndexBuilder."""
 
+import atexit
+import functools
+import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import Channel, artifact_utils
 from tfx.types.standard_artifacts import Examples, Model
 
@@ -45,17 +48,22 @@ class SmallTowers(tf.Module):
     def item(self, title, price):
         vectors = self._sum(title) + price[:, None] * self.table[0]
         vectors = tf.math.l2_normalize(vectors, axis=1)
-        # Titles that make the towers fail.
+        # Titles whose vectors are not finite or zero.
         vectors = tf.where((title == "broken")[:, None], np.nan, vectors)
         return {"embedding": tf.where((title == "nothing")[:, None], 0.0, vectors)}
 
 
-def save_towers(folder: Path, signatures=("query", "item")) -> Model:
+@functools.lru_cache
+def _saved_towers(signatures: tuple[str, ...]) -> str:
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
     towers = SmallTowers()
-    path = folder / "model" / "Format-Serving"
-    tf.saved_model.save(
-        towers, str(path), signatures={name: getattr(towers, name) for name in signatures}
-    )
+    tf.saved_model.save(towers, folder, {name: getattr(towers, name) for name in signatures})
+    return folder
+
+
+def save_towers(folder: Path, signatures=("query", "item")) -> Model:
+    shutil.copytree(_saved_towers(tuple(signatures)), folder / "model" / "Format-Serving")
     return artifact(Model, folder / "model")
 
 
@@ -93,7 +101,7 @@ def item(item_id: str, title: str, price: float = 0.0, **more) -> dict:
 
 
 def inputs(folder: Path, items: list[dict], queries: list[str] = (), **towers) -> dict:
-    """Everything that Do reads, written below `folder`."""
+    """Writes all inputs of Do below `folder`."""
     return {
         "catalogue": [write_split(folder / "catalogue", "items", items)],
         "model": [save_towers(folder, **towers)],
@@ -103,29 +111,17 @@ def inputs(folder: Path, items: list[dict], queries: list[str] = (), **towers) -
     }
 
 
-def stored_inputs(folder: Path) -> dict:
-    """What `inputs` wrote, from another process."""
-    return {
-        "catalogue": [artifact(Examples, folder / "catalogue", ["items"])],
-        "model": [artifact(Model, folder / "model")],
-        "examples": [artifact(Examples, folder / "clicks", ["calibrate"])],
-    }
-
-
-def build(
-    folder: Path, given: dict, config: Config | None = None, beam_args=(), fit: bool = False
-) -> Path:
-    """Runs Do into `folder`/index/7 as TFX would; returns that folder."""
-    config = config or Config()
+def build(folder: Path, given: dict, config: Config | None = None, fit: bool = False) -> Path:
+    """Runs Do into `folder`/index/7 as TFX does; returns that folder."""
     uri = folder / "index" / "7"
     uri.mkdir(parents=True, exist_ok=True)
-    context = BaseBeamExecutor.Context(beam_pipeline_args=list(beam_args))
-    Executor(context).Do(given, {"index": [artifact(RetrievalIndex, uri)]}, properties(config, fit))
+    outputs = {"index": [artifact(RetrievalIndex, uri)]}
+    Executor().Do(given, outputs, properties(config or Config(), fit))
     return uri
 
 
-def properties(config: Config, fit: bool) -> dict:
-    """As the component has them."""
+def properties(config: Config, fit: bool = False) -> dict:
+    """The exec properties of the component."""
     kinds = {"catalogue": Examples, "model": Model, "examples": Examples}
     channels = {name: Channel(type=kind) for name, kind in kinds.items()}
-    return IndexBuilder(**channels, config=config, fit=fit).exec_properties
+    return IndexBuilder(**channels, config=config, source="hash", fit=fit).exec_properties

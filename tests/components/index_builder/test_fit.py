@@ -1,33 +1,36 @@
-"""Index-only runs: a model of these settings is embedded with, any other is refused by name."""
+"""Index-only runs: a model of the same settings is used, any other is rejected with a reason."""
 
 import json
 
 import pytest
 from index_builder_cases import build, inputs, item
 
-from components.index_builder.fit import wanted_of
+from components.index_builder.fit import require_fit, wanted_of
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 
-ITEMS = [item("a", "red shoes"), item("b", "blue shoes"), item("c", "green hat")]
+
+def write_description(model, **changes):
+    """Writes the description of a model that was trained with the default settings."""
+    extra = model / "assets.extra"
+    extra.mkdir(parents=True)
+    (extra / "towers.json").write_text(json.dumps({**wanted_of(Config()), **changes}))
 
 
-def described(folder, **changes):
-    """Inputs whose model says what it was made by."""
-    given = inputs(folder, ITEMS)
-    facts = json.dumps({**wanted_of(Config()), **changes})
-    extra = folder / "model" / "Format-Serving" / "assets.extra"
-    extra.mkdir()
-    (extra / "towers.json").write_text(facts)
-    return given
-
-
-def test_a_model_of_the_same_settings_is_taken(tmp_path):
+def test_a_model_of_the_same_settings_is_used(tmp_path):
+    given = inputs(tmp_path, [item("a", "red shoes")])
+    write_description(tmp_path / "model" / "Format-Serving")
     config = Config().replace_all(
         {"training.steps": 7, "cutoff.limit": 600, "data.reject_limit": 0}
     )
-    uri = build(tmp_path, described(tmp_path), config, fit=True)
-    assert (uri / "ids.npy").exists()
+    assert (build(tmp_path, given, config, fit=True) / "ids.npy").exists()
+    with pytest.raises(UserError, match=r"^the last blessed model must fit the configuration, "):
+        build(tmp_path, given, config.replace("towers.dimension", 64), fit=True)
+    with pytest.raises(UserError) as caught:
+        build(tmp_path, {**given, "model": []}, fit=True)
+    assert str(caught.value) == (
+        "an index-only run must find a blessed model: run the whole pipeline first. Received: none."
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,40 +61,22 @@ def test_a_model_of_the_same_settings_is_taken(tmp_path):
     ],
     ids=["towers", "features", "split", "many"],
 )
-def test_a_model_of_other_settings_is_refused(tmp_path, changes, received):
-    given = described(tmp_path)
+def test_a_model_of_other_settings_is_rejected(tmp_path, changes, received):
+    write_description(tmp_path)
     with pytest.raises(UserError) as caught:
-        build(tmp_path, given, Config().replace_all(changes), fit=True)
+        require_fit(str(tmp_path), wanted_of(Config().replace_all(changes)))
     assert str(caught.value) == (
         "the last blessed model must fit the configuration, for an index-only run trains none. "
         f"Received: {received}."
     )
-    assert not any((tmp_path / "index" / "7").iterdir())
 
 
-def test_a_model_of_another_pipeline_is_refused(tmp_path):
-    given = described(tmp_path, pipeline="other")
+def test_a_model_of_another_pipeline_or_without_a_description_is_rejected(tmp_path):
+    with pytest.raises(UserError, match=r"must describe itself\. Received: no .*towers\.json\.$"):
+        require_fit(str(tmp_path), wanted_of(Config()))
+    write_description(tmp_path, pipeline="other")
     with pytest.raises(UserError) as caught:
-        build(tmp_path, given, fit=True)
+        require_fit(str(tmp_path), wanted_of(Config()))
     assert str(caught.value) == (
         "the last blessed model must be of the pipeline pebr. Received: one of other."
     )
-
-
-def test_a_model_that_does_not_say(tmp_path):
-    with pytest.raises(UserError, match=r"must describe itself\. Received: no .*towers\.json\.$"):
-        build(tmp_path, inputs(tmp_path, ITEMS), fit=True)
-
-
-def test_no_model_at_all(tmp_path):
-    given = {**inputs(tmp_path, ITEMS), "model": []}
-    with pytest.raises(UserError) as caught:
-        build(tmp_path, given, fit=True)
-    assert str(caught.value) == (
-        "an index-only run must find a blessed model: run the whole pipeline first. Received: none."
-    )
-
-
-def test_without_the_question_any_model_will_do(tmp_path):
-    config = Config().replace("towers.dimension", 64)
-    assert (build(tmp_path, inputs(tmp_path, ITEMS), config) / "ids.npy").exists()

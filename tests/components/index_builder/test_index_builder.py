@@ -1,23 +1,19 @@
-"""IndexBuilder: what is on disk after Do, against the signatures called directly."""
+"""IndexBuilder: the files after Do, compared with direct calls of the towers."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
+import shutil
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
-from index_builder_cases import build, inputs, item, stored_inputs
-from tfx.types import Channel
-from tfx.types.standard_artifacts import Examples, Model
+from index_builder_cases import SmallTowers, build, inputs, item, properties
 
-from components.index_builder import IndexBuilder, embed
+from components.index_builder import embed, shards
 from components.index_builder.embed import LeastHashes, hashed_queries
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
-from pebr_tf.retrieval import load_index
+from pebr_tf.retrieval import artifact, load_index
 
 ITEMS = [
     item("b2", "red shoe", 0.5, colour="red"),
@@ -28,13 +24,11 @@ ITEMS = [
 FILES = {"ids.npy", "index", "moments.npz", "payload.parquet", "vectors.npy"}
 
 
-def direct(folder: Path, items: list[dict]) -> dict[str, np.ndarray]:
-    """The vector of every item, from one call of the signature."""
-    signature = tf.saved_model.load(str(folder / "model" / "Format-Serving")).signatures["item"]
-    vectors = signature(
-        title=tf.constant([row["title"] for row in items]),
-        price=tf.constant([row["price"] for row in items], tf.float32),
-    )["embedding"].numpy()
+def direct(items: list[dict]) -> dict[str, np.ndarray]:
+    """The vector of every item, from one call of the tower."""
+    titles = tf.constant([row["title"] for row in items])
+    prices = tf.constant([row["price"] for row in items], tf.float32)
+    vectors = SmallTowers().item(titles, prices)["embedding"].numpy()
     return {row["item_id"]: vector for row, vector in zip(items, vectors, strict=True)}
 
 
@@ -49,7 +43,7 @@ def test_every_item_is_embedded_once_and_in_one_order(tmp_path, monkeypatch):
     assert [path.name for path in uri.parent.iterdir()] == ["7"]
     ids, vectors = np.load(uri / "ids.npy"), np.load(uri / "vectors.npy")
     assert ids.tolist() == ["Z9", "a1", "b2", "华为-1"]
-    oracle = direct(tmp_path, ITEMS)
+    oracle = direct(ITEMS)
     np.testing.assert_allclose(vectors, [oracle[name] for name in ids], atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-7)
     assert pq.read_table(uri / "payload.parquet").to_pydict() == {
@@ -65,13 +59,13 @@ def test_every_item_is_embedded_once_and_in_one_order(tmp_path, monkeypatch):
     assert found.item_ids.tolist() == ["华为-1"]
 
 
-def test_one_item_and_no_query_will_do(tmp_path):
+def test_one_item_without_queries_is_enough(tmp_path):
     uri = build(tmp_path, inputs(tmp_path, ITEMS[:1]))
     assert np.load(uri / "ids.npy").tolist() == ["b2"]
     assert not np.load(uri / "moments.npz")["covariance"].any()
 
 
-REFUSED = {
+REJECTED = {
     "duplicates": (
         [item(name, "x") for name in ("c", "b", "a", "a", "b", "c", "d", "d", "b")],
         r"^the catalogue must have every item_id once\. "
@@ -91,9 +85,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_bad_catalogues_are_refused_and_leave_nothing(tmp_path, case):
-    items, text = REFUSED[case]
+@pytest.mark.parametrize("case", REJECTED)
+def test_bad_catalogues_are_rejected_and_leave_nothing(tmp_path, case):
+    items, text = REJECTED[case]
     given = inputs(tmp_path, items)
     with pytest.raises(UserError, match=text):
         build(tmp_path, given)
@@ -101,27 +95,24 @@ def test_bad_catalogues_are_refused_and_leave_nothing(tmp_path, case):
     assert [path.name for path in (tmp_path / "index").iterdir()] == ["7"]
 
 
-def test_no_file_of_the_catalogue(tmp_path):
-    given = inputs(tmp_path, ITEMS)
-    for path in (tmp_path / "catalogue" / "Split-items").iterdir():
+def test_a_catalogue_without_files_and_a_model_without_a_signature(tmp_path):
+    given = inputs(tmp_path, ITEMS, signatures=["query"])
+    text = r"^the model must have the signatures item and query\. Received: query in "
+    with pytest.raises(UserError, match=text):
+        build(tmp_path, given)
+    given = inputs(tmp_path / "second", ITEMS)
+    for path in (tmp_path / "second" / "catalogue" / "Split-items").iterdir():
         path.unlink()
     with pytest.raises(UserError, match=r"^the catalogue must have an item\. Received: none in "):
         build(tmp_path, given)
 
 
-def test_a_model_without_a_signature(tmp_path):
-    given = inputs(tmp_path, ITEMS, signatures=["query"])
-    text = r"^the model must have the signatures item and query\. Received: query in "
-    with pytest.raises(UserError, match=text):
-        build(tmp_path, given)
-
-
-def test_queries_are_sampled_the_same_however_they_are_dealt():
+def test_the_query_sample_does_not_depend_on_the_bundles():
     hashed = [(bytes([97 * n % 256, n]), b"q%d" % n) for n in range(200)]
     fold = LeastHashes(10)
     parts = [fold.create_accumulator() for _ in range(3)]
-    for place, one in enumerate(hashed + hashed[::-1]):
-        parts[place % 3] = fold.add_input(parts[place % 3], [one])
+    for position, one in enumerate(hashed + hashed[::-1]):
+        parts[position % 3] = fold.add_input(parts[position % 3], [one])
     assert fold.extract_output(fold.merge_accumulators(parts)) == sorted(hashed)[:10]
 
 
@@ -149,11 +140,10 @@ def test_a_large_catalogue_gets_a_tuned_index(tmp_path):
     assert manifest["kind"] == "scann"
     assert manifest["items"] == 2_000
     assert manifest["recall"]["queries"] == 50
-    towers = tf.saved_model.load(str(tmp_path / "model" / "Format-Serving"))
-    embedded = towers.signatures["query"](query=tf.constant(queries))["embedding"].numpy()
+    embedded = SmallTowers().query(tf.constant(queries))["embedding"].numpy()
     checked = np.load(uri / "index" / "check_queries.npy")
     np.testing.assert_allclose((checked @ embedded.T).max(axis=1), 1, atol=1e-5)
-    oracle = direct(tmp_path, items)
+    oracle = direct(items)
     vectors, ids = np.load(uri / "vectors.npy"), np.load(uri / "ids.npy")
     assert ids.tolist() == sorted(oracle)
     np.testing.assert_allclose(vectors, [oracle[name] for name in ids], atol=1e-6)
@@ -164,56 +154,31 @@ def test_a_large_catalogue_gets_a_tuned_index(tmp_path):
     assert 0.97 * wanted <= len(found.item_ids) <= wanted
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from index_builder_cases import build, stored_inputs
-from components.index_builder import shards
-from pebr_tf.retrieval import artifact
-
-def die(*arguments):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-moments = {"shards": (shards, "write_json"), "index": (artifact, "write_manifest")}
-setattr(*moments[sys.argv[3]], die)
-build(Path(sys.argv[2]), stored_inputs(Path(sys.argv[2])))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", ["shards", "index"])
-def test_a_kill_leaves_nothing_that_a_second_try_stumbles_on(tmp_path, moment):
-    inputs(tmp_path, ITEMS, ["shoe"])
-    command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(tmp_path), moment]
-    root = Path(__file__).parents[3]
-    killed = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
-    assert killed.returncode == -9, killed.stderr
-    assert list((tmp_path / "index" / "7").iterdir()) == []
-    left = {path.suffix for path in (tmp_path / "index" / "7.work").rglob("*")}
-    assert ".arrow" in left
-
-    uri = build(tmp_path, stored_inputs(tmp_path))
-    assert {path.name for path in uri.iterdir()} == FILES
-    assert [path.name for path in uri.parent.iterdir()] == ["7"]
-    oracle = direct(tmp_path, ITEMS)
-    ids = np.load(uri / "ids.npy")
-    assert ids.tolist() == sorted(oracle)
-    np.testing.assert_allclose(
-        np.load(uri / "vectors.npy"), [oracle[name] for name in ids], atol=1e-6
-    )
-    load_index(uri / "index")
+def test_a_second_try_after_a_kill_succeeds(tmp_path, snapshot_at):
+    given, folder = inputs(tmp_path, ITEMS, ["shoe"]), tmp_path / "index"
+    # After the shards were written, and before the index is complete.
+    moments = {"shards": (shards, "write_json"), "index": (artifact, "write_manifest")}
+    for moment, place in moments.items():
+        snapshot_at(*place, folder, tmp_path / moment)
+    build(tmp_path, given)
+    for moment in moments:
+        shutil.rmtree(folder)
+        (tmp_path / moment).rename(folder)
+        assert list((folder / "7").iterdir()) == []
+        assert ".arrow" in {path.suffix for path in (folder / "7.work").rglob("*")}
+        uri = build(tmp_path, given)
+        assert {path.name for path in uri.iterdir()} == FILES
+        assert [path.name for path in folder.iterdir()] == ["7"]
+        oracle = direct(ITEMS)
+        ids = np.load(uri / "ids.npy")
+        assert ids.tolist() == sorted(oracle)
+        np.testing.assert_allclose(
+            np.load(uri / "vectors.npy"), [oracle[name] for name in ids], atol=1e-6
+        )
+        load_index(uri / "index")
 
 
 def test_only_what_is_read_invalidates_the_cache():
-    def properties(config):
-        channels = {
-            "catalogue": Channel(type=Examples),
-            "model": Channel(type=Model),
-            "examples": Channel(type=Examples),
-        }
-        return IndexBuilder(**channels, config=config, source="hash").exec_properties
-
     config = Config()
     assert properties(config.replace("training.steps", 7)) == properties(config)
     assert properties(config.replace("cutoff.limit", 7_000)) == properties(config)

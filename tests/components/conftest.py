@@ -1,0 +1,26 @@
+"""Fixtures of all component tests."""
+
+import shutil
+
+import pytest
+
+
+@pytest.fixture
+def snapshot_at(monkeypatch):
+    """Simulates kills: copies a folder when a function is called, and lets the run go on.
+
+    The copy is what a process that was killed at that moment would leave on disk.
+    """
+
+    def install(owner, name, folder, copy, call=1):
+        real, calls = getattr(owner, name), []
+
+        def copies(*arguments, **keywords):
+            calls.append(name)
+            if len(calls) == call:
+                shutil.copytree(folder, copy)
+            return real(*arguments, **keywords)
+
+        monkeypatch.setattr(owner, name, copies)
+
+    return install
