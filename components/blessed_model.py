@@ -1,4 +1,4 @@
-"""Finds the last blessed model: what the next training starts from and is compared with."""
+"""Finds the last blessed model, which training starts from and evaluation compares with."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ from serving.versions import withdrawn
 NODE = "LastBlessedModel"
 MODEL, BLESSING, EXAMPLES = "model", "model_blessing", "examples"
 _READ = (metadata_store_pb2.Event.INPUT, metadata_store_pb2.Event.DECLARED_INPUT)
-# Not those of resolvers, which make nothing.
-_MADE = (metadata_store_pb2.Event.OUTPUT, metadata_store_pb2.Event.DECLARED_OUTPUT)
+# Without the outputs of resolvers, which create nothing.
+_CREATED = (metadata_store_pb2.Event.OUTPUT, metadata_store_pb2.Event.DECLARED_OUTPUT)
 
 
 class LastBlessedModel(ResolverStrategy):
     """The latest blessed model that was not trained on these examples and is not withdrawn.
 
-    TFX's own takes the latest: a second run on the same clicks would find the model of the first,
-    and so train anew, without end. It also knows nothing of `pebr rollback`.
+    TFX's strategy takes the latest. Every further run on the same clicks would find the model of
+    the run before and train again. It also ignores `pebr rollback`.
     """
 
     def __init__(self, releases: str):
-        """Makes the strategy; `releases` is their folder, for what is withdrawn there."""
+        """Constructs the strategy; `releases` is the folder of releases."""
         self._releases = releases
 
     def resolve_artifacts(
         self, store: ml_metadata.MetadataStore, input_dict: dict[str, list[Artifact]]
     ) -> dict[str, list[Artifact]]:
-        """One model with its blessing, or none; see the base class."""
+        """Returns one model with its blessing, or none; see the base class."""
         models = {model.id: model for model in input_dict[MODEL]}
         examples = {artifact.id for artifact in input_dict.get(EXAMPLES, ())}
-        refused = self._withdrawn(store)
+        withdrawn_ids = self._withdrawn(store)
         found: dict[str, list[Artifact]] = {name: [] for name in input_dict}
         for blessing in sorted(input_dict[BLESSING], key=lambda artifact: -artifact.id):
             key = constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY
             model = models.get(blessing.get_int_custom_property(key))
-            if model is None or not is_model_blessed(blessing) or blessing.id in refused:
+            if model is None or not is_model_blessed(blessing) or blessing.id in withdrawn_ids:
                 continue
             if not examples & _origins(store, [model.id]):
                 return {**found, MODEL: [model], BLESSING: [blessing]}
         return found
 
     def _withdrawn(self, store: ml_metadata.MetadataStore) -> set[int]:
-        """Everything that withdrawn releases were made of, their blessings included."""
+        """Ids of all inputs of withdrawn releases, including their blessings."""
         versions = withdrawn(Path(self._releases))
         if not versions:
             return set()
@@ -69,7 +69,7 @@ def last_blessed_model(releases: str, examples: BaseChannel | None) -> Resolver:
 
     Args:
       releases: Folder of releases.
-      examples: Models that were trained on these do not count; None: all do.
+      examples: Models that were trained on these are skipped; None: no model is skipped.
     """
     others = {} if examples is None else {EXAMPLES: examples}
     return Resolver(
@@ -81,7 +81,7 @@ def last_blessed_model(releases: str, examples: BaseChannel | None) -> Resolver:
 
 
 def latest_blessed_model() -> Resolver:
-    """The same by TFX's own strategy, for Kubeflow v2, which compiles no other."""
+    """The same with TFX's strategy, because Kubeflow v2 compiles no other."""
     return Resolver(
         strategy_class=LatestBlessedModelStrategy,
         **{MODEL: Channel(type=Model), BLESSING: Channel(type=ModelBlessing)},
@@ -93,8 +93,8 @@ def _version(release: metadata_store_pb2.Artifact) -> int:
 
 
 def _origins(store: ml_metadata.MetadataStore, artifacts: Iterable[int]) -> set[int]:
-    """The artifacts that went into those who made `artifacts`."""
-    made = store.get_events_by_artifact_ids(list(artifacts))
-    makers = {event.execution_id for event in made if event.type in _MADE}
-    events = store.get_events_by_execution_ids(list(makers)) if makers else ()
+    """Ids of the inputs of the executions that created `artifacts`."""
+    events = store.get_events_by_artifact_ids(list(artifacts))
+    creators = {event.execution_id for event in events if event.type in _CREATED}
+    events = store.get_events_by_execution_ids(list(creators)) if creators else ()
     return {event.artifact_id for event in events if event.type in _READ}

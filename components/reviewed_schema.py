@@ -1,4 +1,4 @@
-"""A schema that a person has reviewed, as a node of the pipeline."""
+"""Imports a reviewed schema into the pipeline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pebr_tf.errors import UserError
 
 
 class ImportSchemaGenSpec(ComponentSpec):
-    """TFX's own, and the digest."""
+    """The parameters of TFX's ImportSchemaGen, and the digest of the file."""
 
     PARAMETERS: ClassVar = {
         "schema_file": ExecutionParameter(type=str),
@@ -30,20 +30,20 @@ class ImportSchemaGenSpec(ComponentSpec):
 
 
 class ImportSchemaGen(BaseComponent):
-    """As TFX's own, which goes by the name of the file: an edit of the schema went unseen."""
+    """ImportSchemaGen of TFX, but an edit of the file invalidates the cache."""
 
     SPEC_CLASS = ImportSchemaGenSpec
     EXECUTOR_SPEC = ExecutorClassSpec(Executor)
 
     def __init__(self, schema_file: str, read: bool = True):
-        """Makes the component.
+        """Constructs the component.
 
         Args:
           schema_file: Path of the schema, pbtxt.
-          read: Whether to look into it now; else an edit goes unseen, and caching must be off.
+          read: Whether to read the file now. Otherwise edits are not seen and caching must be off.
 
         Raises:
-          UserError: No such file, or no schema in it.
+          UserError: The file does not exist or holds no schema.
         """
         super().__init__(
             ImportSchemaGenSpec(

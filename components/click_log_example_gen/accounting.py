@@ -1,4 +1,4 @@
-"""No row vanishes: what was read is what was kept and what was refused, and the refused are few."""
+"""Row accounting: rows read = rows kept + rows rejected, and few rows are rejected."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.click_log_example_gen.ledger import Part
+from components.click_log_example_gen.bundle_writer import BundleSummary
 from pebr_tf.config import Data, Split
 from pebr_tf.data import splits
 from pebr_tf.errors import UserError
@@ -17,14 +17,14 @@ TITLES = {"items": "catalogue", "clicks": "click log"}
 
 @dataclass(frozen=True)
 class Account:
-    """What became of the rows of a table.
+    """What happened to the rows of a table.
 
     Attributes:
       table: "clicks" or "items".
-      files: That were read.
-      read: Rows read.
-      kept: Rows written, by split.
-      reasons: Rows refused, by reason.
+      files: The files that were read.
+      read: Number of rows read.
+      kept: Number of rows written, by split.
+      reasons: Number of rows rejected, by reason.
     """
 
     table: str
@@ -34,8 +34,8 @@ class Account:
     reasons: dict[str, int]
 
     @classmethod
-    def of(cls, table: str, files: Sequence[str], parts: Iterable[Part]) -> Account:
-        """Sums the parts of a table.
+    def of(cls, table: str, files: Sequence[str], summaries: Iterable[BundleSummary]) -> Account:
+        """Sums the bundles of a table.
 
         Raises:
           RuntimeError: A row was lost or counted twice.
@@ -43,49 +43,50 @@ class Account:
         read = 0
         kept: collections.Counter[str] = collections.Counter()
         reasons: collections.Counter[str] = collections.Counter()
-        for part in parts:
-            if part.table == table:
-                read += part.read
-                kept.update(part.kept)
-                reasons.update(part.reasons)
+        for summary in summaries:
+            if summary.table == table:
+                read += summary.read
+                kept.update(summary.kept)
+                reasons.update(summary.reasons)
         if read != kept.total() + reasons.total():
             raise RuntimeError(
-                f"{read} rows of {table} were read, {kept.total()} kept, {reasons.total()} refused."
+                f"{read} rows of {table} were read, {kept.total()} kept and "
+                f"{reasons.total()} rejected."
             )
         return cls(table, files, read, dict(kept), dict(reasons.most_common()))
 
     @property
-    def refused(self) -> int:
-        """Rows refused."""
+    def rejected(self) -> int:
+        """Number of rows rejected."""
         return sum(self.reasons.values())
 
     def to_mapping(self) -> dict[str, Any]:
-        """As accounting.json has it."""
+        """The content of accounting.json."""
         return {
             "read": self.read,
             "kept": sum(self.kept.values()),
-            "rejected": self.refused,
+            "rejected": self.rejected,
             "reasons": self.reasons,
             "files": list(self.files),
         }
 
     def check(self, data: Data, letters: str) -> None:
-        """Refuses too many bad rows and none that is good.
+        """Checks the number of rejected rows.
 
         Args:
-          data: With the limit.
-          letters: Where the dead letters are.
+          data: The settings, with `reject_limit`.
+          letters: Path of the dead letters, for the error.
 
         Raises:
-          UserError: Either.
+          UserError: Too many rows were rejected, or no row was good.
         """
         title = TITLES[self.table]
         counts = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items())
-        if self.refused > data.reject_limit * self.read:
+        if self.rejected > data.reject_limit * self.read:
             raise UserError(
                 f"Bad rows of the {title} must stay within data.reject_limit "
-                f"({data.reject_limit:.3%}). Received: {self.refused:,} of {self.read:,} rows "
-                f"({self.refused / self.read:.3%}): {counts}. They are listed in {letters}."
+                f"({data.reject_limit:.3%}). Received: {self.rejected:,} of {self.read:,} rows "
+                f"({self.rejected / self.read:.3%}): {counts}. They are listed in {letters}."
             )
         if not self.kept:
             found = f"{self.read:,} rows ({counts})" if counts else "no row"
@@ -94,10 +95,10 @@ class Account:
 
 
 def check_splits(split: Split, kept: dict[str, int]) -> None:
-    """Refuses a split without a click.
+    """Checks that every split has a click.
 
     Raises:
-      UserError: There is one.
+      UserError: A split has none.
     """
     if all(kept.get(name) for name in splits.NAMES):
         return

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.io.gcp.bigquery import ReadFromBigQuery
 
-from components.click_log_example_gen.rows import Rows
+from components.click_log_example_gen.bundle_writer import Rows
 from pebr_tf.data.tables import Batch, Rejected
 from pebr_tf.errors import UserError
 

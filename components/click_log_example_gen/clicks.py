@@ -1,4 +1,4 @@
-"""The clicks: checked, joined to their items, split and written."""
+"""Checks the clicks, joins them to their items, splits and writes them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from apache_beam.utils import shared
 from apache_beam.utils.windowed_value import WindowedValue
 
 from components.click_log_example_gen import inputs
+from components.click_log_example_gen.bundle_writer import BundleWriter, Rows
 from components.click_log_example_gen.items import at_end
-from components.click_log_example_gen.ledger import Ledger
-from components.click_log_example_gen.rows import Rows
 from components.click_log_example_gen.settings import Settings
 from pebr_tf.config import Split
 from pebr_tf.data import splits
@@ -25,7 +24,7 @@ TABLE = "clicks"
 
 
 class _Items:
-    """The table of the items, which the threads of a worker share: all that is held of the data."""
+    """The table of items, shared by the threads of a worker."""
 
     def __init__(self, path: str):
         with inputs.source_of(path, "auto").open() as file:
@@ -33,7 +32,7 @@ class _Items:
 
 
 class GoodClicks:
-    """Makes good clicks with the columns of their items of rows of a click log."""
+    """Turns rows of a click log into good clicks with the columns of their items."""
 
     def __init__(self, settings: Settings, now: int):
         self._settings = settings
@@ -42,7 +41,7 @@ class GoodClicks:
         self._items: _Items | None = None
 
     def of(self, batch: Batch, path: str) -> Batch:
-        """Good clicks; `path` has the table of the items."""
+        """The good clicks of a batch; `path` is the table of items."""
         if self._items is None:
             self._items = self._shared.acquire(lambda: _Items(path))
         settings = self._settings
@@ -57,7 +56,7 @@ class GoodClicks:
 
 
 class CountTimes(beam.DoFn):
-    """`Rows` of a click log -> `TimeCounts` of the good clicks, one a bundle."""
+    """`Rows` of a click log -> `TimeCounts` of the good clicks, one per bundle."""
 
     def __init__(self, settings: Settings, now: int):
         self._good = GoodClicks(settings, now)
@@ -77,12 +76,12 @@ class CountTimes(beam.DoFn):
 
 
 def merged(counts: Iterable[splits.TimeCounts]) -> splits.TimeCounts:
-    """Of all clicks together."""
+    """The counts of all bundles."""
     return functools.reduce(splits.TimeCounts.and_also, counts, _no_times())
 
 
 def cut_time(counts: splits.TimeCounts, split: Split) -> int:
-    """The first second that is held out; any where there is no click."""
+    """The first second that is held out; 0 if there is no click."""
     return counts.held_out_from(split) if len(counts.clicks) else 0
 
 
@@ -91,7 +90,7 @@ def _no_times() -> splits.TimeCounts:
 
 
 class WriteClicks(beam.DoFn):
-    """`Rows` of a click log -> Examples in the temporary folder, and a `Part` a bundle."""
+    """`Rows` of a click log -> Examples in the temporary folder; one summary per bundle."""
 
     def __init__(self, settings: Settings, now: int, folder: str):
         self._settings = settings
@@ -99,7 +98,7 @@ class WriteClicks(beam.DoFn):
         self._folder = folder
 
     def start_bundle(self) -> None:
-        self._ledger = Ledger(TABLE, self._folder)
+        self._writer = BundleWriter(TABLE, self._folder)
 
     def process(self, rows: Rows, path: str, begins: int | None = None) -> tuple[()]:
         if path:
@@ -108,21 +107,21 @@ class WriteClicks(beam.DoFn):
 
     def _write(self, rows: Rows, path: str, begins: int | None) -> None:
         clicks = self._good.of(rows.batch, path)
-        self._ledger.read(len(rows.batch) + len(rows.batch.rejected))
-        self._ledger.refuse(rows, clicks.rejected)
+        self._writer.read(len(rows.batch) + len(rows.batch.rejected))
+        self._writer.reject(rows, clicks.rejected)
         if not len(clicks):
             return
         query, item, time = (
             clicks.columns.column(name) for name in ("query", "item_id", "timestamp")
         )
         seconds = time.to_numpy(zero_copy_only=False)
-        places = splits.assign(self._settings.split, query, item, seconds, begins)
-        # Logs are sorted by time or by query, and who trains wants neither.
-        seed = [self._settings.split.seed, rows.place, int(clicks.rows[0])]
+        assigned = splits.assign(self._settings.split, query, item, seconds, begins)
+        # Logs are sorted by time or query; training needs a random order.
+        seed = [self._settings.split.seed, rows.source_number, int(clicks.rows[0])]
         order = np.random.default_rng(seed).permutation(len(clicks))
-        for place, name in enumerate(splits.NAMES):
-            chosen = clicks.columns.take(pa.array(order[places[order] == place]))
-            self._ledger.keep(name, chosen, (rows.place, int(clicks.rows[0])))
+        for number, name in enumerate(splits.NAMES):
+            chosen = clicks.columns.take(pa.array(order[assigned[order] == number]))
+            self._writer.keep(name, chosen, (rows.source_number, int(clicks.rows[0])))
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        yield at_end(self._ledger.close())
+        yield at_end(self._writer.close())

@@ -1,4 +1,4 @@
-"""Runs the Beam pipeline from files to Examples, looks at the counts, then publishes."""
+"""Runs the Beam pipeline from files to Examples, checks the counts, then publishes the files."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tfx.types import Artifact, artifact_utils
 
 from components.click_log_example_gen import inputs, items, publish
 from components.click_log_example_gen.accounting import Account, check_splits
+from components.click_log_example_gen.bundle_writer import BundleSummary
 from components.click_log_example_gen.ingest import Ingest
 from components.click_log_example_gen.inputs import Inputs
-from components.click_log_example_gen.ledger import Part
 from components.click_log_example_gen.settings import from_exec_properties
 from pebr_tf.data import splits
 from pebr_tf.errors import UserError
 
-# In the folder of an artifact, which every worker reaches and which TFX removes if the run fails.
+# Folder inside an artifact: every worker reaches it, and TFX removes it if the run fails.
 WORKING = ".writing"
-# Beside that folder, for the dead letters of a failed run are what its user needs.
-REFUSED = ".refused"
+# Suffix of a folder beside the artifact, which keeps the dead letters of a failed run.
+REJECTED = ".rejected"
 FULL = os.strerror(errno.ENOSPC)
 FILE_FORMAT = "tfrecords_gzip"
 
 
 class Executor(BaseBeamExecutor):
-    """Reads, checks, joins, splits and writes, a batch of columns at once."""
+    """Reads, checks, joins, splits and writes rows, one batch of columns at a time."""
 
     def Do(
         self,
@@ -40,10 +40,10 @@ class Executor(BaseBeamExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Writes the artifacts, or leaves none.
+        """Writes the artifacts. A run that fails leaves them empty.
 
         Raises:
-          UserError: Files that cannot be read, too many bad rows, a split without a click.
+          UserError: A file cannot be read, too many rows are bad, or a split has no click.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         artifacts = {
@@ -51,14 +51,14 @@ class Executor(BaseBeamExecutor):
             for name in ("examples", "catalogue", "dead_letters")
         }
         uris = [artifact.uri for artifact in artifacts.values()]
-        # A run that was killed may have left some of its files.
+        # A killed run may have left files.
         publish.empty(uris)
-        publish.remove(_refused(artifacts["dead_letters"]))
+        publish.remove(_rejected_folder(artifacts["dead_letters"]))
         try:
             self._run(artifacts, exec_properties)
         except BaseException as error:
             publish.empty(uris)
-            # However Beam wraps the error of a worker, its text is kept.
+            # Beam wraps the error of a worker but keeps its text.
             if FULL in str(error):
                 raise UserError(
                     f"{artifacts['examples'].uri} must have room for the examples. "
@@ -80,52 +80,56 @@ class Executor(BaseBeamExecutor):
         fileio.makedirs(working)
         with self._make_beam_pipeline() as pipeline:
             ingest.build(pipeline)
-        parts = publish.read_parts(working)
-        accounting = _checked(ingest, parts, found, _refused(artifacts["dead_letters"]))
+        summaries = publish.read_summaries(working)
+        accounting = _checked(ingest, summaries, found, _rejected_folder(artifacts["dead_letters"]))
         for name in splits.NAMES:
-            publish.place_shards(parts, name, artifacts["examples"].uri)
-        publish.place_shards(parts, items.SPLIT, artifacts["catalogue"].uri)
-        publish.place_letters(parts, accounting, artifacts["dead_letters"].uri)
+            publish.move_shards(summaries, name, artifacts["examples"].uri)
+        publish.move_shards(summaries, items.SPLIT, artifacts["catalogue"].uri)
+        publish.write_dead_letters(summaries, accounting, artifacts["dead_letters"].uri)
         publish.remove(working)
         _describe(artifacts["examples"], splits.NAMES, found)
         _describe(artifacts["catalogue"], (items.SPLIT,), found)
 
 
-def _refused(letters: Artifact) -> str:
-    """Folder of the dead letters of a run that fails."""
-    return letters.uri.rstrip("/") + REFUSED
+def _rejected_folder(letters: Artifact) -> str:
+    """Folder for the dead letters of a failed run."""
+    return letters.uri.rstrip("/") + REJECTED
 
 
-def _checked(ingest: Ingest, parts: list[Part], found: Inputs, refused: str) -> dict[str, Any]:
-    """The accounting; if it is bad, the dead letters are left in the folder `refused`."""
-    failed = sorted((part for part in parts if part.errors), key=lambda part: part.table != "items")
-    if failed:
-        raise UserError(failed[0].errors[0])
-    of_items = Account.of("items", ingest.items, parts)
-    of_clicks = Account.of("clicks", ingest.clicks, parts)
+def _checked(
+    ingest: Ingest, summaries: list[BundleSummary], found: Inputs, rejected: str
+) -> dict[str, Any]:
+    """Returns the accounting. If a check fails, writes the dead letters to `rejected`."""
+    # Errors of the catalogue come first.
+    for table in ("items", "clicks"):
+        for summary in summaries:
+            if summary.table == table and summary.errors:
+                raise UserError(summary.errors[0])
+    of_items = Account.of("items", ingest.items, summaries)
+    of_clicks = Account.of("clicks", ingest.clicks, summaries)
     accounting = {
         "clicks": of_clicks.to_mapping(),
         "items": of_items.to_mapping(),
         "splits": {name: of_clicks.kept.get(name, 0) for name in splits.NAMES},
         "span": found.span,
     }
-    letters = os.path.join(refused, publish.LETTERS_FILE)
+    letters = os.path.join(rejected, publish.LETTERS_FILE)
     try:
         of_items.check(ingest.settings.data, letters)
         of_clicks.check(ingest.settings.data, letters)
         check_splits(ingest.settings.split, of_clicks.kept)
     except UserError:
-        if of_items.refused or of_clicks.refused:
-            publish.place_letters(parts, accounting, refused)
+        if of_items.rejected or of_clicks.rejected:
+            publish.write_dead_letters(summaries, accounting, rejected)
         raise
     return accounting
 
 
 def _describe(artifact: Artifact, split_names: tuple[str, ...], found: Inputs) -> None:
-    """Says in the metadata what the artifact holds."""
+    """Sets the metadata of an artifact of Examples."""
     artifact.split_names = artifact_utils.encode_split_names(list(split_names))
     examples_utils.set_payload_format(artifact, example_gen_pb2.FORMAT_TF_EXAMPLE)
     examples_utils.set_file_format(artifact, FILE_FORMAT)
-    # As a property of its own kind, too: that is what `Examples.span` reads.
+    # `Examples.span` reads this property, not the custom one.
     artifact.span = found.span or 0
     driver.update_output_artifact(found.to_exec_properties(), artifact.mlmd_artifact)

@@ -1,13 +1,13 @@
-"""The Beam pipeline: items first, then clicks joined to them.
+"""The Beam pipeline: first the items, then the clicks joined to them.
 
     catalogue ---> check ---> each once ---> Examples
                                  |
-                              a table, read once a worker
+                              a table, read once per worker
                                  |
     click log ---> check ---> join ---> split ---> Examples
 
-Batches stream from the file to the shard in one stage, so memory holds a few batches and the table
-of the items. For a split by time the log is read twice: first for the times alone.
+Batches stream from file to shard in one stage, so memory holds a few batches and the table of the
+items. For a split by time the log is read twice, first for the times alone.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from components.click_log_example_gen.settings import Settings
 
 @dataclass(frozen=True)
 class Ingest:
-    """One run.
+    """The Beam graph of one run.
 
     Attributes:
       settings: What is read and written.
       clicks: Files of the click log, or one BigQuery source.
-      items: Likewise of the catalogue; empty: the click log has its columns.
-      folder: Of temporary files, in reach of every worker; in the end `publish.read_parts` tells
-        what they are.
-      now: Seconds since 1970; later clicks are refused.
+      items: The same for the catalogue; empty: the click log has its columns.
+      folder: Folder of temporary files that every worker reaches. After the run,
+        `publish.read_summaries` lists its files.
+      now: Seconds since 1970; later clicks are rejected.
     """
 
     settings: Settings
@@ -45,46 +45,46 @@ class Ingest:
 
     def build(self, pipeline: beam.Pipeline) -> None:
         """Adds all steps to a pipeline."""
-        table, item_parts = self._build_items(pipeline)
+        table, summaries = self._build_items(pipeline)
         sides = [AsSingleton(table)]
         if self.settings.split.by == "time":
             sides.append(AsSingleton(self._build_cut_time(pipeline, table)))
         rows, failed = pipeline | "ReadClicks" >> self._read_clicks(after=table)
         writer = WriteClicks(self.settings, self.now, self.folder)
-        click_parts = rows | "WriteClicks" >> beam.ParDo(writer, *sides)
+        click_summaries = rows | "WriteClicks" >> beam.ParDo(writer, *sides)
         _ = (
-            (*item_parts, failed, click_parts)
-            | "AllParts" >> beam.Flatten()
-            | "ListParts" >> beam.combiners.ToList()
-            | "WriteParts" >> beam.Map(publish.write_parts, self.folder)
+            (*summaries, failed, click_summaries)
+            | "AllSummaries" >> beam.Flatten()
+            | "ListSummaries" >> beam.combiners.ToList()
+            | "WriteSummaries" >> beam.Map(publish.write_summaries, self.folder)
         )
 
     def _build_items(
         self, pipeline: beam.Pipeline
     ) -> tuple[beam.PCollection, list[beam.PCollection]]:
-        """Path of the table of the items, and what became of their rows."""
-        parts = []
+        """Path of the table of items, and summaries."""
+        summaries = []
         if self.items:
             read = ReadTable(
                 items.SPLIT, self.items, self.settings.data.format, self.settings.item_columns
             )
             rows, failed = pipeline | "ReadItems" >> read
             check = beam.ParDo(items.CheckItems(self.settings, self.folder))
-            good = rows | "CheckItems" >> check.with_outputs(items.PARTS, main="good")
+            good = rows | "CheckItems" >> check.with_outputs(items.SUMMARIES, main="good")
             found = good.good
-            parts += [failed, good[items.PARTS]]
+            summaries += [failed, good[items.SUMMARIES]]
         else:
             rows, failed = pipeline | "ReadForItems" >> self._read_clicks()
             found = rows | "FindItems" >> beam.ParDo(items.FindItems(self.settings, self.now))
-            parts.append(failed)
-        writer = items.WriteCatalogue(self.settings, self.folder, repeats=bool(self.items))
+            summaries.append(failed)
+        writer = items.WriteCatalogue(self.settings, self.folder, reject_repeats=bool(self.items))
         write = beam.ParDo(writer, AsIter(found), AsIter(failed))
         written = (
             pipeline
             | "Once" >> beam.Create([None])
-            | "WriteItems" >> write.with_outputs(items.PARTS, main="table")
+            | "WriteItems" >> write.with_outputs(items.SUMMARIES, main="table")
         )
-        return written.table, [*parts, written[items.PARTS]]
+        return written.table, [*summaries, written[items.SUMMARIES]]
 
     def _build_cut_time(self, pipeline: beam.Pipeline, table: beam.PCollection) -> beam.PCollection:
         rows, _ = pipeline | "ReadTimes" >> self._read_clicks(after=table)

@@ -1,7 +1,8 @@
-"""The catalogue: items checked, each once, as Examples and as a table to join clicks to."""
+"""Checks the items, keeps each once, and writes Examples and the table that clicks join."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Iterator
 
@@ -12,8 +13,12 @@ import pyarrow.compute as pc
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
-from components.click_log_example_gen.ledger import Ledger, Part, create
-from components.click_log_example_gen.rows import Rows
+from components.click_log_example_gen.bundle_writer import (
+    BundleSummary,
+    BundleWriter,
+    Rows,
+    create,
+)
 from components.click_log_example_gen.settings import Settings
 from pebr_tf.data.click_log import check_clicks_and_items, check_items
 from pebr_tf.data.tables import Batch, Rejected
@@ -21,43 +26,44 @@ from pebr_tf.data.tables import Batch, Rejected
 SPLIT = "items"
 TWICE = "item twice"
 TABLE_FILE = "items.arrow"
-PARTS = "parts"
+SUMMARIES = "summaries"
 ENCODED_ROWS = 65_536
 
 
 def at_end(value: object) -> WindowedValue:
-    """What a bundle leaves at its end."""
+    """An output of `finish_bundle`."""
     window = GlobalWindow()
     return WindowedValue(value, window.max_timestamp(), [window])
 
 
 class CheckItems(beam.DoFn):
-    """`Rows` of a catalogue -> `Rows` of good items; a `Part` a bundle to PARTS."""
+    """`Rows` of a catalogue -> `Rows` of good items; one summary per bundle to SUMMARIES."""
 
     def __init__(self, settings: Settings, folder: str):
         self._settings = settings
         self._folder = folder
 
     def start_bundle(self) -> None:
-        self._ledger = Ledger(SPLIT, self._folder)
+        self._writer = BundleWriter(SPLIT, self._folder)
 
     def process(self, rows: Rows) -> Iterator[Rows]:
         settings, batch = self._settings, rows.batch
         texts = (*settings.texts, *settings.payload)
         good = check_items(batch, settings.data.item_column, texts, settings.numbers)
-        self._ledger.read(len(batch) + len(batch.rejected))
-        self._ledger.refuse(rows, good.rejected)
-        yield Rows(rows.place, rows.source, _alone(good), rows.numbered)
+        self._writer.read(len(batch) + len(batch.rejected))
+        self._writer.reject(rows, good.rejected)
+        # The rejected rows are written.
+        good = dataclasses.replace(good, rejected=Rejected.none())
+        yield dataclasses.replace(rows, batch=good)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        yield beam.pvalue.TaggedOutput(PARTS, at_end(self._ledger.close()))
+        yield beam.pvalue.TaggedOutput(SUMMARIES, at_end(self._writer.close()))
 
 
 class FindItems(beam.DoFn):
-    """`Rows` of a click log that has the items' columns -> `Rows` of items that are new.
+    """`Rows` of a click log with the columns of items -> `Rows` of items not seen in the bundle.
 
-    Clicks are counted where they are written, so this has no `Part`. A bundle holds the ids that
-    it has seen, at most those of the catalogue.
+    This has no `BundleSummary`, because clicks are counted where they are written.
     """
 
     def __init__(self, settings: Settings, now: int):
@@ -74,60 +80,64 @@ class FindItems(beam.DoFn):
             rows.batch, settings.data, self._now, texts, settings.numbers
         )
         ids = good.columns.column("item_id")
-        new = _first_of_each(ids) & ~_numpy(pc.is_in(ids, value_set=self._seen))
+        new = _first_of_each(ids) & ~pc.is_in(ids, value_set=self._seen).to_numpy(
+            zero_copy_only=False
+        )
         self._seen = pa.concat_arrays([self._seen, ids.filter(pa.array(new))])
-        yield Rows(rows.place, rows.source, _alone(_chosen(good, new)), rows.numbered)
+        chosen = Batch(good.columns.filter(pa.array(new)), good.rows[new], Rejected.none())
+        yield dataclasses.replace(rows, batch=chosen)
 
 
 class WriteCatalogue(beam.DoFn):
-    """All `Rows` of items, as a side input -> path of the table of the items; `Part` to PARTS.
+    """All `Rows` of items, as a side input -> path of the table of items; a summary to SUMMARIES.
 
-    The path is empty if anything of the catalogue failed.
-    Of an item that is there twice the first row is kept, in the order of files and rows.
+    The path is empty if a file of the catalogue failed. The first row of an item is kept, in the
+    order of files and rows.
 
     Args:
-      settings: Of the run.
-      folder: Of temporary files.
-      repeats: Whether further rows of an item are refused; else they are none of its rows.
+      settings: Settings of the run.
+      folder: Folder of temporary files.
+      reject_repeats: Whether further rows of an item are rejected; otherwise they are ignored.
     """
 
-    def __init__(self, settings: Settings, folder: str, repeats: bool):
+    def __init__(self, settings: Settings, folder: str, reject_repeats: bool):
         self._settings = settings
         self._folder = folder
-        self._refuse_repeats = repeats
+        self._reject_repeats = reject_repeats
 
     def process(
-        self, _: object, batches: Iterable[Rows], failed: Iterable[Part]
+        self, _: object, batches: Iterable[Rows], failed: Iterable[BundleSummary]
     ) -> Iterator[str | beam.pvalue.TaggedOutput]:
         if any(failed):
             yield ""
             return
-        ledger = Ledger(SPLIT, self._folder)
+        writer = BundleWriter(SPLIT, self._folder)
         path = os.path.join(self._folder, TABLE_FILE)
-        # A query gives its rows no numbers, hence no order to keep.
-        ordered = sorted(batches, key=lambda rows: (rows.place, *rows.batch.rows[:1]))
-        self._write(ledger, [rows for rows in ordered if len(rows.batch)], path)
-        yield beam.pvalue.TaggedOutput(PARTS, ledger.close())
+        # Rows of a BigQuery query have no numbers and therefore no order.
+        ordered = sorted(batches, key=lambda rows: (rows.source_number, *rows.batch.rows[:1]))
+        self._write(writer, [rows for rows in ordered if len(rows.batch)], path)
+        yield beam.pvalue.TaggedOutput(SUMMARIES, writer.close())
         yield path
 
-    def _write(self, ledger: Ledger, ordered: list[Rows], path: str) -> None:
+    def _write(self, writer: BundleWriter, ordered: list[Rows], path: str) -> None:
         names = [*self._settings.texts, *self._settings.numbers]
-        schema = self._schema()
-        table = pa.Table.from_batches([rows.batch.columns for rows in ordered], schema)
+        batches = [rows.batch.columns for rows in ordered]
+        table = pa.Table.from_batches(batches, self._schema())
         first = _first_of_each(table.column("item_id"))
         begin = 0
         for rows in ordered:
             of_batch = first[begin : begin + len(rows.batch)]
             begin += len(rows.batch)
-            if self._refuse_repeats:
-                ledger.refuse(rows, Rejected.of(rows.batch.rows[~of_batch], TWICE))
+            if self._reject_repeats:
+                writer.reject(rows, Rejected.of(rows.batch.rows[~of_batch], TWICE))
             else:
-                ledger.read(int(of_batch.sum()))
+                writer.read(int(of_batch.sum()))
         table = table.filter(pa.array(first)).combine_chunks()
-        for place, batch in enumerate(table.to_batches(ENCODED_ROWS)):
-            ledger.keep(SPLIT, batch, (place, 0))
-        with create(path) as file, pa.ipc.new_file(file, _schema_of(schema, names)) as writer:
-            writer.write_table(table.select(["item_id", *names]))
+        for number, batch in enumerate(table.to_batches(ENCODED_ROWS)):
+            writer.keep(SPLIT, batch, (number, 0))
+        joined = table.select(["item_id", *names])
+        with create(path) as file, pa.ipc.new_file(file, joined.schema) as arrow:
+            arrow.write_table(joined)
 
     def _schema(self) -> pa.Schema:
         settings = self._settings
@@ -136,28 +146,11 @@ class WriteCatalogue(beam.DoFn):
         return pa.schema([*texts, *numbers, ("item_id", pa.string())])
 
 
-def _schema_of(schema: pa.Schema, names: list[str]) -> pa.Schema:
-    return pa.schema([schema.field("item_id"), *(schema.field(name) for name in names)])
-
-
-def _alone(batch: Batch) -> Batch:
-    """The good rows without the refused, which are written already."""
-    return Batch(batch.columns, batch.rows, Rejected.none())
-
-
-def _chosen(batch: Batch, mask: np.ndarray) -> Batch:
-    return Batch(batch.columns.filter(pa.array(mask)), batch.rows[mask], batch.rejected)
-
-
 def _first_of_each(ids: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """[M] bool, true at the first row of each id."""
+    """[M] bool, true for the first row of each id."""
     if isinstance(ids, pa.ChunkedArray):
         ids = ids.combine_chunks()
     codes = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     first = np.zeros(len(codes), bool)
     first[np.unique(codes, return_index=True)[1]] = True
     return first
-
-
-def _numpy(mask: pa.Array) -> np.ndarray:
-    return mask.to_numpy(zero_copy_only=False)

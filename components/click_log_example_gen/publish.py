@@ -1,4 +1,4 @@
-"""From temporary names to the files of the artifacts, all of them once everything is known good."""
+"""Moves temporary files into the artifacts, after all checks have passed."""
 
 from __future__ import annotations
 
@@ -13,54 +13,57 @@ from typing import Any
 from tfx.dsl.io import fileio
 
 from components.click_log_example_gen import inputs
-from components.click_log_example_gen.ledger import Part, create
+from components.click_log_example_gen.bundle_writer import BundleSummary, create
 
-PARTS_FILE = "parts.json"
+SUMMARIES_FILE = "summaries.json"
 LETTERS_FILE = "dead_letters.jsonl.gz"
 ACCOUNTING_FILE = "accounting.json"
 
 
-def write_parts(parts: Iterable[Part], folder: str) -> None:
-    """Hands what workers did to who runs the pipeline, wherever they ran."""
-    _write_json(os.path.join(folder, PARTS_FILE), [dataclasses.asdict(part) for part in parts])
+def write_summaries(summaries: Iterable[BundleSummary], folder: str) -> None:
+    """Writes the summaries of all bundles where the executor reads them, on any Beam runner."""
+    content = [dataclasses.asdict(summary) for summary in summaries]
+    _write_json(os.path.join(folder, SUMMARIES_FILE), content)
 
 
-def read_parts(folder: str) -> list[Part]:
-    """What `write_parts` wrote."""
-    with inputs.source_of(os.path.join(folder, PARTS_FILE), "auto").open() as file:
-        return [Part.from_mapping(mapping) for mapping in json.load(file)]
+def read_summaries(folder: str) -> list[BundleSummary]:
+    """The summaries that `write_summaries` wrote."""
+    with inputs.source_of(os.path.join(folder, SUMMARIES_FILE), "auto").open() as file:
+        return [BundleSummary.from_mapping(mapping) for mapping in json.load(file)]
 
 
-def place_shards(parts: Iterable[Part], split: str, uri: str) -> None:
+def move_shards(summaries: Iterable[BundleSummary], split: str, uri: str) -> None:
     """Moves the shards of a split into an artifact, numbered in the order of the input."""
-    shards = [shard for part in parts for shard in part.shards if shard.split == split]
+    shards = [shard for each in summaries for shard in each.shards if shard.split == split]
     folder = os.path.join(uri, f"Split-{split}")
     fileio.makedirs(folder)
-    for place, shard in enumerate(sorted(shards, key=lambda shard: (shard.order, shard.path))):
-        name = f"data_tfrecord-{place:05d}-of-{len(shards):05d}.gz"
+    for number, shard in enumerate(sorted(shards, key=lambda shard: (shard.order, shard.path))):
+        name = f"data_tfrecord-{number:05d}-of-{len(shards):05d}.gz"
         fileio.rename(shard.path, os.path.join(folder, name))
 
 
-def place_letters(parts: Iterable[Part], accounting: dict[str, Any], uri: str) -> None:
+def write_dead_letters(
+    summaries: Iterable[BundleSummary], accounting: dict[str, Any], uri: str
+) -> None:
     """Writes the dead letters and the accounting."""
     fileio.makedirs(uri)
-    # Gzip files one after another are a gzip file.
+    # Concatenated gzip files are a gzip file.
     with create(os.path.join(uri, LETTERS_FILE)) as out:
         out.write(gzip.compress(b"", mtime=0))
-        for path in sorted(path for part in parts for path in part.letters):
+        for path in sorted(path for each in summaries for path in each.letters):
             with inputs.source_of(path, "auto").open() as file:
                 shutil.copyfileobj(file, out)
     _write_json(os.path.join(uri, ACCOUNTING_FILE), accounting)
 
 
 def remove(uri: str) -> None:
-    """Removes a folder, if it is there."""
+    """Removes a folder if it exists."""
     if fileio.exists(uri):
         fileio.rmtree(uri)
 
 
 def empty(uris: Iterable[str]) -> None:
-    """Leaves empty folders, which TFX expects of a failed run, too."""
+    """Empties folders. TFX expects them to exist after a failed run, too."""
     for uri in uris:
         remove(uri)
         fileio.makedirs(uri)

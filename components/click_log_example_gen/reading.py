@@ -1,4 +1,4 @@
-"""From files or BigQuery to `Rows`, whatever they are."""
+"""Reads files of any format, or BigQuery, into `Rows`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 import apache_beam as beam
 
 from components.click_log_example_gen import bigquery, inputs
-from components.click_log_example_gen.ledger import Part
-from components.click_log_example_gen.rows import Rows
+from components.click_log_example_gen.bundle_writer import BundleSummary, Rows
 from pebr_tf.data.tables import read_table
 from pebr_tf.errors import UserError
 
@@ -16,10 +15,10 @@ FAILED = "failed"
 
 
 class ReadFile(beam.DoFn):
-    """(place, name) of a file -> its `Rows`, batch by batch; a `Part` with an error to FAILED.
+    """(number, name) of a file -> its `Rows`; a `BundleSummary` with an error to FAILED.
 
-    A file is the unit of work: a quoted line break cannot be told from the end of a row in the
-    middle of a file.
+    A file is the unit of work: in the middle of a file, a quoted line break looks like the end of a
+    row.
     """
 
     def __init__(self, table: str, format: str, required: Sequence[str], optional: Sequence[str]):
@@ -33,25 +32,25 @@ class ReadFile(beam.DoFn):
     ) -> Iterator[Rows | beam.pvalue.TaggedOutput]:
         if after == "":
             return
-        place, name = file
+        number, name = file
         source = inputs.source_of(name, self._format)
         try:
             for batch in read_table(source, self._required, self._optional):
-                yield Rows(place, name, batch)
+                yield Rows(number, name, batch)
         except UserError as error:
-            yield beam.pvalue.TaggedOutput(FAILED, Part(self._table, errors=[str(error)]))
+            yield beam.pvalue.TaggedOutput(FAILED, BundleSummary(self._table, errors=[str(error)]))
 
 
 class ReadTable(beam.PTransform):
-    """All `Rows` of a table, and what failed: a pair of collections.
+    """All `Rows` of a table, and the failures: two collections.
 
     Args:
       table: "clicks" or "items".
       where: Files, or one BigQuery source.
-      format: Of the files.
-      required: Columns that must be there.
-      optional: Columns that may.
-      after: What must be there first, one text; an empty one says that all is in vain.
+      format: Format of the files.
+      required: Required columns.
+      optional: Optional columns.
+      after: One text that reading waits for. If it is empty, nothing is read.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class ReadTable(beam.PTransform):
         read = (
             pipeline
             | "Files" >> beam.Create(list(enumerate(self._where)))
-            # Else a runner would read all files where it made the list.
+            # Otherwise a runner may read all files on the worker that made the list.
             | "Spread" >> beam.Reshuffle()
             | "Read" >> beam.ParDo(self._reader, *self._after).with_outputs(FAILED, main="rows")
         )

@@ -45,14 +45,14 @@ class CutoffCalibrator(BaseComponent):
         config: Config,
         source: str = "",
     ):
-        """Makes the component.
+        """Constructs the component.
 
         Args:
           examples: The click log, with the splits `train` and `calibrate`.
           model: The trained towers.
-          index: RetrievalIndex that was embedded with them.
-          config: The configuration, of which `cutoff` and evaluation.average_k are read.
-          source: A hash of the code that runs, so that an edit of it invalidates the cache.
+          index: The RetrievalIndex that they embedded.
+          config: Reads `cutoff` and evaluation.average_k.
+          source: Digest of the code; a new digest invalidates the cache.
         """
         settings = {
             "cutoff": config.cutoff.to_mapping(),

@@ -1,4 +1,4 @@
-"""Tunes the cut-off on held-out clicks, and writes the query model that serves with it."""
+"""Calibrates the cut-off on held-out clicks and writes the query model that serves with it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pebr_tf.errors import UserError
 from serving.moments import Moments
 from serving.signatures import TOWERS_FACTS, export_query_model, read_facts
 
-# Queries of the training split that the level head is fitted to.
+# Most queries of the training split that the level head is fitted to.
 LEVEL_QUERIES = 20_000
 
 
@@ -53,10 +53,10 @@ class Executor(BaseExecutor):
         Args:
           input_dict: `examples`, `model` and `index`.
           output_dict: `cutoff`: cutoff.json, query_model/ and tuning.json.
-          exec_properties: `settings`, JSON of `cutoff` and of some of `evaluation`.
+          exec_properties: `settings`, JSON of `cutoff` and evaluation.average_k.
 
         Raises:
-          UserError: Too few calibrate queries, or an input that is not what it should be.
+          UserError: There are too few calibrate queries, or an input is invalid.
         """
         config = Config.from_mapping(json.loads(exec_properties["settings"]))
         examples = artifact_utils.get_single_instance(input_dict["examples"])

@@ -1,4 +1,4 @@
-"""What tfdv is asked: which columns are compared, how, and what an inferred schema may forbid."""
+"""Validates statistics with tfdv: against the schema, for skew and for drift."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import tensorflow_data_validation as tfdv
 from tensorflow_metadata.proto.v0 import anomalies_pb2, schema_pb2, statistics_pb2
 
 Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
-# The time of a click is later in every run, and in every held-out part of a split by time.
+# Timestamps are later in every run, and in every held-out part of a split by time.
 NOT_COMPARED = ("timestamp",)
-# With fewer examples a share strays by 0.05 by chance alone, and limits of 0.3 lose their meaning.
+# With fewer examples a share varies by 0.05 by chance, and limits of 0.3 mean little.
 LEAST_EXAMPLES = 100
 _TYPES = {
     statistics_pb2.FeatureNameStatistics.INT: schema_pb2.INT,
@@ -23,11 +23,11 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Limits:
-    """Distances above which two distributions of a column are an anomaly; None: any is fine.
+    """Distances above which two distributions of a column are an anomaly; None: no limit.
 
     Attributes:
-      drift: Of train, since the last accepted run.
-      skew: Of a held-out split, to train.
+      drift: From train of the last accepted run to train.
+      skew: From train to a held-out split.
     """
 
     drift: float | None
@@ -35,10 +35,10 @@ class Limits:
 
 
 def relaxed(schema: schema_pb2.Schema) -> schema_pb2.Schema:
-    """An inferred schema without the values that happened to be in the training split.
+    """An inferred schema without the values of the training split.
 
-    SchemaGen lists the values of every text column that has few, so that the first query or brand
-    that is held out alone would be an anomaly. Types, presence and shapes stay.
+    SchemaGen lists the values of every text column that has few. A query or brand that occurs only
+    in a held-out split would then be an anomaly. Types, presence and shapes stay.
     """
     result = schema_pb2.Schema()
     result.CopyFrom(schema)
@@ -52,14 +52,14 @@ def relaxed(schema: schema_pb2.Schema) -> schema_pb2.Schema:
 
 
 def examples(statistics: Statistics) -> int:
-    """The number of examples that were counted."""
+    """The number of examples."""
     return sum(dataset.num_examples for dataset in statistics.datasets)
 
 
 def check_train(
     train: Statistics, schema: schema_pb2.Schema, previous: Statistics | None, limits: Limits
 ) -> anomalies_pb2.Anomalies:
-    """Train against the schema and, for drift, against train of the last accepted run."""
+    """Checks train against the schema and, for drift, against train of the last accepted run."""
     if previous is None or not _large_enough(train, previous):
         return _validated(train, schema)
     compared = _with_comparators(schema, "drift_comparator", limits.drift, train, previous)
@@ -69,18 +69,18 @@ def check_train(
 def check_held_out(
     statistics: Statistics, schema: schema_pb2.Schema, train: Statistics, limits: Limits
 ) -> anomalies_pb2.Anomalies:
-    """A held-out split against the schema and, for skew, against train."""
+    """Checks a held-out split against the schema and, for skew, against train."""
     if not _large_enough(statistics, train):
         return _validated(statistics, schema)
     compared = _with_comparators(schema, "skew_comparator", limits.skew, statistics, train)
-    # Distances are symmetric, and the statistics in the first place are those held to the schema.
+    # Distances are symmetric; the first statistics are those checked against the schema.
     return tfdv.validate_statistics(statistics, compared, serving_statistics=train)
 
 
 def _validated(statistics: Statistics, schema: schema_pb2.Schema) -> anomalies_pb2.Anomalies:
     if examples(statistics):
         return tfdv.validate_statistics(statistics, schema)
-    # One anomaly says more than every column reported as missing.
+    # One anomaly is clearer than a missing-column anomaly for every column.
     anomalies = anomalies_pb2.Anomalies()
     info = anomalies.dataset_anomaly_info
     info.severity = anomalies_pb2.AnomalyInfo.ERROR
@@ -104,10 +104,10 @@ def _with_comparators(
     statistics: Statistics,
     control: Statistics,
 ) -> schema_pb2.Schema:
-    """A copy of the schema that compares every column which both sides have with one type.
+    """A copy of the schema that compares every column which both sides have with the same type.
 
-    A comparator that stands in the schema already was put there by a reviewer, and stays. A column
-    that one side lacks is no drift: the features have changed, or the schema reports it missing.
+    Comparators of a reviewed schema stay. A column that one side lacks has not drifted: the
+    features have changed, or the schema reports it as missing.
     """
     result = schema_pb2.Schema()
     result.CopyFrom(schema)
@@ -128,8 +128,8 @@ def _compare(feature: schema_pb2.Feature, name: str, limit: float) -> None:
     elif feature.type in (schema_pb2.INT, schema_pb2.FLOAT):
         divergence = getattr(feature, name).jensen_shannon_divergence
         divergence.threshold = limit
-        # Buckets of equal width hold next to everything in the first one when a price is an
-        # outlier: two samples of one log-normal law are then 0.3 to 0.9 apart.
+        # With an outlier, the first bucket of equal width holds almost everything: two samples of
+        # one log-normal law are then 0.3 to 0.9 apart.
         divergence.source.type = schema_pb2.HistogramSelection.QUANTILES
 
 

@@ -31,10 +31,10 @@ class ExampleValidatorSpec(ComponentSpec):
 
 
 class ExampleValidator(BaseComponent):
-    """Checks every split against the schema, the held-out splits and the last accepted run.
+    """Checks every split against the schema, train and the last accepted run.
 
-    An anomaly stops the run with an error that names it. TFX's own ExampleValidator writes
-    anomalies down and goes on, and compares with no earlier run.
+    An anomaly stops the run with an error. The ExampleValidator of TFX only records anomalies and
+    does not compare with earlier runs.
     """
 
     SPEC_CLASS = ExampleValidatorSpec
@@ -48,15 +48,14 @@ class ExampleValidator(BaseComponent):
         last_accepted: BaseChannel | None = None,
         source: str = "",
     ):
-        """Makes the component.
+        """Constructs the component.
 
         Args:
           statistics: ExampleStatistics of the splits train, calibrate and test.
-          schema: The Schema, inferred from train or reviewed, as `config.data.schema` says.
-          config: The configuration, of which data.schema, the two limits and the pipeline's name
-            are read.
-          last_accepted: ExampleAnomalies of the last run that passed, or none; see `resolver`.
-          source: A hash of the code that runs, so that an edit of it invalidates the cache.
+          schema: The Schema, inferred from train or, with data.schema, reviewed.
+          config: Reads data.schema, the two limits and the name of the pipeline.
+          last_accepted: ExampleAnomalies of the last accepted run, or none; see `resolver`.
+          source: Digest of the code; a new digest invalidates the cache.
         """
         settings = {
             "pipeline": config.pipeline.name,

@@ -1,7 +1,8 @@
-"""Runs the checks, writes what they find, and stops a run that must not go on."""
+"""Runs the checks, writes the anomalies, and stops the run if there are any."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from typing import Any
@@ -32,7 +33,7 @@ from pebr_tf.errors import UserError
 
 TRAIN = "train"
 FINDINGS = "anomalies.json"
-# The custom property that says whose run it was.
+# Custom property: the name of the pipeline.
 PIPELINE = "pipeline"
 
 
@@ -55,8 +56,8 @@ class Executor(BaseExecutor):
             `skew_limit`.
 
         Raises:
-          UserError: An anomaly; the text names every one. TFX removes the output of a failed
-            component, so anomalies.json then stands beside it, as `URI.json`.
+          UserError: There are anomalies; the text lists all. TFX removes the output of a failed
+            component, so anomalies.json is then written beside it, as `URI.json`.
         """
         settings = json.loads(exec_properties["settings"])
         limits = Limits(settings["drift_limit"], settings["skew_limit"])
@@ -82,15 +83,15 @@ class Executor(BaseExecutor):
             in_split = findings(split, anomalies)
             path = os.path.join(_split_uri(output, split), DEFAULT_FILE_NAME)
             _write(path, anomalies.SerializeToString())
-            refused = any(finding.stops for finding in in_split)
-            blessed[split] = NOT_BLESSED_VALUE if refused else BLESSED_VALUE
+            rejected = any(finding.stops for finding in in_split)
+            blessed[split] = NOT_BLESSED_VALUE if rejected else BLESSED_VALUE
             found += in_split
         report = _report(found, previous is not None)
         _write(os.path.join(output.uri, FINDINGS), report)
         if any(finding.stops for finding in found):
             kept = f"{output.uri.rstrip('/')}.json"
             _write(kept, report)
-            raise UserError(_refusal(found, kept))
+            raise UserError(_rejection(found, kept))
 
         train = statistics[TRAIN].SerializeToString()
         _write(os.path.join(_split_uri(output, TRAIN), BINARY_PB_BASENAME), train)
@@ -101,10 +102,10 @@ class Executor(BaseExecutor):
 
 
 def _previous(accepted: list[Artifact], pipeline: str) -> Statistics | None:
-    """Statistics of train in the last accepted run; none on a first run."""
+    """Statistics of train in the last accepted run; None in a first run."""
     if not accepted:
         return None
-    # The resolver of Kubeflow v2 looks at all pipelines of a project.
+    # The resolver of Kubeflow v2 searches all pipelines of a project.
     if (received := accepted[0].get_string_custom_property(PIPELINE)) != pipeline:
         logging.warning(
             "Drift not checked: the last accepted run must be of the pipeline %s. Received: %s.",
@@ -113,7 +114,7 @@ def _previous(accepted: list[Artifact], pipeline: str) -> Statistics | None:
         )
         return None
     path = os.path.join(_split_uri(accepted[0], TRAIN), BINARY_PB_BASENAME)
-    # The folder of an old run may have been cleared away while the metadata still names it.
+    # The folder of an old run may have been deleted while the metadata still has it.
     return tfdv.load_stats_binary(path) if fileio.exists(path) else None
 
 
@@ -125,12 +126,12 @@ def _report(found: list[Finding], compared: bool) -> bytes:
     content = {
         "accepted": not any(finding.stops for finding in found),
         "compared_with_last_accepted_run": compared,
-        "anomalies": [finding.as_mapping() for finding in found],
+        "anomalies": [dataclasses.asdict(finding) for finding in found],
     }
     return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def _refusal(found: list[Finding], path: str) -> str:
+def _rejection(found: list[Finding], path: str) -> str:
     named = "; ".join(str(finding) for finding in found if finding.stops)
     return (
         "the click log must fit its schema and the limits of drift and skew. "
@@ -139,7 +140,7 @@ def _refusal(found: list[Finding], path: str) -> str:
 
 
 def _write(path: str, content: bytes) -> None:
-    """Writes a file, local or remote, whole or not at all."""
+    """Writes a file atomically, local or remote."""
     temporary = f"{path}.part"
     io_utils.write_bytes_file(temporary, content)
     fileio.rename(temporary, path, overwrite=True)

@@ -1,11 +1,9 @@
-"""Anomalies in words: column, split, what was expected and what was received."""
+"""Anomalies of tfdv as sentences: column, split and reason."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
@@ -23,10 +21,10 @@ class Finding:
     """One anomaly.
 
     Attributes:
-      split: Where.
-      column: Of the click log; empty when the split as a whole is meant.
-      what: In a few words.
-      stops: Whether it is more than a warning.
+      split: The split.
+      column: The column of the click log; empty for the split as a whole.
+      what: A short description.
+      stops: Whether it stops the run; otherwise it is a warning.
     """
 
     split: str
@@ -38,13 +36,9 @@ class Finding:
         column = f"column {self.column} in " if self.column else ""
         return f"{column}split {self.split}: {self.what}"
 
-    def as_mapping(self) -> dict[str, Any]:
-        """For JSON."""
-        return dataclasses.asdict(self)
-
 
 def findings(split: str, anomalies: anomalies_pb2.Anomalies) -> list[Finding]:
-    """Every reason of every anomaly, in the order of the columns' names."""
+    """Every reason of every anomaly, sorted by column."""
     return list(_findings(split, anomalies))
 
 

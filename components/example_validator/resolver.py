@@ -10,12 +10,12 @@ from tfx.types.standard_artifacts import ExampleAnomalies
 
 
 class LatestOrNone(LatestArtifactStrategy):
-    """The latest artifact of each channel, or none; TFX's own logs a failure when there is none."""
+    """The latest artifact of each channel, or none, which TFX's strategy logs as a failure."""
 
     def resolve_artifacts(
         self, store: ml_metadata.MetadataStore, input_dict: dict[str, list[Artifact]]
     ) -> dict[str, list[Artifact]]:
-        """The latest of each list that has any; see the base class."""
+        """See the base class."""
         del store
         return {
             name: sorted(artifacts, key=lambda artifact: artifact.id)[-1:]
@@ -26,14 +26,14 @@ class LatestOrNone(LatestArtifactStrategy):
 def last_accepted_run(
     strategy_class: type[LatestArtifactStrategy] = LatestOrNone,
 ) -> Resolver:
-    """A node whose output `last_accepted` is what ExampleValidator wrote last, or nothing.
+    """A node whose output `last_accepted` is the last output of ExampleValidator, or nothing.
 
-    TFX keeps no artifact of a failed component, so there are ExampleAnomalies of accepted runs
-    only. The latest ExampleStatistics would not do: those of a refused run are kept, and a second
-    try, with StatisticsGen cached, would compare the run with itself and let it pass.
+    TFX keeps no artifact of a failed component, so ExampleAnomalies exist for accepted runs only.
+    ExampleStatistics of rejected runs are kept: a second try, with StatisticsGen cached, would
+    compare the run with itself and accept it.
 
     Args:
-      strategy_class: Kubeflow v2 compiles LatestArtifactStrategy itself and no other.
+      strategy_class: Kubeflow v2 compiles only LatestArtifactStrategy itself.
     """
     return Resolver(
         strategy_class=strategy_class, last_accepted=Channel(type=ExampleAnomalies)

@@ -1,4 +1,4 @@
-"""From shards to the artifact: one order, checked ids and vectors, and the search index."""
+"""Assembles the artifact from the shards: sorted and checked items, and the search index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pebr_tf.errors import UserError
 from pebr_tf.retrieval import build_index
 from pebr_tf.retrieval.vectors import unit_vectors
 
-# Items or ids that an error names.
+# Most items or ids that an error lists.
 SHOWN = 3
 _BLOCK = 65_536
 
@@ -25,31 +25,31 @@ _BLOCK = 65_536
 def gather(
     folder: str, names: Sequence[str], payload_columns: Sequence[str]
 ) -> tuple[pa.Table, np.ndarray]:
-    """The whole catalogue in the order of its ids: ids and payload [N], unit vectors [N, n].
+    """The whole catalogue sorted by id: ids and payload [N], unit vectors [N, n].
 
     Args:
-      folder: Of the shards.
-      names: The shards.
+      folder: Folder of the shards.
+      names: Names of the shards.
       payload_columns: Columns of the payload.
 
     Raises:
-      UserError: An item id twice, or a vector that is not finite or of length zero.
+      UserError: An item id occurs twice, or a vector is not finite or has length zero.
     """
     parts = [shards.read_items(folder, name, payload_columns) for name in names]
     items = pa.concat_tables(parts)
     order = pc.sort_indices(items[shards.ITEM_ID])
     items = items.take(order)
-    _refuse_duplicates(items[shards.ITEM_ID])
-    places = np.empty(len(items), np.int64)
-    places[order.to_numpy()] = np.arange(len(items))
-    # Filled shard by shard, so that no second copy of all vectors is ever held.
+    _reject_duplicates(items[shards.ITEM_ID])
+    positions = np.empty(len(items), np.int64)
+    positions[order.to_numpy()] = np.arange(len(items))
+    # Filled shard by shard: memory never holds a second copy of all vectors.
     begins = np.cumsum([0, *map(len, parts)])
     vectors: np.ndarray | None = None
     for begin, name in zip(begins[:-1], names, strict=True):
         part = shards.read_vectors(folder, name)
         if vectors is None:
             vectors = np.empty((len(items), part.shape[1]), np.float32)
-        vectors[places[begin : begin + len(part)]] = part
+        vectors[positions[begin : begin + len(part)]] = part
     assert vectors is not None, "at least one shard"
     return items, checked_vectors("item", items[shards.ITEM_ID], vectors)
 
@@ -69,11 +69,11 @@ def write_artifact(
       items: [N] ids and payload.
       vectors: [N, n] unit vectors in the same order.
       config: The `index` section of the configuration.
-      queries: [Q, n] unit vectors of queries to tune the index with; None for none.
-      background_sample: Items of the sample that stands for the catalogue.
+      queries: [Q, n] unit vectors of queries to tune the index with; None without queries.
+      background_sample: Number of items in the sample that represents the catalogue.
 
     Raises:
-      UserError: The index does not find enough of what it should.
+      UserError: The index does not reach the required recall.
     """
     ids = np.array(items[shards.ITEM_ID].to_pylist(), str)
     np.save(folder / "ids.npy", ids)
@@ -92,7 +92,7 @@ def write_artifact(
             progress=lambda step: logging.info("index: %s", step),
         )
     except ValueError as error:
-        # Ids and vectors are checked above: what is left is the index's own check.
+        # Ids and vectors are valid here, so this is the recall check of the index.
         raise UserError(str(error)) from error
 
 
@@ -108,32 +108,31 @@ def moments(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def checked_vectors(what: str, names: Sequence[object], vectors: np.ndarray) -> np.ndarray:
-    """Vectors [M, n] of length 1.
+    """Vectors [M, n] scaled to length 1.
 
     Args:
       what: "item" or "query".
-      names: [M] what to call each in an error.
-      vectors: [M, n] as the towers gave them.
+      names: [M] the name of each in an error.
+      vectors: [M, n] outputs of the towers.
 
     Raises:
-      UserError: A vector that is not finite or of length zero.
+      UserError: A vector is not finite or has length zero.
     """
     squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
-    at_fault = np.flatnonzero(~np.isfinite(squares) | (squares == 0))
-    if len(at_fault):
+    bad = np.flatnonzero(~np.isfinite(squares) | (squares == 0))
+    if len(bad):
         shown = [
-            f"{str(names[place])!r} ({'zero' if squares[place] == 0 else 'not finite'})"
-            for place in at_fault[:SHOWN].tolist()
+            f"{str(names[row])!r} ({'zero' if squares[row] == 0 else 'not finite'})"
+            for row in bad[:SHOWN].tolist()
         ]
         raise UserError(
             f"the model must give every {what} a finite vector of length above zero. "
-            f"Received: {_listed(shown, len(at_fault))}."
+            f"Received: {_listed(shown, len(bad))}."
         )
     return unit_vectors("vectors", vectors)
 
 
-def _refuse_duplicates(ids: pa.ChunkedArray) -> None:
-    """Refuses a sorted column in which an id stands twice."""
+def _reject_duplicates(ids: pa.ChunkedArray) -> None:
     repeated = np.flatnonzero(pc.equal(ids[1:], ids[:-1]).to_numpy())
     if not len(repeated):
         return

@@ -47,16 +47,16 @@ class IndexBuilder(BaseBeamComponent):
         source: str = "",
         fit: bool = False,
     ):
-        """Makes the component.
+        """Constructs the component.
 
         Args:
-          catalogue: Examples with the split `items`, an example an item.
+          catalogue: Examples with the split `items`, one example per item.
           model: The trained towers, with the signatures `query` and `item`.
           examples: The click log; queries of its split `calibrate` tune the index.
-          config: The configuration, of which `index`, cutoff.background_sample and
-            data.payload_columns are read. Which columns the towers see is for the model to say.
-          source: A hash of the code that runs, so that an edit of it invalidates the cache.
-          fit: Whether the model is an earlier run's, and so must fit the configuration.
+          config: Reads `index`, cutoff.background_sample and data.payload_columns. The model
+            defines the columns of the towers.
+          source: Digest of the code; a new digest invalidates the cache.
+          fit: Whether the model comes from an earlier run and must fit the configuration.
         """
         settings = {
             "index": config.index.to_mapping(),

@@ -1,6 +1,6 @@
-"""The Beam part: catalogue in, shards of vectors out; held-out clicks in, a sample of queries out.
+"""The Beam graph: embeds the catalogue into shards of vectors, and samples held-out queries.
 
-Nothing but names of shards and a few hundred queries comes back through Beam.
+Only names of shards and a few hundred queries come back through Beam.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from apache_beam.utils.windowed_value import WindowedValue
 from components.index_builder import shards
 from components.index_builder.towers import Towers
 
-# Examples that the towers embed at once.
+# Examples per call of the towers.
 BATCH = 2_048
-# Batches of a shard at most: 32 MB of vectors of 128 dimensions, held in memory.
+# Most batches per shard: 32 MB of vectors of 128 dimensions, held in memory.
 SHARD_BATCHES = 32
 _QUERY = {"query": tf.io.FixedLenFeature([], tf.string)}
 Hashed = tuple[bytes, bytes]
@@ -35,22 +35,22 @@ def embed_catalogue(
     folder: str,
     names: str,
 ) -> None:
-    """Embeds every example of some files; writes shards to `folder`, their names to `names`.
+    """Embeds the catalogue; writes shards to `folder` and their names to the file `names`.
 
     Args:
-      pipeline: Where the transforms go.
+      pipeline: The Beam pipeline.
       files: Gzip TFRecords of the catalogue.
       model: Folder of the towers' SavedModel.
-      payload_columns: Columns of text to keep.
-      folder: Of the shards; exists.
-      names: A JSON file, written at last.
+      payload_columns: Text columns to keep.
+      folder: Existing folder for the shards.
+      names: Path of a JSON file, which is written last.
     """
     _ = (
         pipeline
         | "CatalogueFiles" >> beam.Create(files)
         | "SpreadCatalogueFiles" >> beam.Reshuffle()
         | "ReadCatalogue" >> beam.FlatMap(read_batches)
-        # A gzip file is read by one worker; all of them shall embed.
+        # One worker reads a gzip file; all workers embed its items.
         | "SpreadItems" >> beam.Reshuffle()
         | "EmbedItems" >> beam.ParDo(EmbedItems(model, tuple(payload_columns), folder))
         | "CollectShards" >> beam.combiners.ToList()
@@ -59,9 +59,9 @@ def embed_catalogue(
 
 
 def read_batches(file: str) -> Iterator[list[bytes]]:
-    """The serialized examples of a gzip TFRecord file, several at a time.
+    """Batches of the serialized examples of a gzip TFRecord file.
 
-    TensorFlow reads them rather than Beam, whose own reader is a Python loop over records.
+    TensorFlow reads them because Beam's reader is a Python loop over records.
     """
     for batch in tf.data.TFRecordDataset(file, "GZIP").batch(BATCH):
         yield batch.numpy().tolist()
@@ -77,23 +77,20 @@ class EmbedItems(beam.DoFn):
         self._shared = Shared()
 
     def setup(self) -> None:
-        """Loads the towers, once for all threads of the process."""
+        # Once for all threads of the process.
         model, payload_columns = self._model, self._payload_columns
         self._towers = self._shared.acquire(lambda: Towers(model, payload_columns))
 
     def start_bundle(self) -> None:
-        """Nothing is carried over from a bundle that failed."""
         self._batches: list[pa.RecordBatch] = []
 
     def process(self, element: Sequence[bytes]) -> Iterator[str]:
-        """Embeds a batch."""
         vectors, columns = self._towers.embed_items(element)
         self._batches.append(shards.record_batch(vectors, columns, self._payload_columns))
         if len(self._batches) == SHARD_BATCHES:
             yield self._write()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Writes what is left."""
         if self._batches:
             window = GlobalWindow()
             yield WindowedValue(self._write(), window.max_timestamp(), [window])
@@ -104,13 +101,16 @@ class EmbedItems(beam.DoFn):
 
 
 def sample_queries(pipeline: beam.Pipeline, files: Sequence[str], count: int, path: str) -> None:
-    """Writes `count` different queries at most, as a JSON list; the same for the same clicks.
+    """Writes at most `count` different queries as a JSON list; the same for the same clicks.
+
+    The queries with the least hashes are taken: a uniform sample that does not depend on the
+    bundles.
 
     Args:
-      pipeline: Where the transforms go.
+      pipeline: The Beam pipeline.
       files: Gzip TFRecords of clicks.
-      count: Those with the least hashes are taken: a uniform sample, however the clicks are dealt.
-      path: The JSON file.
+      count: Most queries.
+      path: Path of the JSON file.
     """
     _ = (
         pipeline
@@ -124,7 +124,7 @@ def sample_queries(pipeline: beam.Pipeline, files: Sequence[str], count: int, pa
 
 
 def hashed_queries(serialized: Sequence[bytes]) -> list[Hashed]:
-    """The different queries of some clicks, with their hashes."""
+    """The different queries of serialized clicks, with their hashes."""
     parsed = tf.io.parse_example(tf.constant(serialized, tf.string), _QUERY)
     queries = set(parsed["query"].numpy().tolist())
     return [(hashlib.blake2b(query, digest_size=8).digest(), query) for query in queries]
@@ -137,19 +137,15 @@ class LeastHashes(beam.CombineFn):
         self._count = count
 
     def create_accumulator(self) -> list[Hashed]:
-        """No query."""
         return []
 
     def add_input(self, mutable_accumulator: list[Hashed], element: list[Hashed]) -> list[Hashed]:
-        """The least of both."""
         return self.merge_accumulators([mutable_accumulator, element])
 
     def merge_accumulators(self, accumulators: Iterable[list[Hashed]]) -> list[Hashed]:
-        """The least of all."""
         return sorted(set(itertools.chain.from_iterable(accumulators)))[: self._count]
 
     def extract_output(self, accumulator: list[Hashed]) -> list[Hashed]:
-        """As it is."""
         return accumulator
 
 

@@ -1,4 +1,4 @@
-"""Embeds the catalogue with Beam, assembles the index, and moves it to its place in one step."""
+"""Embeds the catalogue with Beam, assembles the index and publishes it in one step."""
 
 from __future__ import annotations
 
@@ -41,12 +41,11 @@ class Executor(BaseBeamExecutor):
           input_dict: `catalogue`, `model` and `examples`.
           output_dict: `index`: `index/`, vectors.npy, ids.npy, payload.parquet and moments.npz.
           exec_properties: `settings`, JSON of `index`, `background_sample`, `payload_columns`, and
-            `fit`, what `fit.wanted_of` gave or null.
+            `fit`, the result of `fit.wanted_of` or null.
 
         Raises:
-          UserError: An empty catalogue, an id twice, a column that the model needs missing, a
-            vector that is not finite or of length zero, a model without a signature, or one that
-            does not fit.
+          UserError: The catalogue is empty, repeats an id or lacks a column of the model; a vector
+            is not finite or has length zero; the model lacks a signature or does not fit.
         """
         settings = json.loads(exec_properties["settings"])
         config = Index.from_mapping(settings["index"])
@@ -90,14 +89,14 @@ class Executor(BaseBeamExecutor):
 
 
 def _split_files(examples: Artifact, split: str) -> list[str]:
-    """The files of a split; none if there is no such split."""
+    """The files of a split; none if the split does not exist."""
     if split not in artifact_utils.decode_split_names(examples.split_names):
         return []
     return sorted(fileio.glob(os.path.join(artifact_utils.get_split_uri([examples], split), "*")))
 
 
 def _check_columns(towers: Towers, files: list[str]) -> None:
-    """Looks at one example, for an error inside a Beam worker is a page long."""
+    """Checks one example here, because an error of a Beam worker is a page long."""
     for serialized in tf.data.TFRecordDataset(files, "GZIP").take(1):
         missing = towers.missing_columns(serialized.numpy())
         if missing:

@@ -1,4 +1,4 @@
-"""Whether an earlier run's model fits the configuration, where nothing is trained anew."""
+"""Index-only runs: checks that the model of an earlier run fits the configuration."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pebr_tf.config import TOWER_SECTIONS, Config
 from pebr_tf.errors import UserError
 from serving.signatures import TOWERS_FACTS
 
-# Settings that an error names.
+# Most settings that an error lists.
 SHOWN = 3
 
 
 def wanted_of(config: Config) -> dict[str, Any]:
-    """What a model must have been made by to serve under `config`."""
+    """The pipeline and the settings that a model must have been trained with."""
     sections = config.to_mapping()
     return {
         "pipeline": config.pipeline.name,
@@ -26,14 +26,14 @@ def wanted_of(config: Config) -> dict[str, Any]:
 
 
 def require_fit(model: str, wanted: Mapping[str, Any]) -> None:
-    """Refuses a model that was made by other settings.
+    """Checks that a model was trained with the same settings.
 
     Args:
       model: Folder of the towers' SavedModel, local or remote.
-      wanted: What `wanted_of` gave.
+      wanted: The result of `wanted_of`.
 
     Raises:
-      UserError: It was, or says nothing of its settings.
+      UserError: The settings differ, or the model has no description.
     """
     path = f"{model}/{TOWERS_FACTS}"
     if not fileio.exists(path):
@@ -49,7 +49,7 @@ def require_fit(model: str, wanted: Mapping[str, Any]) -> None:
     if different:
         more = f" and {len(different) - SHOWN} more" if len(different) > SHOWN else ""
         raise UserError(
-            "the last blessed model must fit the configuration, for an index-only run trains none. "
+            "the last blessed model must fit the configuration of an index-only run. "
             f"Received: {'; '.join(different[:SHOWN])}{more}."
         )
 

@@ -1,7 +1,7 @@
-"""Shards of the embedded catalogue: what workers write and the assembly reads, local or remote.
+"""Shards of the embedded catalogue, which workers write and the assembly reads.
 
-A worker may write a shard twice, or die after it has. Only shards whose names came out of Beam
-count: those are of bundles that were committed, each once.
+A worker may write a shard twice, or fail after writing it. Only shards whose names came out of Beam
+count: they belong to committed bundles, each once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PAYLOAD = "payload."
 def record_batch(
     vectors: np.ndarray, columns: dict[str, np.ndarray], payload_columns: Sequence[str]
 ) -> pa.RecordBatch:
-    """Vectors [B, n] float32 and the columns [B] of their items, as one batch of a shard."""
+    """Vectors [B, n] float32 and columns [B] of their items, as one batch of a shard."""
     count, dimension = vectors.shape
     flat = pa.array(np.ascontiguousarray(vectors, np.float32).reshape(count * dimension))
     arrays = {VECTOR: pa.FixedSizeListArray.from_arrays(flat, dimension)}
@@ -35,7 +35,7 @@ def record_batch(
 
 
 def write_shard(folder: str, batches: list[pa.RecordBatch]) -> str:
-    """Writes a shard whole or not at all; returns its name."""
+    """Writes a shard atomically; returns its name."""
     name = f"{uuid.uuid4().hex}.arrow"
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batches[0].schema) as writer:
@@ -61,18 +61,18 @@ def read_vectors(folder: str, name: str) -> np.ndarray:
 
 
 def write_json(path: str, content: Any) -> None:
-    """Writes a small JSON file, whole or not at all."""
+    """Writes a small JSON file atomically."""
     write_file(path, json.dumps(content).encode())
 
 
 def read_json(path: str) -> Any:
-    """What `write_json` wrote."""
+    """Reads a JSON file."""
     with fileio.open(path, "rb") as file:
         return json.loads(file.read())
 
 
 def write_file(path: str, content: bytes) -> None:
-    """Writes a file, local or remote, whole or not at all."""
+    """Writes a file atomically, local or remote."""
     # Two attempts at one bundle may write at the same time.
     temporary = f"{path}.{uuid.uuid4().hex}.part"
     with fileio.open(temporary, "wb") as file:
@@ -86,7 +86,7 @@ def _read(folder: str, name: str) -> pa.Table:
 
 
 def _text(column: np.ndarray) -> pa.Array:
-    # A payload column that is a number to the towers is answered with as text too.
+    # A payload column is text, even if the towers read it as a number.
     if column.dtype.kind == "f":
         return pa.array(column).cast(pa.string())
     return pa.array(column, pa.binary()).cast(pa.string())

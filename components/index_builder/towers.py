@@ -1,4 +1,4 @@
-"""The towers' SavedModel, as the index sees it: two signatures, and the columns that one needs."""
+"""The towers' SavedModel as IndexBuilder uses it: embeds items and queries."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _KINDS = {tf.string: "bytes_list", tf.float32: "float_list"}
 
 
 class Towers:
-    """Embeds items and queries, a batch at a time."""
+    """Embeds items and queries in batches."""
 
     def __init__(self, path: str, payload_columns: Sequence[str] = ()):
         """Loads the SavedModel.
 
         Args:
           path: Its folder, local or remote.
-          payload_columns: Columns of text to read beside those that the item tower needs.
+          payload_columns: Text columns to read beside the inputs of the item tower.
 
         Raises:
-          UserError: No SavedModel, or one without a signature.
+          UserError: There is no SavedModel, or it lacks a signature.
         """
         if not fileio.exists(os.path.join(path, "saved_model.pb")):
             raise UserError(f"the model must be a SavedModel. Received: none in {path}.")
-        # The signatures alone do not keep their variables alive.
+        # The signatures do not keep their variables alive.
         self._model = tf.saved_model.load(path)
         received = sorted(self._model.signatures)
         if not set(SIGNATURES) <= set(received):
@@ -50,7 +50,7 @@ class Towers:
         }
 
     def missing_columns(self, serialized: bytes) -> list[str]:
-        """The columns that an example of the catalogue lacks, or has with another type."""
+        """The columns that a serialized item lacks or has with another type."""
         features = tf.train.Example.FromString(serialized).features.feature
         return [
             name
@@ -59,13 +59,13 @@ class Towers:
         ]
 
     def embed_items(self, serialized: Sequence[bytes]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """The vectors [B, n] of B examples of the catalogue, and their columns, [B] each."""
+        """The vectors [B, n] of B serialized items, and their columns, [B] each."""
         parsed = tf.io.parse_example(tf.constant(serialized, tf.string), self._features)
         vectors = self._item(**{name: parsed[name] for name in self.item_inputs})["embedding"]
         return vectors.numpy(), {name: column.numpy() for name, column in parsed.items()}
 
     def embed_queries(self, queries: Sequence[str]) -> np.ndarray:
-        """The vectors [Q, n] of one query or more."""
+        """The vectors [Q, n] of Q > 0 queries."""
         batches = [
             self._query(query=tf.constant(queries[begin : begin + QUERY_BATCH]))["embedding"]
             for begin in range(0, len(queries), QUERY_BATCH)

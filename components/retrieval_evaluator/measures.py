@@ -83,7 +83,7 @@ class Subject:
         encoded: EncodedQueries,
         average_k: Sequence[int],
         limit: int,
-        known: ClickLogPairs | None = None,
+        known: ClickedPairs | None = None,
     ) -> Candidates:
         """The best items of encoded queries among all of the catalogue."""
         queries = QueryVectors(encoded.embedding, encoded.tau, encoded.stratum)

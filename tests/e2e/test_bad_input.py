@@ -31,7 +31,7 @@ def sentence(done: Finished) -> str:
 def artifact_files(world: World) -> set[Path]:
     """Files of artifacts, without the dead letters, which the user needs."""
     files = (path for path in (world.folder / "run/artifacts").rglob("*") if path.is_file())
-    return {path for path in files if ".refused" not in str(path)}
+    return {path for path in files if ".rejected" not in str(path)}
 
 
 def test_a_wrong_config_and_an_unusable_click_log(tmp_path: Path) -> None:

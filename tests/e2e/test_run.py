@@ -213,7 +213,7 @@ def _without_events(names: set[str]) -> frozenset[str]:
 
 def test_a_second_run_an_interrupt_and_an_internal_error(world: World) -> None:
     arguments = (*RUN, "--until", "SchemaGen", "--no-cache")
-    place = ("components.click_log_example_gen.publish", "place_letters")
+    place = ("components.click_log_example_gen.publish", "write_dead_letters")
     pipe = world.folder / "pipe"
     os.mkfifo(pipe)
     first = Running(world.folder, *arguments, hooks=[waiting_at(*place, pipe)])

@@ -1,4 +1,4 @@
-"""Preprocessing on a few rows, against counts made by hand."""
+"""Preprocessing of a few rows, compared with counts made by hand."""
 
 from collections import Counter
 
@@ -9,6 +9,7 @@ from preprocessing_runs import analysed
 
 from pebr_tf.config import Features
 from pebr_tf.models.text import tokens_of
+from pipeline import counting
 
 ROWS = [
     # query, item, clicks, title, brand, price
@@ -37,7 +38,7 @@ def run(tmp_path_factory):
 
 
 def token_counts():
-    """Of all tokens of queries and titles, one row after the other."""
+    """Counts of all tokens of queries and titles."""
     texts = [text for row in ROWS for text in (row[0], row[3])]
     rows = tokens_of(tf.constant(texts), Features()).to_list()
     return Counter(token for row in rows for token in row)
@@ -51,7 +52,7 @@ def test_the_vocabulary_has_the_frequent_tokens_most_frequent_first(run):
     assert b"rare" not in run[0].vocabulary_by_name("tokens")
 
 
-def test_ids_are_places_in_the_vocabulary_and_buckets_behind_it(run):
+def test_ids_are_positions_in_the_vocabulary_or_buckets_behind_it(run):
     output, data = run
     words = output.vocabulary_by_name("tokens")
     for row, raw in zip(data, ROWS, strict=True):
@@ -59,11 +60,11 @@ def test_ids_are_places_in_the_vocabulary_and_buckets_behind_it(run):
             (tokens,) = tokens_of(tf.constant([text]), Features()).to_list()
             ids = _values(row, name)
             assert len(ids) == len(tokens)
-            for token, place in zip(tokens, ids, strict=True):
+            for token, position in zip(tokens, ids, strict=True):
                 if token in words:
-                    assert place == words.index(token)
+                    assert position == words.index(token)
                 else:
-                    assert len(words) <= place < len(words) + 5
+                    assert len(words) <= position < len(words) + 5
 
 
 def test_whole_values_keep_their_spaces_and_lose_line_breaks(run):
@@ -102,7 +103,7 @@ def test_numbers_are_scaled_by_mean_and_deviation(run):
     np.testing.assert_allclose(scaled, (prices - prices.mean()) / prices.std(), rtol=1e-5)
 
 
-def test_the_graph_answers_for_a_query_alone(run):
+def test_the_graph_needs_no_column_but_the_query(run):
     layer = run[0].transform_features_layer()
     graph = tf.function(lambda query: layer({"query": query[:, tf.newaxis]}), autograph=False)
     answer = graph(tf.constant(["GIFT", "never seen"]))
@@ -113,17 +114,18 @@ def test_the_graph_answers_for_a_query_alone(run):
     assert "item_title_tokens" not in answer
 
 
-@pytest.mark.slow
-def test_a_vocabulary_may_stay_empty_and_a_short_one_keeps_the_first(tmp_path):
-    rows = as_rows(ROWS)
-    (tmp_path / "rare").mkdir()
-    (tmp_path / "short").mkdir()
-    output, data = analysed(rows, tmp_path / "rare", min_token_count=1000, oov_buckets=5)
-    assert output.vocabulary_by_name("tokens") == [b"unseen"]
-    assert all(1 <= value < 6 for row in data for value in _values(row, "query_tokens"))
-    output, _ = analysed(rows, tmp_path / "short", vocabulary_size=3, min_token_count=1)
-    expected = sorted((-n, token) for token, n in token_counts().items())[:3]
-    assert output.vocabulary_by_name("tokens") == [token for _, token in expected]
+def test_a_vocabulary_may_stay_empty_and_a_short_one_keeps_the_most_frequent(tmp_path):
+    shards = [{b"a": 5, b"b": 2, b"": 9}, {b"c": 5, b"d": 1}]
+    path = str(tmp_path / "tokens")
+
+    def words(size, least):
+        best = [counting._most_frequent(shard, size, least) for shard in shards]
+        counting._write_words(best, path, size)
+        return (tmp_path / "tokens").read_bytes().split()
+
+    assert words(10, 2) == [b"a", b"c", b"b"]
+    assert words(2, 1) == [b"a", b"c"]
+    assert words(10, 1000) == [b"unseen"]
 
 
 @pytest.mark.slow
@@ -137,6 +139,6 @@ def test_queries_that_are_ids_are_looked_up_whole(tmp_path):
 
 
 def _values(row, name):
-    """Of a ragged column Beam gives the values and the splits apart."""
+    """Beam returns the values and the splits of a ragged column separately."""
     key = name if name in row else f"{name}$ragged_values"
     return np.asarray(row[key])

@@ -1,4 +1,4 @@
-"""Training on a transform's output, and what is exported."""
+"""Training on the output of Transform, and the exported model."""
 
 import gzip
 import json
@@ -23,6 +23,7 @@ sys.path.append(str(HERE.parent / "pebr_tf" / "training"))
 
 from worker_processes import workers  # noqa: E402
 
+pytestmark = pytest.mark.slow
 BRANDS = ("apple", "huawei", "tea & co", "line\u2028break")
 CONFIG = Config().replace_all(
     {
@@ -103,7 +104,7 @@ def model(folder, tmp_path_factory):
     return out / "Format-Serving"
 
 
-def test_the_towers_describe_themselves(model):
+def test_the_description_of_the_towers(model):
     assert json.loads((model / trainer.DESCRIPTION).read_text()) == {
         "family": "beta",
         "convention": "pdf",
@@ -118,10 +119,7 @@ def test_the_towers_describe_themselves(model):
             for name in ("features", "towers", "loss", "split", "strata")
         },
     }
-
-
-def test_checkpoints_of_a_finished_training_are_removed(model):
-    assert not list((model.parent / "checkpoints").rglob("*"))
+    assert not list((model.parent / "checkpoints").rglob("*")), "of a finished training"
 
 
 CLEAN = """
@@ -160,7 +158,7 @@ def answer(folder, model):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_the_signatures_are_those_of_the_contract(answer):
+def test_the_signatures(answer):
     assert answer["imported"] == []
     law = {
         "tau": ["float32", [None]],
@@ -178,7 +176,7 @@ def test_the_signatures_are_those_of_the_contract(answer):
     }
 
 
-def test_the_towers_answer_without_our_code(answer):
+def test_the_towers_run_without_this_project(answer):
     query, item, pair = answer["query"], answer["item"], answer["pair"]
     for vectors in (query["embedding"], item["embedding"]):
         np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
@@ -191,15 +189,17 @@ def test_the_towers_answer_without_our_code(answer):
     assert pair["frequency"] == [clicks]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
-        {"towers.kind": "transformer"},
-        {"training.mixed_precision": True, "towers.shared_tokens": False},
-        {"loss.family": "info_nce"},
-        {"training.strategy": "mirrored"},
+        {"towers.kind": "transformer", "loss.family": "info_nce"},
+        {
+            "training.mixed_precision": True,
+            "towers.shared_tokens": False,
+            "training.strategy": "mirrored",
+        },
     ],
+    ids=["transformer", "mirrored"],
 )
 def test_other_settings_train_and_export(folder, tmp_path, changes):
     config = CONFIG.replace_all(changes)
@@ -210,7 +210,6 @@ def test_other_settings_train_and_export(folder, tmp_path, changes):
     assert answer["tau"].dtype == tf.float32
 
 
-@pytest.mark.slow
 def test_two_workers_export_once_what_one_would(folder, model, tmp_path):
     for split in ("train", "calibrate"):
         (tmp_path / "examples" / f"Split-{split}").mkdir(parents=True)
@@ -257,25 +256,22 @@ def weights(model):
     return [variable.numpy() for variable in model.trainable_variables]
 
 
-@pytest.mark.parametrize(
-    "description",
-    [None, {}, {"pipeline": "other"}],
-    ids=["no description", "no name", "another name"],
-)
-def test_the_model_of_another_pipeline_is_not_taken(built, tmp_path, caplog, description):
+def test_the_model_of_another_pipeline_is_not_used(built, tmp_path, caplog):
     made, vocabularies = built
     before = weights(made)
-    if description is not None:
-        (tmp_path / trainer.DESCRIPTION).parent.mkdir()
-        (tmp_path / trainer.DESCRIPTION).write_text(json.dumps(description))
-    trainer._start_from(made, str(tmp_path), "shop", vocabularies)
-    for now, then in zip(weights(made), before, strict=True):
-        np.testing.assert_array_equal(now, then)
-    earlier = (description or {}).get("pipeline")
-    assert (
-        f"A base model must be of pipeline shop to start from it. Received: {tmp_path} of pipeline "
-        f"{earlier}."
-    ) in caplog.text
+    path = tmp_path / trainer.DESCRIPTION
+    path.parent.mkdir()
+    for description in (None, {}, {"pipeline": "other"}):
+        if description is not None:
+            path.write_text(json.dumps(description))
+        trainer._start_from(made, str(tmp_path), "shop", vocabularies)
+        for now, then in zip(weights(made), before, strict=True):
+            np.testing.assert_array_equal(now, then)
+        earlier = (description or {}).get("pipeline")
+        assert (
+            f"A base model must be of pipeline shop to start from it. Received: {tmp_path} of "
+            f"pipeline {earlier}."
+        ) in caplog.text
 
 
 class RemoteFilesystem(TensorflowFilesystem):
@@ -297,7 +293,7 @@ def test_the_words_of_a_remote_base_model_are_read(built, model, monkeypatch):
     assert started == [(made, "ram://base", vocabularies, vocabularies)]
 
 
-def test_a_base_model_gives_all_its_weights(built, model):
+def test_all_weights_of_a_base_model_are_used(built, model):
     made, vocabularies = built
     earlier = tf.saved_model.load(str(model)).towers
     trainer._start_from(made, str(model), "shop", vocabularies)
@@ -325,7 +321,7 @@ def test_training_starts_from_the_base_model_if_the_config_says_so(
     assert taken == ([("base", "shop")] if warm_start else [])
 
 
-def test_a_split_without_pairs_says_so(folder, tmp_path):
+def test_a_split_without_pairs_is_rejected(folder, tmp_path):
     (folder / "none-0.gz").write_bytes(gzip.compress(b""))
     with pytest.raises(
         UserError, match=r"^the train split must have a pair to train on\. Received: none\.$"

@@ -85,9 +85,9 @@ def test_a_run_is_repeated_only_when_a_file_changed(tmp_path):
         UserError, match=r"40 item not in the catalogue\. They are listed in (.*)\."
     ):
         accounts()
-    [refused] = (root / "ClickLogExampleGen" / "dead_letters").glob("*.refused")
-    assert (refused / "dead_letters.jsonl.gz").exists()
-    assert not (root / "ClickLogExampleGen" / "examples" / refused.stem).exists()
+    [rejected] = (root / "ClickLogExampleGen" / "dead_letters").glob("*.rejected")
+    assert (rejected / "dead_letters.jsonl.gz").exists()
+    assert not (root / "ClickLogExampleGen" / "examples" / rejected.stem).exists()
     for span in (1, 2, 3):
         (data / f"{span}").rename(tmp_path / f"{span}")
     with pytest.raises(UserError, match=r"data\.click_log must match files of a span\. Received: "):

@@ -1,4 +1,4 @@
-"""From files to Examples: every feature of every row, accounting, dead letters, both directions."""
+"""From files to Examples: every feature of every row, accounting and dead letters."""
 
 import collections
 import gzip
@@ -22,7 +22,7 @@ from example_gen_runs import (
 )
 from tfx.types import artifact_utils
 
-from components.click_log_example_gen import ledger
+from components.click_log_example_gen import bundle_writer
 from pebr_tf.config import Split
 from pebr_tf.data import splits
 from pebr_tf.errors import UserError
@@ -53,13 +53,13 @@ def folder(tmp_path):
 
 
 def test_every_click_comes_out_once_with_its_item_in_the_split_of_its_pair(folder, monkeypatch):
-    monkeypatch.setattr(ledger, "SHARD_ROWS", 100)
+    monkeypatch.setattr(bundle_writer, "SHARD_ROWS", 100)
     left = run(folder, config_of(folder))
     assert multiset(left.all_clicks()) == multiset(expected_click(*row) for row in LOG)
-    query, item = (pa.array([row[place] for row in LOG]) for place in (0, 1))
+    query, item = (pa.array([row[column] for row in LOG]) for column in (0, 1))
     places = splits.assign(Split(), query, item, np.zeros(len(LOG)))
-    for place, name in enumerate(SPLITS):
-        chosen = [expected_click(*row) for row, at in zip(LOG, places, strict=True) if at == place]
+    for number, name in enumerate(SPLITS):
+        chosen = [expected_click(*row) for row, at in zip(LOG, places, strict=True) if at == number]
         assert multiset(left.clicks(name)) == multiset(chosen)
     assert left.items() == [
         {
@@ -91,21 +91,16 @@ def test_every_click_comes_out_once_with_its_item_in_the_split_of_its_pair(folde
     }
     assert left.letters == []
     assert not any(".writing" in name for name in left_behind(folder))
-
-
-def test_artifacts_say_what_they_hold(folder):
-    left = run(folder, config_of(folder))
-    examples = left.artifacts["examples"]
+    examples, catalogue = (left.artifacts[name] for name in ("examples", "catalogue"))
     assert artifact_utils.decode_split_names(examples.split_names) == list(SPLITS)
+    assert artifact_utils.decode_split_names(catalogue.split_names) == ["items"]
     assert examples.get_string_custom_property("payload_format") == "FORMAT_TF_EXAMPLE"
     assert examples.get_string_custom_property("file_format") == "tfrecords_gzip"
     assert examples.get_string_custom_property("input_fingerprint")
-    catalogue = left.artifacts["catalogue"]
-    assert artifact_utils.decode_split_names(catalogue.split_names) == ["items"]
 
 
-def test_refused_rows_are_listed_and_counted(folder):
-    """Of the clicks and of the items; an item twice is refused the second time."""
+def test_rejected_rows_are_listed_and_counted(folder):
+    """Clicks and items; the second row of an item is rejected."""
     log = csv_of(LOG).encode()
     log += b"caf\xe9,i1,1,0\nq,i99,1,0\nq,i1\nq,i1,-1,0\n"
     (folder / "log.csv").write_bytes(log)
@@ -136,27 +131,27 @@ def test_refused_rows_are_listed_and_counted(folder):
 def test_too_many_bad_rows_end_the_run_and_the_dead_letters_survive(folder):
     rows = [*LOG, *[("q", "unknown", 1, 0)] * 30, *[("", "i1", 1, 0)] * 10]
     write_log(folder, rows)
-    refused = folder / "out" / "dead_letters" / "1.refused"
+    rejected = folder / "out" / "dead_letters" / "1.rejected"
     with pytest.raises(UserError) as error:
         run(folder, config_of(folder))
     assert str(error.value) == (
         "Bad rows of the click log must stay within data.reject_limit (1.000%). Received: 40 of "
         "440 rows (9.091%): 30 item not in the catalogue, 10 no query. They are listed in "
-        f"{refused}/dead_letters.jsonl.gz."
+        f"{rejected}/dead_letters.jsonl.gz."
     )
     assert left_behind(folder) == [
-        "dead_letters/1.refused/accounting.json",
-        "dead_letters/1.refused/dead_letters.jsonl.gz",
+        "dead_letters/1.rejected/accounting.json",
+        "dead_letters/1.rejected/dead_letters.jsonl.gz",
     ]
-    assert sorted(letter["row"] for letter in letters_in(refused)) == list(range(401, 441))
-    assert json.loads((refused / "accounting.json").read_text())["clicks"]["kept"] == 400
+    assert sorted(letter["row"] for letter in letters_in(rejected)) == list(range(401, 441))
+    assert json.loads((rejected / "accounting.json").read_text())["clicks"]["kept"] == 400
     write_log(folder)
     run(folder, config_of(folder))
-    assert not refused.exists()
+    assert not rejected.exists()
 
 
 def test_a_log_that_has_the_columns_of_its_items(folder):
-    """The first row of an item says what it is, in the order of files; all files have clicks."""
+    """The first row of an item gives its columns, in the order of files; all files have clicks."""
     header = "query,item_id,clicks,timestamp,title,brand,price"
     for part in range(2):
         rows = [
@@ -182,16 +177,21 @@ def test_a_log_that_has_the_columns_of_its_items(folder):
 
 
 def test_by_time_the_latest_are_held_out_over_all_files(folder):
-    """The cut is a quantile of all good clicks, though no file sees the others."""
-    write_log(folder, LOG[:100], "part2.csv")
-    write_log(folder, [*LOG[100:], ("q", "unknown", 1, 5)], "part1.csv")
-    left = run(folder, config_of(folder, log="part*.csv", split__by="time"))
+    """The cut is a quantile of the good clicks of all files."""
+    (folder / "3").mkdir()
+    write_log(folder / "3", LOG[:100], "part2.csv")
+    write_log(folder / "3", [*LOG[100:], ("q", "unknown", 1, 5)], "part1.csv")
+    left = run(folder, config_of(folder, log="{SPAN}/part*.csv", split__by="time"))
     times = np.array([row[3] for row in LOG])
     begins = splits.held_out_from(Split(), times)
     train = {click["timestamp"] for click in left.clicks("train")}
     assert train == {time for time in times.tolist() if time < begins}
     assert len(left.all_clicks()) == 400
     assert left.accounting["clicks"]["rejected"] == 1
+    # Without a driver, as under Kubeflow, the executor finds the span.
+    assert left.accounting["span"] == 3
+    assert left.artifacts["examples"].get_int_custom_property("span") == 3
+    assert left.artifacts["catalogue"].get_int_custom_property("span") == 3
 
 
 def test_all_formats_and_globs_read_alike(folder):

@@ -7,7 +7,6 @@ import os
 import apache_beam as beam
 import pytest
 from apache_beam.io.gcp.bigquery import ReadFromBigQuery
-from example_gen_runs import LOG, config_of, run, write_catalogue, write_log
 
 from components.click_log_example_gen import bigquery, inputs
 from components.click_log_example_gen.ingest import Ingest
@@ -72,17 +71,6 @@ def test_dates_are_spans(tmp_path):
 def test_spans_that_are_not_there(tmp_path, log, catalogue, span, expected):
     with pytest.raises(UserError, match=expected):
         resolved(tmp_path, log, catalogue, span)
-
-
-def test_the_executor_finds_the_span_where_no_driver_ran(tmp_path):
-    """As under Kubeflow, which knows no driver of ours."""
-    (tmp_path / "3").mkdir()
-    write_log(tmp_path / "3", LOG)
-    write_catalogue(tmp_path)
-    left = run(tmp_path, config_of(tmp_path, log="{SPAN}/log.csv"))
-    assert left.accounting["span"] == 3
-    assert left.artifacts["examples"].get_int_custom_property("span") == 3
-    assert left.artifacts["catalogue"].get_int_custom_property("span") == 3
 
 
 def test_any_change_of_a_file_changes_the_fingerprint(tmp_path):

@@ -53,12 +53,14 @@ class SmallTowers(tf.Module):
         return {"embedding": tf.where((title == "nothing")[:, None], 0.0, vectors)}
 
 
+TOWERS = SmallTowers()
+
+
 @functools.lru_cache
 def _saved_towers(signatures: tuple[str, ...]) -> str:
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder)
-    towers = SmallTowers()
-    tf.saved_model.save(towers, folder, {name: getattr(towers, name) for name in signatures})
+    tf.saved_model.save(TOWERS, folder, {name: getattr(TOWERS, name) for name in signatures})
     return folder
 
 

@@ -17,6 +17,12 @@ def write_description(model, **changes):
     (extra / "towers.json").write_text(json.dumps({**wanted_of(Config()), **changes}))
 
 
+def require(model, **changes):
+    """Calls `require_fit` with settings in the order of the exec properties."""
+    wanted = wanted_of(Config().replace_all(changes))
+    require_fit(str(model), json.loads(json.dumps(wanted, sort_keys=True)))
+
+
 def test_a_model_of_the_same_settings_is_used(tmp_path):
     given = inputs(tmp_path, [item("a", "red shoes")])
     write_description(tmp_path / "model" / "Format-Serving")
@@ -24,7 +30,7 @@ def test_a_model_of_the_same_settings_is_used(tmp_path):
         {"training.steps": 7, "cutoff.limit": 600, "data.reject_limit": 0}
     )
     assert (build(tmp_path, given, config, fit=True) / "ids.npy").exists()
-    with pytest.raises(UserError, match=r"^the last blessed model must fit the configuration, "):
+    with pytest.raises(UserError, match=r"^the last blessed model must fit the configuration of "):
         build(tmp_path, given, config.replace("towers.dimension", 64), fit=True)
     with pytest.raises(UserError) as caught:
         build(tmp_path, {**given, "model": []}, fit=True)
@@ -64,19 +70,19 @@ def test_a_model_of_the_same_settings_is_used(tmp_path):
 def test_a_model_of_other_settings_is_rejected(tmp_path, changes, received):
     write_description(tmp_path)
     with pytest.raises(UserError) as caught:
-        require_fit(str(tmp_path), wanted_of(Config().replace_all(changes)))
+        require(tmp_path, **changes)
     assert str(caught.value) == (
-        "the last blessed model must fit the configuration, for an index-only run trains none. "
+        "the last blessed model must fit the configuration of an index-only run. "
         f"Received: {received}."
     )
 
 
 def test_a_model_of_another_pipeline_or_without_a_description_is_rejected(tmp_path):
     with pytest.raises(UserError, match=r"must describe itself\. Received: no .*towers\.json\.$"):
-        require_fit(str(tmp_path), wanted_of(Config()))
+        require(tmp_path)
     write_description(tmp_path, pipeline="other")
     with pytest.raises(UserError) as caught:
-        require_fit(str(tmp_path), wanted_of(Config()))
+        require(tmp_path)
     assert str(caught.value) == (
         "the last blessed model must be of the pipeline pebr. Received: one of other."
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
-from index_builder_cases import SmallTowers, build, inputs, item, properties
+from index_builder_cases import TOWERS, build, inputs, item, properties
 
 from components.index_builder import embed, shards
 from components.index_builder.embed import LeastHashes, hashed_queries
@@ -28,7 +28,7 @@ def direct(items: list[dict]) -> dict[str, np.ndarray]:
     """The vector of every item, from one call of the tower."""
     titles = tf.constant([row["title"] for row in items])
     prices = tf.constant([row["price"] for row in items], tf.float32)
-    vectors = SmallTowers().item(titles, prices)["embedding"].numpy()
+    vectors = TOWERS.item(titles, prices)["embedding"].numpy()
     return {row["item_id"]: vector for row, vector in zip(items, vectors, strict=True)}
 
 
@@ -140,7 +140,7 @@ def test_a_large_catalogue_gets_a_tuned_index(tmp_path):
     assert manifest["kind"] == "scann"
     assert manifest["items"] == 2_000
     assert manifest["recall"]["queries"] == 50
-    embedded = SmallTowers().query(tf.constant(queries))["embedding"].numpy()
+    embedded = TOWERS.query(tf.constant(queries))["embedding"].numpy()
     checked = np.load(uri / "index" / "check_queries.npy")
     np.testing.assert_allclose((checked @ embedded.T).max(axis=1), 1, atol=1e-5)
     oracle = direct(items)
@@ -157,7 +157,7 @@ def test_a_large_catalogue_gets_a_tuned_index(tmp_path):
 def test_a_second_try_after_a_kill_succeeds(tmp_path, snapshot_at):
     given, folder = inputs(tmp_path, ITEMS, ["shoe"]), tmp_path / "index"
     # After the shards were written, and before the index is complete.
-    moments = {"shards": (shards, "write_json"), "index": (artifact, "write_manifest")}
+    moments = {"shards": (shards, "write_json"), "manifest": (artifact, "write_manifest")}
     for moment, place in moments.items():
         snapshot_at(*place, folder, tmp_path / moment)
     build(tmp_path, given)

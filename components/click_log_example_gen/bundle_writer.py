@@ -1,6 +1,7 @@
-"""What became of the rows of a bundle: counts, dead letters and shards under temporary names.
+"""Writes the rows of a Beam bundle: shards of Examples, dead letters, and the counts of both.
 
-A bundle that a runner tries again writes under new names; only what a `Part` lists is used.
+Files have temporary names. A runner may try a bundle again, which then writes under new names; only
+files that a `BundleSummary` lists are used.
 """
 
 from __future__ import annotations
@@ -20,23 +21,39 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from tfx_bsl.coders.example_coder import RecordBatchToExamplesEncoder
 
-from components.click_log_example_gen.rows import Rows
-from pebr_tf.data.tables import Rejected
+from pebr_tf.data.tables import Batch, Rejected
 
-# Small enough for several readers of a large split, large enough to be few.
+# Several shards for a large split, so that several workers can read it.
 SHARD_ROWS = 1 << 19
-# The fastest: at the default level of 6, compression would take most of the time.
+# The fastest level: the default of 6 would take most of the time.
 COMPRESSION = 1
 
 
 @dataclass(frozen=True)
-class Shard:
-    """A file of Examples under its temporary name.
+class Rows:
+    """Some rows of one source.
 
     Attributes:
-      split: Where it belongs.
+      source_number: Position of the source among those of its table, from 0.
+      source: Its name, as the dead letters show it.
+      batch: The rows.
+      numbered: Whether row numbers mean something to a user; those of a BigQuery query do not.
+    """
+
+    source_number: int
+    source: str
+    batch: Batch
+    numbered: bool = True
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file of Examples.
+
+    Attributes:
+      split: The split that it belongs to.
       path: Its temporary name.
-      order: Source and row that it begins with.
+      order: Source number and row number of its first row.
     """
 
     split: str
@@ -45,17 +62,17 @@ class Shard:
 
 
 @dataclass
-class Part:
-    """What became of some rows.
+class BundleSummary:
+    """What happened to the rows of a bundle.
 
     Attributes:
       table: "clicks" or "items".
-      read: Rows read.
-      kept: Rows written, by split.
-      reasons: Rows refused, by reason.
-      shards: Files of the kept.
-      letters: Files of the refused, gzip.
-      errors: Sentences that end the run; as data, for runners wrap exceptions.
+      read: Number of rows read.
+      kept: Number of rows written, by split.
+      reasons: Number of rows rejected, by reason.
+      shards: Files of the kept rows.
+      letters: Files of the rejected rows, gzip.
+      errors: Error messages that end the run. They are data because runners wrap exceptions.
     """
 
     table: str
@@ -67,23 +84,23 @@ class Part:
     errors: list[str] = field(default_factory=list)
 
     @classmethod
-    def from_mapping(cls, mapping: dict[str, Any]) -> Part:
-        """The part that `dataclasses.asdict` and JSON made the mapping of."""
+    def from_mapping(cls, mapping: dict[str, Any]) -> BundleSummary:
+        """The inverse of `dataclasses.asdict`, after a round trip through JSON."""
         shards = [Shard(s["split"], s["path"], tuple(s["order"])) for s in mapping["shards"]]
         return cls(**{**mapping, "shards": shards})
 
 
-class Ledger:
+class BundleWriter:
     """Writes and counts the rows of a bundle.
 
     Args:
       table: "clicks" or "items".
-      folder: Of the temporary files.
+      folder: Folder of the temporary files.
     """
 
     def __init__(self, table: str, folder: str):
         self._folder = folder
-        self._part = Part(table)
+        self._summary = BundleSummary(table)
         self._kept: collections.Counter[str] = collections.Counter()
         self._reasons: collections.Counter[str] = collections.Counter()
         self._encoder = RecordBatchToExamplesEncoder()
@@ -92,9 +109,9 @@ class Ledger:
 
     def read(self, count: int) -> None:
         """Counts rows that were read."""
-        self._part.read += count
+        self._summary.read += count
 
-    def refuse(self, rows: Rows, rejected: Rejected) -> None:
+    def reject(self, rows: Rows, rejected: Rejected) -> None:
         """Writes dead letters for rows of a source."""
         if not len(rejected):
             return
@@ -103,14 +120,14 @@ class Ledger:
             path = self._new_path("letters.jsonl.gz")
             file = create(path)
             self._letters = [cast(BinaryIO, gzip.GzipFile(fileobj=file, mode="wb")), file]
-            self._part.letters.append(path)
+            self._summary.letters.append(path)
         numbers = rejected.rows.tolist() if rows.numbered else [None] * len(rejected)
         for number, reason in zip(numbers, rejected.reasons.tolist(), strict=True):
             letter = {"file": rows.source, "row": number, "reason": reason}
             self._letters[0].write(json.dumps(letter, ensure_ascii=False).encode() + b"\n")
 
     def keep(self, split: str, columns: pa.RecordBatch, order: tuple[int, int]) -> None:
-        """Writes rows as Examples; every column is a feature of one value a row."""
+        """Writes rows as Examples. Every column is a feature with one value per row."""
         if not columns.num_rows:
             return
         writer, written = self._open.get(split, (None, 0))
@@ -118,7 +135,7 @@ class Ledger:
             path = self._new_path(f"{split}.gz")
             options = tf.io.TFRecordOptions("GZIP", compression_level=COMPRESSION)
             writer = tf.io.TFRecordWriter(path, options)
-            self._part.shards.append(Shard(split, path, order))
+            self._summary.shards.append(Shard(split, path, order))
         self._open[split] = writer, written + columns.num_rows
         for example in self._encoder.encode(_features(columns)):
             writer.write(example)
@@ -127,26 +144,26 @@ class Ledger:
             writer.close()
             del self._open[split]
 
-    def close(self) -> Part:
-        """Ends all files; what became of the rows."""
+    def close(self) -> BundleSummary:
+        """Closes all files and returns the summary."""
         for writer, _ in self._open.values():
             writer.close()
         for file in self._letters:
             file.close()
-        self._part.kept, self._part.reasons = dict(self._kept), dict(self._reasons)
-        return self._part
+        self._summary.kept, self._summary.reasons = dict(self._kept), dict(self._reasons)
+        return self._summary
 
     def _new_path(self, ending: str) -> str:
         return os.path.join(self._folder, f"{uuid.uuid4().hex}-{ending}")
 
 
 def create(path: str) -> BinaryIO:
-    """A new file of any file system that Beam knows."""
+    """Opens a new file on any file system of Beam."""
     return cast(BinaryIO, FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED))
 
 
 def _features(columns: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns as lists of one value, as the encoder wants them."""
+    """The columns as lists of one value each, as the encoder requires."""
     offsets = pa.array(np.arange(columns.num_rows + 1, dtype=np.int32))
     lists = []
     for column in columns.columns:
