@@ -1,4 +1,4 @@
-"""What keeps a configuration from running on Vertex AI, found before anything is sent."""
+"""Finds what prevents a configuration from running on Vertex AI before anything is sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pebr_tf.errors import UserError
 
 WHERE = "to run on Vertex AI"
 FILES, TABLES = "gs://", "bigquery://"
-# What every component and every worker has to reach, and the schemes that it may have.
+# Paths that every component and worker must reach, and their allowed schemes.
 PATHS = {
     "pipeline.root": (FILES,),
     "pipeline.releases": (FILES,),
@@ -26,13 +26,13 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def problems(config: Config) -> list[str]:
-    """Every setting that Vertex AI, or a component there, would surely refuse; a sentence each."""
+    """Every setting that Vertex AI, or a component there, would reject; one sentence each."""
     found = [*_names(config), *_paths(config), *_network(config), *_tables(config), *_beam(config)]
     return [str(problem) for problem in found]
 
 
 def credential_problems() -> list[str]:
-    """Why nothing can be sent in anybody's name from here: one sentence, or none."""
+    """Why this machine has no usable credentials: one sentence, or none."""
     from pipeline.vertex import default_credentials
 
     try:
@@ -46,7 +46,7 @@ def require_cloud(config: Config) -> None:
     """Checks that a configuration can run on Vertex AI.
 
     Raises:
-      UserError: It cannot: the first problem, and how many more there are.
+      UserError: It cannot. The text has the first problem and the number of others.
     """
     found = problems(config)
     if not found:
@@ -99,7 +99,7 @@ def _network(config: Config) -> Iterator[ConfigError]:
 
 
 def _tables(config: Config) -> Iterator[ConfigError]:
-    """What BigQuery is asked for must be a table or a query."""
+    """BigQuery sources must be a table or a query."""
     for key in ("data.click_log", "data.catalogue"):
         source = config.value_at(key)
         if source is None or not source.startswith(TABLES):
@@ -113,7 +113,7 @@ def _tables(config: Config) -> Iterator[ConfigError]:
 
 
 def _beam(config: Config) -> Iterator[ConfigError]:
-    """With Dataflow on, what Beam runs on and where it keeps its files is not for arguments."""
+    """With Dataflow enabled, Beam arguments must not set the runner or the locations of files."""
     if not config.cloud.dataflow.enabled:
         return
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)

@@ -1,9 +1,8 @@
 """Vocabularies and totals over the whole training split, counted batch by batch.
 
-`tft.vocabulary` sends every word of every batch through Beam as an element of its own; with n-grams
-that is most of Transform's time. Here a batch is one element a shard: its words are counted in
-TensorFlow, and merged as dictionaries. The files are those of `tft.vocabulary`, and are looked up
-as such.
+`tft.vocabulary` sends every word of every batch through Beam as its own element; with n-grams this
+takes most of the time of Transform. Here TensorFlow counts the words of a batch, and Beam merges
+one dictionary per batch and shard. The files have the format of `tft.vocabulary`.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from tensorflow_transform import tf_utils
 from pebr_tf.config import Strata
 from pebr_tf.metrics.strata import first_of_strata
 
-# Parts that workers count side by side.
+# Dictionaries that workers merge in parallel.
 SHARDS = 16
-# What stands in an asset before the data are seen.
+# Content of an asset before the data are analysed.
 _UNSEEN = b"unseen"
 
 Totals = dict[bytes, float]
@@ -33,13 +32,13 @@ Counted = tuple[float, bytes]
 
 
 def vocabulary(words: tf.Tensor, name: str, size: int, least: int) -> tf.Tensor:
-    """The path of a file with the most frequent words, most frequent first, equal ones in order.
+    """The path of a file with the most frequent words, sorted by descending count, then by word.
 
     Args:
       words: [M] strings of a batch, without line breaks.
-      name: Of the file.
-      size: Words at most.
-      least: Times that a word must occur.
+      name: Name of the file.
+      size: Most words.
+      least: Least number of occurrences of a word.
     """
     different, _, counts = tf.unique_with_counts(words, tf.int64)
     (path,) = tft.experimental.ptransform_analyzer(
@@ -51,7 +50,7 @@ def vocabulary(words: tf.Tensor, name: str, size: int, least: int) -> tf.Tensor:
 def totals(keys: tf.Tensor, weights: tf.Tensor, name: str) -> tf.Tensor:
     """[B] sums of the weights [B] of equal keys [B], integers, over the training split.
 
-    A key that the split does not have gets 0.
+    A key that is not in the split gets 0.
     """
     (path,) = tft.experimental.ptransform_analyzer(
         _summed(keys, weights), _Totals(name), [tf.string], [[]], [b"0 " + _UNSEEN], name=name
@@ -61,7 +60,7 @@ def totals(keys: tf.Tensor, weights: tf.Tensor, name: str) -> tf.Tensor:
 
 
 def strata_of(total: tf.Tensor, keys: tf.Tensor, weights: tf.Tensor, strata: Strata) -> tf.Tensor:
-    """[B] int64, the place in `pebr_tf.metrics.STRATA` that each total [B] belongs to."""
+    """[B] int64, the position in `pebr_tf.metrics.STRATA` of the stratum of each total [B]."""
     (first,) = tft.experimental.ptransform_analyzer(
         _summed(keys, weights), _FirstOfStrata("strata", strata), [tf.float32], [[2]], name="strata"
     )
@@ -69,27 +68,27 @@ def strata_of(total: tf.Tensor, keys: tf.Tensor, weights: tf.Tensor, strata: Str
 
 
 def _summed(keys: tf.Tensor, weights: tf.Tensor) -> list[tf.Tensor]:
-    """The different keys of a batch as words, and the sums of their weights."""
-    different, places = tf.unique(keys)
-    sums = tf.math.unsorted_segment_sum(weights, places, tf.size(different))
+    """The different keys of a batch as text, and the sums of their weights."""
+    different, positions = tf.unique(keys)
+    sums = tf.math.unsorted_segment_sum(weights, positions, tf.size(different))
     return [tf.strings.as_string(different), sums]
 
 
 def _total_table(path: tf.Tensor) -> tf.lookup.StaticHashTable:
-    """From the second column of lines `total key` to the first."""
+    """Maps the second column of lines `total key` to the first."""
     lines = tf.lookup.TextFileInitializer(path, tf.string, 1, tf.float32, 0, delimiter=" ")
     return tf.lookup.StaticHashTable(lines, 0.0)
 
 
 class _Counter(tft_beam.experimental.PTransformAnalyzer):
-    """Counts words [M] with their counts [M] of all batches, then writes a file."""
+    """Merges words [M] and their counts [M] of all batches, then writes a file."""
 
     def __init__(self, name: str):
         super().__init__()
         self._name = name
 
     def counted(self, batches: beam.PCollection) -> beam.PCollection:
-        """A dictionary of totals for every shard."""
+        """One dictionary of totals per shard."""
         return (
             batches
             | "Shard" >> beam.FlatMap(_sharded)
@@ -98,7 +97,7 @@ class _Counter(tft_beam.experimental.PTransformAnalyzer):
         )
 
     def path(self) -> str:
-        """Of the file; its name becomes the asset's."""
+        """The path of the file; its name becomes the name of the asset."""
         return f"{self.base_temp_dir}/{self._name}"
 
 
@@ -153,7 +152,7 @@ def _most_frequent(counts: Totals, size: int, least: int) -> list[Counted]:
 
 
 def _write_words(shards: list[list[Counted]], path: str, size: int) -> np.ndarray:
-    # A table cannot be made of an empty file.
+    # A lookup table cannot read an empty file.
     best = [word for _, word in heapq.nsmallest(size, heapq.merge(*shards))] or [_UNSEEN]
     return _write(path, best)
 

@@ -1,4 +1,4 @@
-"""What a person sees of a run: bars on a terminal, plain lines elsewhere."""
+"""Shows the progress of a run: bars on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.status import Status
 
-# The component that has a bar of its own.
+# The component that shows its own bar.
 TRAINER = "Trainer"
-# Lines of a training where there is no terminal.
+# Number of lines per training without a terminal.
 LINES = 10
 
 
 class RunDisplay:
-    """A line for each component: at work, then how long it took or that it was cached."""
+    """One line per component: its time, or that it was cached."""
 
     def __init__(self, console: Console):
         self._console = console
@@ -29,14 +29,14 @@ class RunDisplay:
         self._stop()
 
     def begin(self, name: str) -> None:
-        """A component begins."""
+        """Called when a component starts."""
         self._stop()
         if self._console.is_terminal and name != TRAINER:
             self._status = self._console.status(name)
             self._status.start()
 
     def end(self, name: str, seconds: float, cached: bool) -> None:
-        """A component is done."""
+        """Called when a component has finished."""
         self._stop()
         took = "cached" if cached else f"{seconds:,.1f} s"
         self._console.print(f"{name:<22}[dim]{took:>10}[/dim]")
@@ -49,7 +49,7 @@ class RunDisplay:
 
 @contextlib.contextmanager
 def training_progress(steps: int, begin: int) -> Iterator[Callable[[int, float], None]]:
-    """Yields a callback for the step and the loss."""
+    """Yields a callback that takes the step and the loss."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield _lines(console, steps, begin)
@@ -66,7 +66,7 @@ def training_progress(steps: int, begin: int) -> Iterator[Callable[[int, float],
 
 
 def _lines(console: Console, steps: int, begin: int) -> Callable[[int, float], None]:
-    """A line whenever another part of the steps is done."""
+    """A callback that prints LINES lines in the course of a training."""
     state = {"part": LINES * begin // steps}
 
     def show(step: int, loss: float) -> None:

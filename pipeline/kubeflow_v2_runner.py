@@ -1,7 +1,7 @@
-"""Compiles the pipeline for Vertex AI: the job that KubeflowV2DagRunner makes, and what it lacks.
+"""Compiles the pipeline for Vertex AI with KubeflowV2DagRunner.
 
-TFX's runner knows no retries, and no driver but that of its own ExampleGen; both are added to what
-it compiled. The same configuration and code give the same bytes.
+The runner of TFX supports neither retries nor drivers other than that of its own ExampleGen; both
+are added to the compiled job. The same configuration and code give the same bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pebr_tf.config import Config, Machine
 from pipeline.pipeline import Options, components_of
 
 DRIVER = ("python", "-m", "components.click_log_example_gen.container_driver")
-# Names in `cloud.resources` where the component's own would not do.
+# Names in `cloud.resources` that differ from the name of the component.
 RESOURCES = {"ImportSchemaGen": "schema_gen"}
 BACKOFF = {"backoffDuration": "60s", "backoffFactor": 2.0, "backoffMaxDuration": "1800s"}
 ResourceSpec = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec.ResourceSpec
@@ -37,10 +37,10 @@ def compile_job(
     """The PipelineJob of a config, as JSON.
 
     Args:
-      config: All of it. Whether its paths and names are those of a cloud is not looked at here; see
+      config: The configuration. Its paths and names are not checked here; see
         `pipeline.cloud_check`.
-      index_only: Whether the last blessed model is taken as it is.
-      span: Which span to read; None: the latest when the job runs.
+      index_only: Whether the last blessed model is used without training.
+      span: The span to read; None: the latest when the job runs.
     """
     cloud = config.cloud
     nodes = components_of(config, Options(index_only, span, cloud=True))
@@ -57,7 +57,7 @@ def compile_job(
     runner = KubeflowV2DagRunner(
         KubeflowV2DagRunnerConfig(default_image=cloud.image, use_pipeline_spec_2_1=True)
     )
-    # What it makes of maps has no order of its own.
+    # The runner writes maps in random order.
     job = json.loads(json.dumps(runner.run(pipeline, write_out=False), sort_keys=True))
     spec = job["pipelineSpec"]
     executors = spec["deploymentSpec"]["executors"]
@@ -71,7 +71,7 @@ def compile_job(
         if isinstance(node, ClickLogExampleGen):
             container["lifecycle"] = _driver_hook(container)
         if not isinstance(node, BaseBeamComponent):
-            # TFX hands Beam's arguments to all components.
+            # TFX passes the arguments of Beam to all components.
             container["args"] = [
                 each for each in container["args"] if each not in pipeline.beam_pipeline_args
             ]
@@ -82,14 +82,14 @@ def compile_job(
 
 
 def to_bytes(job: dict[str, Any]) -> bytes:
-    """The file of a job."""
+    """The bytes of a compiled job."""
     return (json.dumps(job, indent=1, sort_keys=True) + "\n").encode()
 
 
 def beam_args(config: Config) -> list[str]:
-    """What Beam is told: the config's own arguments, and those that make it run on Dataflow."""
+    """The Beam arguments of the configuration, and those of Dataflow if it is enabled."""
     cloud, flow = config.cloud, config.cloud.dataflow
-    # The project also pays for queries of BigQuery; what the config says last wins.
+    # BigQuery queries are billed to the project. The arguments of the configuration win.
     arguments = [f"--project={cloud.project}", *config.pipeline.beam_args]
     if not flow.enabled:
         return arguments
@@ -99,7 +99,7 @@ def beam_args(config: Config) -> list[str]:
         f"--region={cloud.region}",
         f"--temp_location={folder}/temp",
         f"--staging_location={folder}/staging",
-        # Workers start from the image, which holds this code: nothing is shipped or installed.
+        # The image holds this code: nothing is shipped or installed.
         f"--sdk_container_image={cloud.image}",
         "--sdk_location=container",
         "--experiments=use_runner_v2",
@@ -119,7 +119,7 @@ def beam_args(config: Config) -> list[str]:
 def _resources(config: Config, component: str) -> Any:
     machine = Machine.of(getattr(config.cloud.resources, _setting_of(component)))
     spec = ResourceSpec(cpu_limit=machine.cpu, memory_limit=machine.memory_gb)
-    # The accelerators of several workers are theirs: this container only waits for them.
+    # With several workers, the accelerators are theirs: this container only waits.
     waits = component == "Trainer" and config.cloud.training_job.workers > 1
     if machine.accelerator is not None and not waits:
         spec.accelerator.type = machine.accelerator
@@ -134,8 +134,8 @@ def _setting_of(component: str) -> str:
 
 
 def _driver_hook(container: dict[str, Any]) -> dict[str, Any]:
-    """What runs before the cache is asked: the arguments of the executor but for its class."""
-    place = container["args"].index("--executor_class_path")
+    """The command that runs before the cache check: the arguments without the executor's class."""
+    position = container["args"].index("--executor_class_path")
     arguments = copy.copy(container["args"])
-    del arguments[place : place + 2]
+    del arguments[position : position + 2]
     return {"preCacheCheck": {"command": list(DRIVER), "args": arguments}}

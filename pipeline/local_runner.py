@@ -1,7 +1,7 @@
-"""Runs the pipeline in this process, a component after the other, and tells how it goes.
+"""Runs the pipeline in this process, one component after the other, and reports progress.
 
-TFX's LocalDagRunner does the same without a word on progress, on what came from the cache, or on
-where results are; nor does it keep two runs apart that share a root.
+TFX's LocalDagRunner reports neither progress nor cache hits nor the paths of results, and does not
+prevent two runs from sharing a root.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ from pebr_tf.errors import UserError
 from pebr_tf.release.evaluation import REPORT_FILE, ModelEvaluation
 from pipeline.pipeline import WHOLE, Options, create_pipeline
 
-# The last line of a worker's traceback.
+# The last line of the traceback of a worker.
 _SENTENCE = re.compile(
     r"^pebr_tf\.(?:errors\.UserError|config\.error\.ConfigError): (.*)$", re.MULTILINE
 )
-# What Beam adds to the text of an error.
+# Beam adds this to the text of an error.
 _STEP = re.compile(r" \[while running '.*?'\]")
-# A full disk, as Python, TensorFlow and SQLite put it.
+# Messages of Python, TensorFlow and SQLite for a full disk.
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "database or disk is full")
 
 
 class Display(Protocol):
-    """What is told about the components of a run."""
+    """Receives the progress of a run."""
 
     def begin(self, name: str) -> None:
-        """A component begins."""
+        """Called when a component starts."""
 
     def end(self, name: str, seconds: float, cached: bool) -> None:
-        """A component is done."""
+        """Called when a component has finished."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run left.
+    """The results of a run.
 
     Attributes:
-      evaluation: The evaluation; None if the run ended before.
-      report: The HTML report.
-      release: The pushed release.
-      seconds: Of the whole run.
+      evaluation: The evaluation; None if the run ended before it.
+      report: Path of the HTML report.
+      release: Path of the pushed release.
+      seconds: Duration of the run.
     """
 
     evaluation: ModelEvaluation | None
@@ -70,7 +70,7 @@ class Outcome:
 
 
 class LocalRunner(tfx_runner.IrBasedRunner):
-    """Runs a compiled pipeline here.
+    """Runs a compiled pipeline in this process.
 
     Attributes:
       run_id: Name of the last run in the metadata.
@@ -81,7 +81,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         self.run_id = ""
 
     def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, run_options: Any = None) -> None:
-        """Runs every node in order; the first that fails ends the run."""
+        """Runs every node in order; the first failure ends the run."""
         del run_options
         self.run_id = f"{time.time_ns()}"
         runtime_parameter_utils.substitute_runtime_parameter(
@@ -93,7 +93,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         for wrapper in pipeline.nodes:
             node = wrapper.pipeline_node
             name = node.node_info.id
-            # A look into the metadata is nothing to tell of.
+            # Resolvers only read the metadata.
             is_shown = not node.node_info.type.name.endswith("Resolver")
             if is_shown:
                 self._display.begin(name)
@@ -118,35 +118,35 @@ def run(
     cache: bool = True,
     options: Options = WHOLE,
 ) -> Outcome:
-    """Runs the pipeline of a config here.
+    """Runs the pipeline of a configuration in this process.
 
     Args:
-      config: All of it.
-      display: Is told of every component.
+      config: The configuration.
+      display: Receives the progress.
       until: The last component; None: all.
-      cache: Whether results of earlier runs are taken where nothing has changed.
-      options: Of this run.
+      cache: Whether unchanged components take their results from earlier runs.
+      options: Options of this run.
 
     Raises:
-      UserError: What the user has to mend, or another run works on the same root.
+      UserError: The user has to fix something, or another run uses the same root.
     """
     began = time.monotonic()
     root = Path(config.pipeline.root)
-    with _alone(root):
+    with _locked(root):
         pipeline = create_pipeline(config, until, cache, options)
         runner = LocalRunner(display)
         try:
             runner.run(pipeline)
         except Exception as error:
-            if (users := users_error(error, root)) is not None:
-                raise users from error
+            if (user_error := find_user_error(error, root)) is not None:
+                raise user_error from error
             raise
         return _outcome(pipeline, runner.run_id, time.monotonic() - began)
 
 
 @contextlib.contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    """Holds the root's lock, which the system frees when a process ends, however it does."""
+def _locked(root: Path) -> Iterator[None]:
+    """Holds the lock of the root; the system releases it when the process ends in any way."""
     try:
         root.mkdir(parents=True, exist_ok=True)
         lock = (root / ".lock").open("a+")
@@ -176,23 +176,23 @@ def _is_cached(connection: Any, execution_id: int) -> bool:
     return execution.last_known_state == metadata_store_pb2.Execution.CACHED
 
 
-def users_error(error: BaseException, root: Path) -> UserError | None:
-    """What the user has to mend, below all that Beam and TFX have wrapped around it, or None.
+def find_user_error(error: BaseException, root: Path) -> UserError | None:
+    """The UserError inside the errors that Beam and TFX wrap around it, or None.
 
     Args:
-      error: What ended the run.
-      root: Where the run writes, for errors that name no file.
+      error: The error that ended the run.
+      root: The root of the run, for errors that name no file.
     """
     below: BaseException | None = error
     while below is not None:
-        # A worker's error arrives as it is, or as the text of its traceback.
+        # The error of a worker arrives unchanged or as the text of its traceback.
         sentences = [str(below)] if isinstance(below, UserError) else _SENTENCE.findall(str(below))
         if sentences:
             return UserError(_STEP.sub("", sentences[-1]))
         for reason in _FULL:
             if reason in str(below):
-                place = getattr(below, "filename", None) or root
-                return UserError(f"{place} must have space. Received: {reason}.")
+                path = getattr(below, "filename", None) or root
+                return UserError(f"{path} must have space. Received: {reason}.")
         hidden = below.__suppress_context__
         below = below.__cause__ or (None if hidden else below.__context__)
     return None

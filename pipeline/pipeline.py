@@ -35,12 +35,12 @@ from pipeline.training_job import training_job
 
 @dataclass(frozen=True)
 class Options:
-    """What is asked of one run, beside the configuration.
+    """Options of one run, beside the configuration.
 
     Attributes:
-      index_only: Whether the last blessed model is taken as it is, for a new catalogue.
-      span: Which span to read, in days since 1970 where patterns have a date; None: the latest.
-      cloud: Whether it is compiled for Kubeflow v2, not run here.
+      index_only: Whether a new index is built with the last blessed model, without training.
+      span: The span to read, in days since 1970 where patterns have a date; None: the latest.
+      cloud: Whether the pipeline is compiled for Kubeflow v2 rather than run here.
     """
 
     index_only: bool = False
@@ -52,7 +52,7 @@ WHOLE = Options()
 
 
 def components_of(config: Config, options: Options = WHOLE) -> list[BaseNode]:
-    """Every node, each after what it needs."""
+    """All nodes, each after those that it depends on."""
     example_gen = ClickLogExampleGen(config, _source("click_log_example_gen"), options.span)
     examples, catalogue = (example_gen.outputs[name] for name in ("examples", "catalogue"))
     statistics = StatisticsGen(examples=examples)
@@ -75,7 +75,8 @@ def components_of(config: Config, options: Options = WHOLE) -> list[BaseNode]:
         model = earlier
     else:
         transform = _transform(config, examples, schema.outputs["schema"])
-        # Data that were refused are not trained on; by order, for the validator is never cached.
+        # Transform depends on the validator so that rejected data never reaches training. The edge
+        # is explicit because the validator is never cached.
         transform.add_upstream_node(validator)
         graph = transform.outputs["transform_graph"]
         training = _trainer(config, options, examples, graph, earlier)
@@ -89,7 +90,7 @@ def components_of(config: Config, options: Options = WHOLE) -> list[BaseNode]:
     index = builder.outputs["index"]
     calibrator = CutoffCalibrator(examples, model, index, config, _source("cutoff_calibrator"))
     cutoff = calibrator.outputs["cutoff"]
-    # A model is not compared with itself.
+    # An index-only run would compare the model with itself.
     compared = {} if options.index_only else {"catalogue": catalogue, "baseline": earlier}
     evaluator = RetrievalEvaluator(
         examples, model, index, cutoff, config, _source("retrieval_evaluator"), **compared
@@ -109,7 +110,7 @@ def components_of(config: Config, options: Options = WHOLE) -> list[BaseNode]:
 def _blessed(config: Config, options: Options, examples: BaseChannel) -> Resolver:
     if options.cloud:
         return latest_blessed_model()
-    # An index may be made anew by the model of these very clicks.
+    # An index-only run may use a model that was trained on the same clicks.
     return last_blessed_model(config.pipeline.releases, None if options.index_only else examples)
 
 
@@ -163,13 +164,13 @@ def create_pipeline(
     cache: bool = True,
     options: Options = WHOLE,
 ) -> Pipeline:
-    """The pipeline that a config describes, to be run here.
+    """The pipeline of a configuration, for a local run.
 
     Args:
-      config: All of it.
-      until: The last component, with all that it needs; None: all.
-      cache: Whether results of earlier runs are taken where nothing has changed.
-      options: Of this run.
+      config: The configuration.
+      until: The last component, which is run with all that it depends on; None: all.
+      cache: Whether unchanged components take their results from earlier runs.
+      options: Options of this run.
     """
     root = config.pipeline.root
     nodes = components_of(config, options)
@@ -200,12 +201,12 @@ def _up_to(nodes: Sequence[BaseNode], until: str) -> list[BaseNode]:
             waiting += _needed(named[name])
     kept = [node for node in nodes if node.id in wanted]
     for node in kept:
-        # TFX refuses a node that was told of one which is not there.
+        # TFX rejects a node with a dependant that is not in the pipeline.
         node.downstream_nodes.intersection_update(kept)
     return kept
 
 
 def _needed(node: BaseNode) -> set[str]:
-    """The nodes before one: those whose outputs it reads, and those it was told to wait for."""
+    """Ids of the nodes whose outputs a node reads, and of its explicit dependencies."""
     named = {upstream.id for upstream in node.upstream_nodes}
     return named.union(*(channel.get_data_dependent_node_ids() for channel in node.inputs.values()))

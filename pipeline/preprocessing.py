@@ -1,13 +1,13 @@
-"""What Transform computes: the ids that the towers embed, frequencies, and strata of the queries.
+"""Transform: computes the ids that the towers embed, frequencies, and strata of the queries.
 
-Everything is in the graph, so that a query is cut, counted and classed in serving as in training.
-The outputs, beside the inputs of the towers (`pebr_tf.models.fields`):
+Everything is in the graph, so that serving treats a query exactly as training did. Outputs, beside
+the inputs of the towers (`pebr_tf.models.fields`):
 
     query_id, item_hash         int64, for masks: equal texts have equal ids
-    clicks                      float, of the row
+    clicks                      float, clicks of the row
     query_frequency             float, clicks of the query in the training split
     item_frequency              float, clicks of the item in the training split
-    stratum                     int64, place in `pebr_tf.metrics.STRATA`
+    stratum                     int64, position in `pebr_tf.metrics.STRATA`
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _LARGEST = 2**63 - 1
 def preprocessing_fn(
     inputs: dict[str, tf.Tensor], custom_config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Raw columns [B, 1] to what the towers train on.
+    """Converts raw columns [B, 1] to the inputs of training.
 
     Args:
-      inputs: Columns of the click log with the item's own.
+      inputs: Columns of the click log, and of the item.
       custom_config: `features` and `strata`, as mappings.
     """
     features = Features.from_mapping(custom_config["features"])
     strata = Strata.from_mapping(custom_config["strata"])
     columns = {name: tf.reshape(values, [-1]) for name, values in inputs.items()}
-    # Known queries are told apart as they are read, whatever the case and width of their letters.
+    # Frequencies do not depend on the case and width of letters.
     columns["query"] = _traced_once(normalised, features.lowercase)(columns["query"])
     outputs = _fields((*query_fields(features), *item_fields(features)), columns, features)
 
@@ -60,7 +60,7 @@ def preprocessing_fn(
 def _fields(
     fields: tuple[Field, ...], columns: dict[str, tf.Tensor], features: Features
 ) -> dict[str, Any]:
-    """Ids and numbers of the towers' inputs; those that share a vocabulary are counted together."""
+    """Ids and numbers for the towers; fields that share a vocabulary are counted together."""
     outputs: dict[str, Any] = {}
     by_vocabulary: dict[str, dict[str, tf.RaggedTensor]] = {}
     for field in fields:
@@ -81,7 +81,7 @@ def _fields(
 
 
 def _tokens(column: tf.Tensor, features: Features) -> tf.RaggedTensor:
-    """[B, (T)] tokens of texts [B]; a text that a batch has often is cut once."""
+    """[B, (T)] tokens of texts [B]; repeated texts of a batch are split once."""
     texts, positions = tf.unique(column)
     return tf.gather(_traced_once(tokens_of, features)(texts), positions)
 
@@ -97,11 +97,11 @@ def _traced_once(function: Callable[..., Any], settings: Any) -> Callable[[tf.Te
 
 
 def _whole(column: tf.Tensor) -> tf.RaggedTensor:
-    """[B, (1)], each value as one token; a line break would end the vocabulary's line."""
+    """[B, (1)], each value as one token, without line breaks, which end lines of a vocabulary."""
     tokens = tf.strings.regex_replace(column, r"[\r\n]", " ")
     return tf.RaggedTensor.from_uniform_row_length(tokens, 1).with_row_splits_dtype(tf.int64)
 
 
 def _identity(texts: tf.Tensor) -> tf.Tensor:
-    """[B] int64 that stand for texts [B]; two texts share one by an accident rarer than errors."""
+    """[B] int64 hashes of texts [B]; collisions are negligible."""
     return tf.strings.to_hash_bucket_fast(texts, _LARGEST)

@@ -1,4 +1,4 @@
-"""Keeps the thousands of lines of TFX and Beam to themselves, unless asked for."""
+"""Suppresses the log output of TFX and Beam unless it is requested."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pebr_tf.environment import is_verbose
 
 
 def set_logging() -> None:
-    """Sets what the frameworks may write to the log."""
+    """Sets the log levels of the frameworks."""
     from absl import logging as absl_logging
 
     if is_verbose():

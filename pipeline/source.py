@@ -1,8 +1,8 @@
-"""A digest of the code that a component runs, so that an edit of it invalidates the cache.
+"""A digest of the code of a component, so that an edit of the code invalidates the cache.
 
-TFX looks at inputs and settings only. What a component runs is its module and all that it imports
-of this project, directly or through others; an edit elsewhere leaves the cache alone. Of a package,
-which brings together more than one of its users needs, only what is asked for by name counts.
+The cache keys of TFX hold inputs and settings only. The code of a component is its module and all
+modules of this project that it imports, directly or indirectly; other edits keep the cache valid.
+Packages re-export more than one user needs, so only the names that are imported from them count.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from pathlib import Path
 
 PACKAGES = ("pebr_tf", "components", "pipeline", "serving")
 ROOT = Path(__file__).parents[1]
-# How progress is shown changes no result.
+# The display of progress does not change results.
 IGNORED = ("pipeline.display",)
-# What is asked of a module: some names, or all that it has.
+# Stands for all names of a module.
 ALL = "*"
 
 
 def source_digest(module: str, root: Path = ROOT) -> str:
-    """Hex digest of a module, of those that it imports, and of their names.
+    """Hex digest of a module and all modules that it imports, with their names.
 
     Args:
       module: Dotted name, such as `components.pusher.executor`.
       root: Folder of the packages.
 
     Raises:
-      ValueError: There is no such module.
+      ValueError: The module does not exist.
     """
     if _file(module, root) is None:
         raise ValueError(
@@ -37,14 +37,13 @@ def source_digest(module: str, root: Path = ROOT) -> str:
         )
     files: dict[str, Path] = {}
     done: set[tuple[str, str]] = set()
-    waiting = list(_asked(module, ALL))
+    waiting = list(_with_packages(module, ALL))
     while waiting:
-        asked = waiting.pop()
-        name, wanted = asked
+        name, wanted = request = waiting.pop()
         path = _file(name, root)
-        if path is None or asked in done or name in IGNORED:
+        if path is None or request in done or name in IGNORED:
             continue
-        done.add(asked)
+        done.add(request)
         files[name] = path
         waiting += _imported(path, wanted)
     digest = hashlib.sha256()
@@ -55,7 +54,7 @@ def source_digest(module: str, root: Path = ROOT) -> str:
 
 
 def _file(module: str, root: Path) -> Path | None:
-    """The file of a module of ours."""
+    """The file of a module of this project, or None."""
     if module.split(".")[0] not in PACKAGES:
         return None
     path = root.joinpath(*module.split("."))
@@ -65,20 +64,20 @@ def _file(module: str, root: Path) -> Path | None:
     return None
 
 
-def _asked(module: str, name: str) -> Iterator[tuple[str, str]]:
-    """A module with the name that is asked of it, and the packages above, which run first."""
+def _with_packages(module: str, name: str) -> Iterator[tuple[str, str]]:
+    """A module with the name that is imported from it, and its parent packages."""
     parts = module.split(".")
     yield from ((".".join(parts[:end]), "") for end in range(1, len(parts)))
     yield module, name
 
 
 def _imported(path: Path, wanted: str) -> Iterator[tuple[str, str]]:
-    """The modules that a file imports, and the names that it asks of them.
+    """The modules that a file imports, and the names that it imports from them.
 
     Args:
       path: The file.
-      wanted: A name that others ask of it; of a package's file, imports count that bind this name,
-        or one that the file uses itself.
+      wanted: The name that is imported from it. In an `__init__.py`, only imports that bind this
+        name, or a name that the file itself uses, count.
     """
     try:
         used, imports = _parsed(path.read_text(encoding="utf-8"))
@@ -87,18 +86,18 @@ def _imported(path: Path, wanted: str) -> Iterator[tuple[str, str]]:
     whole = path.name != "__init__.py" or wanted == ALL
     for bound, module, name in imports:
         if whole or bound in (wanted, ALL) or bound in used:
-            yield from _asked(module, name)
+            yield from _with_packages(module, name)
 
 
 @functools.lru_cache(maxsize=1_000)
 def _parsed(text: str) -> tuple[frozenset[str], tuple[tuple[str, str, str], ...]]:
-    """The names that a text uses, and its imports, wherever they stand.
+    """The names that a text uses, and its imports at any level.
 
     Returns:
-      Names, and of each import the name that it binds, the module, and what is asked of that.
+      Names; and for each import the name that it binds, the module, and the imported name.
 
     Raises:
-      ValueError: A relative import.
+      ValueError: There is a relative import.
     """
     nodes = list(ast.walk(ast.parse(text)))
     imports = []
@@ -112,6 +111,6 @@ def _parsed(text: str) -> tuple[frozenset[str], tuple[tuple[str, str, str], ...]
             for alias in node.names:
                 bound = alias.asname or alias.name
                 imports.append((bound, str(node.module), alias.name))
-                # What follows `import` may be a module itself.
+                # The imported name may be a module.
                 imports.append((bound, f"{node.module}.{alias.name}", ALL))
     return frozenset(node.id for node in nodes if isinstance(node, ast.Name)), tuple(imports)

@@ -1,7 +1,7 @@
-"""A training by several workers: the Trainer starts a CustomJob on Vertex AI and waits for it.
+"""Training with several workers: the Trainer starts a CustomJob on Vertex AI and waits for it.
 
 A component of a pipeline is one container. Vertex AI gives the workers of a CustomJob a TF_CONFIG
-that names all of them, and TFX's own Trainer for it runs `run_fn` in each.
+that lists all of them, and TFX's Trainer for Vertex AI runs `run_fn` in each.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pebr_tf.config import Cloud, Machine
 
 
 def training_job(cloud: Cloud, custom: dict[str, Any], arguments: dict[str, Any]) -> Trainer:
-    """The Trainer of a run whose workers are more than one.
+    """The Trainer for several workers.
 
     Args:
-      cloud: Workers, machine, image, project and region; the accelerator is the Trainer's.
-      custom: What `run_fn` gets.
-      arguments: The Trainer's others.
+      cloud: Workers, machine, image, project and region; the accelerator of the Trainer.
+      custom: The custom_config of `run_fn`.
+      arguments: The other arguments of the Trainer.
     """
     settings = {
         **custom,
@@ -34,7 +34,7 @@ def training_job(cloud: Cloud, custom: dict[str, Any], arguments: dict[str, Any]
 
 
 def _job_spec(cloud: Cloud) -> dict[str, Any]:
-    """CustomJobSpec: one chief, and the other workers."""
+    """The CustomJobSpec: one chief and the other workers."""
     machine = Machine.of(cloud.resources.trainer)
     machine_spec: dict[str, Any] = {"machine_type": cloud.training_job.machine_type}
     if machine.accelerator is not None:
@@ -50,7 +50,7 @@ def _job_spec(cloud: Cloud) -> dict[str, Any]:
     ]
     spec: dict[str, Any] = {
         "worker_pool_specs": pools,
-        # A worker alone cannot come back: all go on from the last checkpoint.
+        # One worker cannot restart alone: all continue from the last checkpoint.
         "scheduling": {"restart_job_on_worker_restart": True},
     }
     for key in ("service_account", "network"):

@@ -1,9 +1,9 @@
-"""What Vertex AI is asked for, and the asking.
+"""Requests to Vertex AI.
 
-A request is made here without credentials and without a network, and sent as it is: a dry run shows
-exactly what would be sent. It is the one that PipelineJob.submit and PipelineJobSchedule.create of
-google-cloud-aiplatform send. They are not called, for the former also looks for the bucket, with no
-bound on time, and makes one where it finds none.
+A request is built without credentials or network and sent unchanged, so a dry run shows exactly
+what would be sent. The requests equal those of PipelineJob.submit and PipelineJobSchedule.create of
+google-cloud-aiplatform. These are not called because the former also looks for the bucket, without
+a timeout, and creates it if it does not exist.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from google.auth.credentials import Credentials
     from google.cloud.aiplatform import PipelineJob, gapic
 
-# Seconds; a specification is checked within a few.
+# Timeout in seconds; Vertex AI checks a specification within a few.
 PATIENCE = 60
 CONSOLE = "https://console.cloud.google.com/vertex-ai/locations"
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """What Vertex AI made of a request.
+    """The resource that Vertex AI created.
 
     Attributes:
-      name: Of the resource.
-      state: As Vertex AI calls it, such as PIPELINE_STATE_PENDING.
+      name: Name of the resource.
+      state: State as in the API, such as PIPELINE_STATE_PENDING.
       link: Its page in the console.
     """
 
@@ -48,10 +48,10 @@ class Accepted:
 def default_credentials() -> Credentials:
     """The application default credentials of this machine.
 
-    No server but the one that machines of Google have is asked, for a dozen seconds at most.
+    Contacts only the metadata server of Google's machines, for at most a dozen seconds.
 
     Raises:
-      UserError: There are none, or not in the file that should hold them.
+      UserError: There are no credentials, or their file is invalid.
     """
     import google.auth
     from google.auth.exceptions import GoogleAuthError
@@ -63,12 +63,12 @@ def default_credentials() -> Credentials:
             warnings.simplefilter("ignore")
             credentials, _ = google.auth.default()
     except GoogleAuthError as error:
-        # Of a sentence and advice, or of a sentence and its cause, the sentence.
+        # The first sentence, without advice or cause.
         reason = str(error.args[0]).split(". ")[0]
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}"
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        # The library takes for granted that what a file holds is an object with certain keys.
+        # The library assumes that the file holds an object with certain keys.
         reason = f"credentials that cannot be read, {type(error).__name__}: {error}"
     else:
         return credentials
@@ -81,13 +81,13 @@ def default_credentials() -> Credentials:
 def job_request(
     job: dict[str, Any], config: Config, job_id: str, cache: bool = True
 ) -> gapic.CreatePipelineJobRequest:
-    """What asks for one run.
+    """The request for one run.
 
     Args:
-      job: What `compile_job` gives.
-      config: The one it was compiled from.
+      job: The result of `compile_job`.
+      config: The configuration that it was compiled from.
       job_id: Name of the run, unique in its project and region.
-      cache: False: nothing is taken from earlier runs; True: as compiled.
+      cache: Whether to cache as compiled; False: no task is cached.
     """
     from google.cloud.aiplatform import gapic
 
@@ -101,13 +101,13 @@ def job_request(
 def schedule_request(
     job: dict[str, Any], config: Config, cron: str, name: str
 ) -> gapic.CreateScheduleRequest:
-    """What asks for runs by the clock, one at a time: a run that is due during another is left out.
+    """The request for scheduled runs, one at a time: a run that is due during another is skipped.
 
     Args:
-      job: What `compile_job` gives.
-      config: The one it was compiled from.
-      cron: What `read_cron` gives.
-      name: The schedule's, for people.
+      job: The result of `compile_job`.
+      config: The configuration that it was compiled from.
+      cron: The result of `read_cron`.
+      name: Display name of the schedule.
     """
     from google.cloud.aiplatform import gapic
 
@@ -124,7 +124,7 @@ def schedule_request(
 
 
 def to_json(request: Any) -> str:
-    """A request as JSON, without the fields that have their defaults and are not sent."""
+    """A request as JSON, without default values, which are not sent."""
     return str(
         type(request).to_json(
             request,
@@ -138,10 +138,10 @@ def to_json(request: Any) -> str:
 def submit(
     request: gapic.CreatePipelineJobRequest, config: Config, credentials: Credentials
 ) -> Accepted:
-    """Asks for a run, once.
+    """Sends the request for a run, without retries.
 
     Raises:
-      UserError: Vertex AI did not accept it, or was not reached.
+      UserError: Vertex AI did not accept it or could not be reached.
     """
     from google.cloud.aiplatform import gapic
 
@@ -152,10 +152,10 @@ def submit(
 def schedule(
     request: gapic.CreateScheduleRequest, config: Config, credentials: Credentials
 ) -> Accepted:
-    """Asks for a schedule, once.
+    """Sends the request for a schedule, without retries.
 
     Raises:
-      UserError: Vertex AI did not accept it, or was not reached.
+      UserError: Vertex AI did not accept it or could not be reached.
     """
     from google.cloud.aiplatform import gapic
 
@@ -177,7 +177,7 @@ def _pipeline_job(job: dict[str, Any], config: Config, cache: bool) -> gapic.Pip
 
 
 def _read(job: dict[str, Any], config: Config, cache: bool) -> PipelineJob:
-    """A compiled job as the library reads it, which takes it from a file only."""
+    """A compiled job as read by the library, which reads files only."""
     from google.auth.credentials import AnonymousCredentials
     from google.cloud.aiplatform import PipelineJob
 
@@ -221,7 +221,7 @@ def _accepted(
 
 
 def _reason(error: Exception) -> str:
-    """What an error says, without the details that repeat it for machines."""
+    """The message of an error, without machine-readable details."""
     code, message = getattr(error, "code", None), getattr(error, "message", None)
     return _one_line(str(error) if code is None else f"{int(code)} {message}")
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from pebr_tf.config import Config, ConfigError
 from pebr_tf.errors import UserError
-from pipeline.local_runner import run, users_error
+from pipeline.local_runner import find_user_error, run
 
 ROOT = Path("run")
 SENTENCE = "the catalogue must have an item. Received: none in [a] 'b'."
@@ -44,33 +44,33 @@ def raised_by(error: Exception) -> Exception:
     "error", [UserError(SENTENCE), ConfigError("index.leaves", "be a number", "'b'", "c.yaml")]
 )
 def test_the_sentence_of_a_beam_worker(error: UserError) -> None:
-    found = users_error(raised_by(error), ROOT)
+    found = find_user_error(raised_by(error), ROOT)
     assert isinstance(found, UserError)
     assert str(found) == str(error)
 
 
-def test_a_fault_in_a_beam_worker_is_no_users_error() -> None:
-    assert users_error(raised_by(KeyError("query")), ROOT) is None
+def test_a_fault_in_a_beam_worker_is_no_find_user_error() -> None:
+    assert find_user_error(raised_by(KeyError("query")), ROOT) is None
 
 
 def test_the_text_of_a_remote_workers_traceback() -> None:
     text = f"Traceback (most recent call last):\n  File ...\npebr_tf.errors.UserError: {SENTENCE}"
     error = RuntimeError(f"Pipeline failed in state FAILED: {text} [while running 'Embed/Map']\n")
-    assert str(users_error(error, ROOT)) == SENTENCE
+    assert str(find_user_error(error, ROOT)) == SENTENCE
 
 
 def test_the_error_is_found_below_others() -> None:
     outer = RuntimeError("Execution 3 failed.")
     outer.__cause__ = KeyError("executor")
     outer.__cause__.__context__ = UserError(SENTENCE)
-    assert str(users_error(outer, ROOT)) == SENTENCE
+    assert str(find_user_error(outer, ROOT)) == SENTENCE
 
 
 def test_an_error_that_was_dealt_with_is_not() -> None:
     outer = KeyError("query")
     outer.__context__ = UserError(SENTENCE)
     outer.__suppress_context__ = True
-    assert users_error(outer, ROOT) is None
+    assert find_user_error(outer, ROOT) is None
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_an_error_that_was_dealt_with_is_not() -> None:
     ],
 )
 def test_a_full_disk_is_for_the_user_to_mend(error: Exception, expected: str | None) -> None:
-    found = users_error(error, ROOT)
+    found = find_user_error(error, ROOT)
     assert (found and str(found)) == expected
 
 
