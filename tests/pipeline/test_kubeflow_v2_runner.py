@@ -1,7 +1,8 @@
-"""The compiled job: the protos and the client library take it, and all of the config is in it."""
+"""The compiled job: valid for the protos and the client library, with the whole configuration."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -51,8 +52,18 @@ BEAM = {"ClickLogExampleGen", "StatisticsGen", "Transform", "IndexBuilder"}
 
 @pytest.fixture(autouse=True)
 def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Digests cost a second each, and others test them."""
+    """Digests take a second each; test_source.py tests them."""
     monkeypatch.setattr(pipeline_module, "source_digest", lambda name: name)
+
+
+@functools.lru_cache
+def compiled(changes: tuple[tuple[str, Any], ...] = (), index_only: bool = False) -> bytes:
+    """The job of CLOUD with changes, compiled once for all tests."""
+    return to_bytes(compile_job(CLOUD.replace_all(dict(changes)), index_only=index_only))
+
+
+def job_of(changes: dict[str, Any] | None = None, index_only: bool = False) -> dict[str, Any]:
+    return json.loads(compiled(tuple((changes or {}).items()), index_only))
 
 
 def tasks(job: dict[str, Any]) -> dict[str, Any]:
@@ -70,14 +81,14 @@ def containers(job: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("index_only", [False, True])
 def test_it_parses_into_the_protos(index_only: bool) -> None:
-    job = compile_job(CLOUD, index_only=index_only)
-    parsed = json_format.Parse(to_bytes(job), pipeline_spec_pb2.PipelineJob())
+    job = job_of(index_only=index_only)
+    parsed = json_format.Parse(compiled(index_only=index_only), pipeline_spec_pb2.PipelineJob())
     spec = json_format.ParseDict(job["pipelineSpec"], pipeline_spec_pb2.PipelineSpec())
     assert parsed.runtime_config.gcs_output_directory == "gs://shop/run"
     assert spec.schema_version == "2.1.0"
     trained = set() if index_only else {"Transform", "Trainer"}
     assert set(spec.root.dag.tasks) == (COMPONENTS - {"Transform", "Trainer"}) | trained | RESOLVERS
-    # And what it holds as a plain struct parses into what it is.
+    # The plain struct parses into its message.
     deployment = json_format.ParseDict(
         job["pipelineSpec"]["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig()
     )
@@ -85,11 +96,11 @@ def test_it_parses_into_the_protos(index_only: bool) -> None:
 
 
 @pytest.mark.parametrize("index_only", [False, True])
-def test_the_client_library_takes_it_offline(tmp_path: Path, index_only: bool) -> None:
+def test_the_client_library_accepts_it_offline(tmp_path: Path, index_only: bool) -> None:
     from google.cloud import aiplatform
 
     path = tmp_path / "pipeline.json"
-    path.write_bytes(to_bytes(compile_job(CLOUD, index_only=index_only)))
+    path.write_bytes(compiled(index_only=index_only))
     job = aiplatform.PipelineJob(
         display_name="pebr",
         template_path=str(path),
@@ -123,19 +134,17 @@ def test_the_same_input_gives_the_same_bytes_in_any_process(
 
 
 def test_another_input_gives_other_bytes() -> None:
-    assert to_bytes(compile_job(CLOUD)) != to_bytes(compile_job(CLOUD.replace("loss.gamma", 0.1)))
-    assert to_bytes(compile_job(CLOUD)) != to_bytes(compile_job(CLOUD, span=4))
+    assert job_of() != job_of({"loss.gamma": 0.1})
 
 
 def test_every_component_has_its_machine_image_and_retries() -> None:
-    config = CLOUD.replace_all(
+    job = job_of(
         {
             "cloud.resources.trainer": "16 cpu, 60 GB, 2 NVIDIA_L4",
             "cloud.resources.schema_gen": "1 cpu, 3 GB",
             "cloud.retries": 5,
         }
     )
-    job = compile_job(config)
     for name, each in containers(job).items():
         assert each["image"] == "europe-docker.pkg.dev/shop/pebr:7"
         expected: dict[str, Any] = {"cpuLimit": 4.0, "memoryLimit": 16.0}
@@ -150,33 +159,31 @@ def test_every_component_has_its_machine_image_and_retries() -> None:
         assert each["resources"] == expected
         assert tasks(job)[name]["retryPolicy"]["maxRetryCount"] == 5
     assert all("retryPolicy" not in tasks(job)[name] for name in RESOLVERS)
-    without = compile_job(CLOUD.replace("cloud.retries", 0))
-    assert not any("retryPolicy" in task for task in tasks(without).values())
+    assert all(tasks(job)[name]["cachingOptions"]["enableCache"] for name in COMPONENTS)
 
 
-def test_caching_is_the_configs() -> None:
-    on, off = (compile_job(CLOUD.replace("cloud.cache", cache)) for cache in (True, False))
-    assert all(tasks(on)[name]["cachingOptions"]["enableCache"] for name in COMPONENTS)
-    assert not any("cachingOptions" in tasks(off)[name] for name in COMPONENTS)
+def test_retries_and_caching_can_be_off() -> None:
+    job = job_of({"cloud.retries": 0, "cloud.cache": False})
+    assert not any("retryPolicy" in task for task in tasks(job).values())
+    assert not any("cachingOptions" in tasks(job)[name] for name in COMPONENTS)
 
 
 def test_a_reviewed_schema_is_neither_read_here_nor_cached() -> None:
-    job = compile_job(CLOUD.replace("data.schema", "gs://shop/schema.pbtxt"))
+    job = job_of({"data.schema": "gs://shop/schema.pbtxt"})
     assert "SchemaGen" not in tasks(job)
     assert "cachingOptions" not in tasks(job)["ImportSchemaGen"]
     assert container(job, "ImportSchemaGen")["resources"]["cpuLimit"] == 4.0
 
 
-def test_without_dataflow_beam_has_the_configs_arguments() -> None:
-    config = CLOUD.replace("pipeline.beam_args", ["--direct_num_workers=4"])
-    job = compile_job(config)
+def test_without_dataflow_beam_gets_the_arguments_of_the_config() -> None:
+    job = job_of({"pipeline.beam_args": ("--direct_num_workers=4",)})
     for name, each in containers(job).items():
         assert ("--direct_num_workers=4" in each["args"]) == (name in BEAM)
-        # Who pays for a query of BigQuery.
+        # BigQuery bills its queries to the project.
         assert ("--project=shop-search" in each["args"]) == (name in BEAM)
 
 
-def test_dataflow_gets_all_that_it_needs() -> None:
+def test_dataflow_gets_all_its_options() -> None:
     config = CLOUD.replace_all(
         {
             "cloud.dataflow.enabled": True,
@@ -197,7 +204,7 @@ def test_dataflow_gets_all_that_it_needs() -> None:
     assert (worker.max_num_workers, worker.machine_type) == (30, "e2-standard-4")
     assert worker.use_public_ips is False
     assert worker.subnetwork.endswith("/batch")
-    # What Beam does not know it drops without a word.
+    # Beam ignores unknown options.
     known = {name.replace("-", "_") for name in parsed.get_all_options()}
     for argument in beam_args(config):
         name = argument.removeprefix("--").partition("=")[0].removeprefix("no_")
@@ -207,8 +214,8 @@ def test_dataflow_gets_all_that_it_needs() -> None:
         assert ("--runner=DataflowRunner" in each["args"]) == (name in BEAM)
 
 
-def test_the_driver_looks_for_new_spans_before_the_cache_is_asked() -> None:
-    job = compile_job(CLOUD)
+def test_the_driver_finds_new_spans_before_the_cache_check() -> None:
+    job = job_of()
     hook = container(job, "ClickLogExampleGen")["lifecycle"]["preCacheCheck"]
     assert hook["command"][:2] == ["python", "-m"]
     importlib.import_module(hook["command"][2])
@@ -218,17 +225,17 @@ def test_the_driver_looks_for_new_spans_before_the_cache_is_asked() -> None:
     assert not any("lifecycle" in container(job, name) for name in others)
 
 
-def test_what_containers_name_can_be_imported() -> None:
-    for each in containers(compile_job(CLOUD)).values():
-        place = each["args"].index("--executor_class_path")
-        assert isinstance(import_utils.import_class_by_path(each["args"][place + 1]), type)
+def test_executor_classes_can_be_imported() -> None:
+    for each in containers(job_of()).values():
+        position = each["args"].index("--executor_class_path")
+        assert isinstance(import_utils.import_class_by_path(each["args"][position + 1]), type)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_artifact_types_of_ours_resolve_in_the_container(name: str) -> None:
+def test_artifact_types_resolve_in_the_container(name: str) -> None:
     outputs = [
         definition["artifactType"]
-        for component in compile_job(CLOUD)["pipelineSpec"]["components"].values()
+        for component in job_of()["pipelineSpec"]["components"].values()
         for definition in component.get("outputDefinitions", {}).get("artifacts", {}).values()
     ]
     (kind,) = [each for each in outputs if f"components.{name}" in each["instanceSchema"]]
@@ -247,17 +254,17 @@ def test_artifact_types_of_ours_resolve_in_the_container(name: str) -> None:
     assert artifact.get_string_custom_property("word") == "a"
 
 
-def test_a_span_is_asked_for() -> None:
-    task = tasks(compile_job(CLOUD, span=19_000))["ClickLogExampleGen"]
-    parameters = task["inputs"]["parameters"]
-    assert parameters["wanted_span"]["runtimeValue"]["constant"] == 19_000
-    assert (
-        "wanted_span" not in tasks(compile_job(CLOUD))["ClickLogExampleGen"]["inputs"]["parameters"]
+def test_a_span_can_be_chosen() -> None:
+    with_span, without = (
+        tasks(job)["ClickLogExampleGen"]["inputs"]["parameters"]
+        for job in (compile_job(CLOUD, span=19_000), job_of())
     )
+    assert with_span["wanted_span"]["runtimeValue"]["constant"] == 19_000
+    assert "wanted_span" not in without
 
 
 def test_several_workers_are_a_custom_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = CLOUD.replace_all(
+    job = job_of(
         {
             "training.strategy": "multi_worker",
             "cloud.training_job.workers": 4,
@@ -266,15 +273,14 @@ def test_several_workers_are_a_custom_job(monkeypatch: pytest.MonkeyPatch) -> No
             "cloud.network": "projects/12/global/networks/shop",
         }
     )
-    job = compile_job(config)
-    # The container waits for the workers, who have the accelerators.
+    # The container only waits for the workers, which have the accelerators.
     assert container(job, "Trainer")["resources"] == {"cpuLimit": 2.0, "memoryLimit": 8.0}
     parameters = tasks(job)["Trainer"]["inputs"]["parameters"]
     custom = json.loads(parameters["custom_config"]["runtimeValue"]["constant"])
     arguments = custom["ai_platform_training_args"]
     assert arguments.pop("project") == "shop-search"
     assert custom["ai_platform_vertex_region"] == "europe-west4"
-    # What TFX sends, as a message of the client library.
+    # The request of TFX, as a message of the client library.
     monkeypatch.setattr(VertexJobClient, "create_client", lambda self: None)
     sent = VertexJobClient("europe-west4").create_training_job(
         {}, {}, {"custom_config": "{}"}, "tfx.components.trainer.executor.GenericExecutor",

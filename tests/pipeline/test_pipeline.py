@@ -1,4 +1,4 @@
-"""The DAG: its nodes, `until`, and what each setting makes run again."""
+"""The DAG: its nodes, `until`, and the components that each setting invalidates."""
 
 from pathlib import Path
 
@@ -52,7 +52,7 @@ CHANGES = [
 
 @pytest.fixture(autouse=True)
 def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Digests cost a second each, and others test them."""
+    """Digests take a second each; test_source.py tests them."""
     monkeypatch.setattr(module, "source_digest", lambda name: name)
 
 
@@ -66,7 +66,7 @@ def compiled(
 
 
 def properties(config: Config) -> dict[str, str]:
-    """Of each node, the settings that its cache goes by."""
+    """The parameters in the cache key of each node."""
     return {
         node.pipeline_node.node_info.id: str(node.pipeline_node.parameters)
         for node in compiled(config).nodes
@@ -85,7 +85,7 @@ def unchanged() -> dict[str, str]:
         return properties(Config())
 
 
-def test_every_node_is_there_after_what_it_needs() -> None:
+def test_every_node_comes_after_its_inputs() -> None:
     pipeline = compiled(Config())
     assert sorted(names(pipeline)) == sorted(NODES)
     seen: set[str] = set()
@@ -94,12 +94,11 @@ def test_every_node_is_there_after_what_it_needs() -> None:
         seen.add(node.pipeline_node.node_info.id)
 
 
-def test_data_that_were_refused_are_not_trained_on() -> None:
+def test_rejected_data_never_reaches_training() -> None:
     assert "ExampleValidator" in upstream(compiled(Config()))["Transform"]
 
 
-@pytest.mark.parametrize("until", NODES)
-def test_until_keeps_what_the_last_one_needs(until: str) -> None:
+def test_until_keeps_the_dependencies_of_the_last_component() -> None:
     first = {"ClickLogExampleGen", "StatisticsGen", "SchemaGen"}
     validated = {*first, "LastAcceptedRun", "ExampleValidator"}
     kept = {
@@ -109,12 +108,16 @@ def test_until_keeps_what_the_last_one_needs(until: str) -> None:
         "LastAcceptedRun": {"LastAcceptedRun"},
         "LastBlessedModel": {"ClickLogExampleGen", "LastBlessedModel"},
         "Transform": {*validated, "Transform"},
-    }.get(until, set(NODES[: NODES.index(until) + 1]))
-    assert set(names(compiled(Config(), until))) == kept
+    }
+    for number, until in enumerate(NODES):
+        expected = kept.get(until, set(NODES[: number + 1]))
+        assert {node.id for node in create_pipeline(Config(), until).components} == expected
+    # TFX compiles it although later nodes depend on these.
+    assert set(names(compiled(Config(), "Transform"))) == kept["Transform"]
 
 
 def upstream(pipeline: pipeline_pb2.Pipeline) -> dict[str, set[str]]:
-    """Of each node, those before it."""
+    """The upstream nodes of each node."""
     return {
         node.pipeline_node.node_info.id: set(node.pipeline_node.upstream_nodes)
         for node in pipeline.nodes
@@ -135,13 +138,13 @@ def test_index_only_trains_nothing() -> None:
     assert set(before) == set(NODES) - {"Transform", "Trainer"}
     followers = {name for name, nodes in before.items() if "LastBlessedModel" in nodes}
     assert followers == {"IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator"}
-    # Data that were refused make no index.
+    # Rejected data never reaches the index.
     assert "ExampleValidator" in before["IndexBuilder"]
-    # It may have been trained on these very clicks.
+    # The model may have been trained on the same clicks.
     assert before["LastBlessedModel"] == set()
 
 
-def test_index_only_asks_whether_the_model_fits(unchanged: dict[str, str]) -> None:
+def test_index_only_checks_that_the_model_fits(unchanged: dict[str, str]) -> None:
     def builder(config: Config, index_only: bool) -> str:
         nodes = compiled(config, options=Options(index_only=index_only)).nodes
         (found,) = (
@@ -156,7 +159,7 @@ def test_index_only_asks_whether_the_model_fits(unchanged: dict[str, str]) -> No
     assert builder(other, True) != builder(Config(), True)
 
 
-def test_a_span_is_asked_for() -> None:
+def test_a_span_can_be_chosen() -> None:
     (node,) = (
         node.pipeline_node
         for node in compiled(Config(), options=Options(span=20_000)).nodes
@@ -173,7 +176,7 @@ def test_until_names_the_choices() -> None:
 
 
 @pytest.mark.parametrize(("key", "value", "changed"), CHANGES, ids=[row[0] for row in CHANGES])
-def test_a_setting_reaches_those_that_read_it(
+def test_a_setting_invalidates_the_components_that_read_it(
     unchanged: dict[str, str], key: str, value: object, changed: set[str]
 ) -> None:
     after = properties(Config().replace(key, value))
@@ -193,7 +196,7 @@ def test_a_setting_reaches_those_that_read_it(
         ("components.pusher.executor", "Pusher"),
     ],
 )
-def test_an_edit_of_code_reaches_its_component(
+def test_an_edit_of_code_invalidates_its_component(
     unchanged: dict[str, str], monkeypatch: pytest.MonkeyPatch, source: str, component: str
 ) -> None:
     monkeypatch.setattr(module, "source_digest", lambda name: "edited" if name == source else name)
@@ -219,7 +222,7 @@ def _beam_arguments(spec: any_pb2.Any) -> tuple[str, ...] | None:
     return tuple(each.value.string_value for each in beam.beam_pipeline_args_placeholders)
 
 
-def test_an_edited_schema_is_imported_anew(tmp_path: Path) -> None:
+def test_an_edited_schema_is_imported_again(tmp_path: Path) -> None:
     schema = tmp_path / "schema.pbtxt"
     schema.write_text('feature { name: "query" type: BYTES }\n')
     config = Config().replace("data.schema", str(schema))
@@ -230,7 +233,7 @@ def test_an_edited_schema_is_imported_anew(tmp_path: Path) -> None:
     assert {name for name in after if after[name] != before[name]} == {"ImportSchemaGen"}
 
 
-def test_a_bad_schema_is_the_users(tmp_path: Path) -> None:
+def test_a_bad_schema_is_a_user_error(tmp_path: Path) -> None:
     config = Config().replace("data.schema", str(tmp_path / "none.pbtxt"))
     with pytest.raises(UserError, match=r"data.schema must be an existing file. Received: .*none"):
         create_pipeline(config)

@@ -1,4 +1,4 @@
-"""CutoffCalibrator: what is on disk after Do, against the library on the vectors themselves."""
+"""CutoffCalibrator: the files after Do, compared with the library on the vectors themselves."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from calibrated_cases import CONFIG, World, calibrate, channels, write_examples, write_inputs
 
-from components.cutoff_calibrator import CutoffCalibrator
+from components.cutoff_calibrator import CutoffCalibrator, executor
 from components.pairs import read_pairs, read_training_pairs, training_queries
 from pebr_tf.cutoff import (
     Calibration,
@@ -34,14 +34,26 @@ def inputs(world, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def output(inputs, tmp_path_factory):
-    return calibrate(tmp_path_factory.mktemp("outputs"), inputs)
+    """The artifact, made where a killed run has left files."""
+    folder = tmp_path_factory.mktemp("outputs")
+    (folder / "cutoff.work" / "killed").mkdir(parents=True)
+    real = executor.export_query_model
+
+    def export(*arguments):
+        real(*arguments)
+        # A kill at this moment leaves an empty artifact.
+        assert list((folder / "cutoff").iterdir()) == []
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executor, "export_query_model", export)
+        return calibrate(folder, inputs)
 
 
 def calibrate_candidates(world):
-    """The calibrate queries q1, q3, ... and their held-out clicks, without a file."""
+    """The calibrate queries q1, q3, ... and their held-out clicks, without files."""
     rows = np.arange(1, 300, 2)
-    place = {item: at for at, item in enumerate(world.ids)}
-    pairs = sorted({(int(q[1:]) // 2, place[i]) for q, i, c in world.clicks["calibrate"] if c})
+    position = {item: at for at, item in enumerate(world.ids)}
+    pairs = sorted({(int(q[1:]) // 2, position[i]) for q, i, c in world.clicks["calibrate"] if c})
     pairs = ClickedPairs(*np.array(pairs).T)
     queries = QueryVectors(world.queries[rows], world.tau[rows], rows // 2 % 3)
     return collect_candidates(

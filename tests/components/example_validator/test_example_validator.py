@@ -1,4 +1,4 @@
-"""ExampleValidator: real statistics in, and what it writes, passes or stops with."""
+"""ExampleValidator on real statistics: the files it writes, and the errors it stops with."""
 
 import json
 
@@ -59,7 +59,7 @@ def statistics_of(columns: dict[str, list]):
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs Do on the statistics of some splits; returns the artifact of anomalies."""
+    """A function that runs Do on the statistics of splits and returns the anomalies artifact."""
     runs = []
 
     def write(data, schema=None):
@@ -96,8 +96,8 @@ def component(config: Config) -> ExampleValidator:
     return ExampleValidator(Channel(type=ExampleStatistics), Channel(type=Schema), config)
 
 
-def refusal(run, *arguments, **named) -> str:
-    """What the error says between its opening and the path of the file, which must exist."""
+def rejection(run, *arguments, **named) -> str:
+    """The anomalies in the error; the file that it names must exist."""
     with pytest.raises(UserError) as raised:
         run(*arguments, **named)
     path = run.folder() / "anomalies.json"
@@ -145,7 +145,7 @@ def test_a_reviewed_schema_keeps_its_values(run):
     reviewed = tfdv.infer_schema(statistics_of(data["train"]))
     tfdv.get_feature(reviewed, "query").domain = ""
     tfdv.get_feature(reviewed, "query").ClearField("domain")
-    text = refusal(run, data, schema=reviewed, config=Config().replace("data.schema", "x.pbtxt"))
+    text = rejection(run, data, schema=reviewed, config=Config().replace("data.schema", "x.pbtxt"))
     assert text == (
         "column brand in split test: examples contain values missing from the schema: new (~10%)"
     )
@@ -154,13 +154,13 @@ def test_a_reviewed_schema_keeps_its_values(run):
 def test_a_column_missing_in_a_split(run):
     data = splits()
     del data["calibrate"]["brand"]
-    assert refusal(run, data) == "column brand in split calibrate: column is completely missing"
+    assert rejection(run, data) == "column brand in split calibrate: column is completely missing"
 
 
 def test_a_value_missing_in_a_row(run):
     data = splits()
     data["test"]["brand"][0] = None
-    assert refusal(run, data) == (
+    assert rejection(run, data) == (
         "column brand in split test: the feature has a shape, but it's not always present (if the "
         "feature is nested, then it should always be present at each nested level) or its value "
         "lengths vary; column brand in split test: the feature was present in fewer examples than "
@@ -172,7 +172,7 @@ def test_another_type(run):
     data = splits()
     data["test"]["brand"] = [7] * SIZES["test"]
     data["calibrate"]["price"] = [str(price) for price in data["calibrate"]["price"]]
-    assert refusal(run, data) == (
+    assert rejection(run, data) == (
         "column price in split calibrate: expected data of type: FLOAT but got STRING; "
         "column brand in split test: expected data of type: BYTES but got INT"
     )
@@ -192,7 +192,7 @@ def test_drift_since_the_last_accepted_run(run):
         columns["brand"] = ["acme"] * len(columns["brand"])
         columns["price"] = [price * 1_000 for price in columns["price"]]
     before = clicks(SIZES["train"], 0)["brand"].count("acme") / SIZES["train"]
-    text = refusal(run, data, last=last)
+    text = rejection(run, data, last=last)
     brand, price = text.split("; ")
     assert brand == (
         f"column brand in split train: drift of {1 - before:.3g} above 0.3 (largest difference of "
@@ -206,7 +206,7 @@ def test_drift_since_the_last_accepted_run(run):
 def test_skew_between_train_and_test(run):
     data = splits()
     data["test"]["query"][:100] = ["夏天 连衣裙"] * 100
-    assert refusal(run, data) == (
+    assert rejection(run, data) == (
         "column query in split test: skew of 0.5 above 0.3 (largest difference of a value's share "
         "to train, most at '夏天 连衣裙')"
     )
@@ -226,7 +226,7 @@ def test_a_reviewed_comparator_wins(run):
     config = Config().replace("data.schema", "reviewed.pbtxt")
     run(data, schema=reviewed, config=config)
     query.skew_comparator.infinity_norm.threshold = 0.4
-    text = refusal(run, data, schema=reviewed, config=config.replace("data.skew_limit", None))
+    text = rejection(run, data, schema=reviewed, config=config.replace("data.skew_limit", None))
     assert text.startswith("column query in split test: skew of 0.5 above 0.4 ")
 
 
@@ -245,7 +245,7 @@ def test_few_examples_are_not_compared(run):
 
 
 @pytest.mark.slow
-def test_a_refused_run_stays_refused_however_often_it_is_tried(run, tmp_path):
+def test_a_rejected_run_is_rejected_again(run, tmp_path):
     good, bad = splits(0), splits(1)
     for columns in bad.values():
         columns["brand"] = ["acme"] * len(columns["brand"])
