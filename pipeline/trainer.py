@@ -1,4 +1,4 @@
-"""`run_fn`: what TFX's Trainer runs. Data in, towers out; the training itself is `pebr_tf`'s."""
+"""`run_fn` of TFX's Trainer: reads the data, trains with `pebr_tf.training`, exports the towers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pebr_tf.training.workers import all_staying, is_chief, strategy_of, wait_fo
 from pipeline.display import training_progress
 
 DESCRIPTION = "assets.extra/towers.json"
-# The attribute of the exported module that holds the model, and so the name in its checkpoint.
+# The attribute of the exported module that holds the model; its name in the checkpoint.
 MODEL = "towers"
 SECTIONS = (*TOWER_SECTIONS, "training")
 
@@ -36,17 +36,17 @@ SECTIONS = (*TOWER_SECTIONS, "training")
 def run_fn(fn_args: FnArgs) -> None:
     """Trains the towers and exports them.
 
-    `fn_args.custom_config` holds `config`, a mapping of the sections in SECTIONS, `checkpoints`, a
-    folder that outlives a killed run and that all workers share, and `pipeline`, the name of the
-    pipeline. `fn_args.base_model`, where there is one, is what a warm start takes over.
+    `fn_args.custom_config` holds `config`, a mapping of the sections in SECTIONS; `checkpoints`, a
+    folder that all workers share and that survives a killed run; and `pipeline`, the name of the
+    pipeline. `fn_args.base_model` is the model of a warm start, or None.
     """
     config = Config.from_mapping(fn_args.custom_config["config"])
-    # First of all: workers cannot find each other after TensorFlow has computed.
+    # First, because workers cannot connect after TensorFlow has run an operation.
     strategy = strategy_of(config.training)
     checkpoints = f"{fn_args.custom_config['checkpoints']}/{_identity(fn_args)}"
     with all_staying(lambda: "before the first step or after the last"):
         _train(fn_args, config, strategy, checkpoints)
-        # TFX looks for the model on every worker, and the chief alone writes it.
+        # TFX checks for the model on every worker, and only the chief writes it.
         wait_for_all(strategy)
     if is_chief(strategy) and fileio.exists(checkpoints):
         fileio.rmtree(checkpoints)
@@ -58,10 +58,10 @@ def _train(
     training, pipeline = config.training, fn_args.custom_config["pipeline"]
     tf.keras.utils.set_random_seed(training.seed)
     transform = tft.TFTransformOutput(fn_args.transform_output)
-    # Sorted, for the order of the pairs has to be that of every other worker.
+    # Sorted so that all workers see the pairs in the same order.
     files = sorted(path for pattern in fn_args.train_files for path in tf.io.gfile.glob(pattern))
     parse = _parser(transform, config)
-    # Not before: the transform is a Keras layer, too, and would have its numbers cut to 16 bits.
+    # Only now: the transform is a Keras layer, too, and must keep 32 bits.
     policy = "mixed_bfloat16" if training.mixed_precision else "float32"
     tf.keras.mixed_precision.set_global_policy(policy)
 
@@ -96,7 +96,7 @@ def _progress(
 
 @contextlib.contextmanager
 def _export_folder(strategy: tf.distribute.Strategy, directory: str) -> Iterator[str]:
-    """Where this worker exports to: all take part in that, and what the chief writes is kept."""
+    """The export folder of this worker. All workers export; only the chief's files are kept."""
     if is_chief(strategy):
         yield directory
         return
@@ -112,7 +112,7 @@ def export(
     pipeline: str,
     directory: str,
 ) -> None:
-    """Writes the towers of a pipeline of this name as a SavedModel that takes raw columns."""
+    """Writes the towers as a SavedModel with raw columns as inputs, and their description."""
     module = tf.Module()
     setattr(module, MODEL, model)
     module.transform = transform.transform_features_layer()
@@ -193,17 +193,17 @@ def _vocabularies(transform: tft.TFTransformOutput, config: Config) -> dict[str,
 
 
 def _words(path: str) -> list[str]:
-    """The words of a vocabulary; a word may hold what `splitlines` takes for the end of a line."""
+    """The words of a vocabulary file; `splitlines` would split at characters inside words."""
     with fileio.open(path, "rb") as file:
         lines = file.read().removesuffix(b"\n").split(b"\n")
     return [line.decode("utf-8", "surrogateescape") for line in lines]
 
 
 def _parser(transform: tft.TFTransformOutput, config: Config) -> batches.Parse:
-    """Parses raw examples and puts them through the transform's graph.
+    """Parses raw examples and applies the graph of Transform.
 
-    Transformed examples on disk would be many times as large as the log, and Beam slower to write
-    them than a training is to make them on the way.
+    Transformed examples on disk would be many times as large as the log, and Beam would write them
+    more slowly than training computes them.
     """
     layer = transform.transform_features_layer()
     columns = {**_item_columns(config), **dict.fromkeys(("query", "item_id"), tf.string)}
@@ -220,12 +220,12 @@ def _item_columns(config: Config) -> dict[str, tf.DType]:
 
 
 def _build(model: TwoTower, files: list[str], parse: batches.Parse, config: Config) -> None:
-    """Makes the variables, by one batch of two pairs."""
+    """Creates the variables with a batch of two pairs."""
     small = Config(training=type(config.training)(batch_size=2, shuffle_buffer=1)).training
     pairs = next(iter(batches.training_batches(files, parse, small)), None)
     if pairs is None:
         raise UserError("the train split must have a pair to train on. Received: none.")
-    # Not the loss, which counts what it sees, and that is for a replica to do.
+    # Not the loss: it has counters, which only replicas may update.
     model.encode_query(pairs)
     model.encode_item(pairs)
 
@@ -233,9 +233,9 @@ def _build(model: TwoTower, files: list[str], parse: batches.Parse, config: Conf
 def _start_from(
     model: TwoTower, base_model: str, pipeline: str, vocabularies: Mapping[str, list[str]]
 ) -> None:
-    """Takes over what fits of an earlier model, if it is of the same pipeline.
+    """Copies the matching weights of an earlier model of the same pipeline.
 
-    Projects share their metadata, so that what TFX finds may be the model of other data.
+    The pipelines of a project share metadata, so TFX may find the model of another one.
     """
     earlier = _description(base_model).get("pipeline")
     if earlier != pipeline:
@@ -252,7 +252,7 @@ def _start_from(
 
 
 def _description(model: str) -> dict[str, Any]:
-    """What a model's towers say of themselves; nothing if it is none of ours."""
+    """The description of the towers; empty if the model was not exported by this project."""
     path = f"{model}/{DESCRIPTION}"
     if not fileio.exists(path):
         return {}
@@ -261,7 +261,7 @@ def _description(model: str) -> dict[str, Any]:
 
 
 def _identity(fn_args: FnArgs) -> str:
-    """Names one training: the same data, transform and settings go on where they were killed."""
+    """Identifies a training: the same data, transform and settings resume from its checkpoints."""
     content = json.dumps(
         [fn_args.train_files, fn_args.transform_output, fn_args.custom_config],
         sort_keys=True,
