@@ -14,8 +14,7 @@ from pebr_tf.config.pipeline import Pipeline
 from pebr_tf.config.retrieval import Cutoff, Evaluation, Index
 from pebr_tf.config.section import Section, leaves
 from pebr_tf.config.serving import Serving
-from pebr_tf.config.yaml_reader import parse
-from pebr_tf.config.yaml_writer import render
+from pebr_tf.config.yaml_text import parse, render
 from pebr_tf.files import replacing_file
 
 # What the towers are made by. With another split, what is held out now may have been trained on.

@@ -10,7 +10,7 @@ import yaml
 
 from pebr_tf.config import Config, ConfigError
 from pebr_tf.config.section import leaves
-from pebr_tf.config.yaml_reader import parse
+from pebr_tf.config.yaml_text import parse
 
 
 def file_with(directory: Path, content: str | bytes) -> Path:
