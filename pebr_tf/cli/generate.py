@@ -3,14 +3,12 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-if TYPE_CHECKING:
-    from pebr_tf.data.synthetic.writer import Summary
+from pebr_tf.cli.output import print_facts
 
 
 @click.command()
@@ -21,9 +19,9 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Directory to write, new or empty.",
 )
-@click.option("--items", default=20_000, show_default=True, help="Items of the catalogue.")
+@click.option("--items", default=20_000, show_default=True, help="Items in the catalogue.")
 @click.option("--queries", default=8_000, show_default=True, help="Different queries.")
-@click.option("--clicks", default=300_000, show_default=True, help="Rows of the click log.")
+@click.option("--clicks", default=300_000, show_default=True, help="Rows in the click log.")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same bytes.")
 @click.option(
     "--noise", default=0.05, show_default=True, help="Share of the clicks that fall on any item."
@@ -52,15 +50,34 @@ def generate(
     with _progress(console) as progress:
         summary = synthetic.write(spec, out, format, progress)
     synthetic.config(out).dump(out / "pebr.yaml")
-    _print_summary(console, summary)
+    facts = {
+        "items": f"{summary.items:,}",
+        "queries": f"{summary.queries:,}",
+        "clicks": f"{summary.clicks:,}",
+        "relevant items per query": (
+            f"p10 {summary.relevant_p10:,}, p50 {summary.relevant_p50:,}, "
+            f"p90 {summary.relevant_p90:,}, max {summary.relevant_max:,}"
+        ),
+        "popularity and breadth": f"Spearman {summary.breadth_correlation:.2f}",
+        "noise": f"{summary.noise_share:.1%} of the clicks",
+    }
+    print_facts(console, facts, width=26)
     console.print(f"Wrote {out}.", soft_wrap=True, markup=False)
 
 
 @contextlib.contextmanager
 def _progress(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """Yields a callback that draws bars on a terminal and prints a line a part elsewhere."""
+    """Yields a callback that draws bars on a terminal, else prints every tenth of a part."""
     if not console.is_terminal:
-        yield _Lines(console)
+        tenths: dict[str, int] = {}
+
+        def print_tenth(part: str, done: int, total: int) -> None:
+            tenth = 10 * done // total
+            if tenth > tenths.get(part, 0):
+                tenths[part] = tenth
+                console.print(f"{part:<9} {done:>13,} of {total:,}")
+
+        yield print_tenth
         return
     bars = Progress(
         TextColumn("{task.description:<9}"),
@@ -79,34 +96,3 @@ def _progress(console: Console) -> Iterator[Callable[[str, int, int], None]]:
 
     with bars:
         yield draw
-
-
-class _Lines:
-    """Prints a line whenever another tenth of a part is done."""
-
-    def __init__(self, console: Console):
-        self._console = console
-        self._tenths: dict[str, int] = {}
-
-    def __call__(self, part: str, done: int, total: int) -> None:
-        tenth = 10 * done // total
-        if tenth > self._tenths.get(part, 0):
-            self._tenths[part] = tenth
-            self._console.print(f"{part:<9} {done:>13,} of {total:,}")
-
-
-def _print_summary(console: Console, summary: "Summary") -> None:
-    relevant = (
-        f"p10 {summary.relevant_p10:,}, p50 {summary.relevant_p50:,}, "
-        f"p90 {summary.relevant_p90:,}, max {summary.relevant_max:,}"
-    )
-    rows = {
-        "items": f"{summary.items:,}",
-        "queries": f"{summary.queries:,}",
-        "clicks": f"{summary.clicks:,}",
-        "relevant items a query": relevant,
-        "popularity and breadth": f"Spearman {summary.breadth_correlation:.2f}",
-        "noise": f"{summary.noise_share:.1%} of the clicks",
-    }
-    for name, value in rows.items():
-        console.print(f"[dim]{name:<24}[/dim]{value}")

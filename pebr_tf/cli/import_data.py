@@ -5,6 +5,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from pebr_tf.cli.output import print_facts
+
 
 @click.group(name="import")
 def import_data() -> None:
@@ -28,19 +30,18 @@ def goodbooks(directory: Path, out: Path) -> None:
 
     `pebr run --config DIR/pebr.yaml` then takes some minutes, in any folder: its artifacts go to
     DIR/run and its releases to DIR/releases. The paths in pebr.yaml are absolute: edit them, or
-    import anew, when DIR moves.
+    import again, when DIR moves.
     """
     from pebr_tf.data.goodbooks import write_goodbooks
 
     data = write_goodbooks(directory, out)
     queries = len(data.clicks["query"].unique())
-    rows = {
+    facts = {
         "books": f"{data.catalogue.num_rows:,}",
         "queries": f"{queries:,}",
         "pairs": f"{data.clicks.num_rows:,}",
-        "books a query": f"{data.clicks.num_rows / queries:,.0f} on average",
+        "books per query": f"{data.clicks.num_rows / queries:,.0f} on average",
     }
     console = Console(highlight=False)
-    for name, value in rows.items():
-        console.print(f"[dim]{name:<15}[/dim]{value}")
+    print_facts(console, facts, width=17)
     console.print(f"Wrote {out}.", soft_wrap=True, markup=False)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.markup import escape
 
+from pebr_tf.cli.output import current_step, print_facts
 from pebr_tf.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,9 +26,11 @@ def index() -> None:
 @index.command()
 @click.option("--vectors", type=FILE, required=True, help="Items, [N, n] .npy.")
 @click.option("--out", type=FILE, required=True, metavar="DIR", help="Folder, new or empty.")
-@click.option("--ids", type=FILE, help="Their ids, [N] .npy of integers or text; else 0 to N - 1.")
+@click.option(
+    "--ids", type=FILE, help="Item ids, [N] .npy of integers or text; default: 0 to N - 1."
+)
 @click.option("--queries", type=FILE, help="Queries to tune on, [Q, n] .npy.")
-@click.option("--thresholds", type=FILE, help="The cosines that they end at, [Q] .npy.")
+@click.option("--thresholds", type=FILE, help="Cosines at which their lists end, [Q] .npy.")
 @click.option("--config", "config_file", type=FILE, help="Its `index` section is used.")
 def build(
     vectors: Path,
@@ -42,7 +42,7 @@ def build(
 ) -> None:
     """Build an index from vectors.
 
-    Without queries, items with noise stand in for them: give real ones, they differ.
+    Real queries tune it best: without them, items with added noise stand in.
     """
     from pebr_tf.config import Config
     from pebr_tf.retrieval import build_index
@@ -50,7 +50,7 @@ def build(
     config = Config.load(config_file) if config_file else Config()
     arrays = [_array(path) for path in (vectors, ids, queries, thresholds)]
     begin = time.monotonic()
-    with _steps() as progress:
+    with current_step("reading vectors") as progress:
         try:
             manifest = build_index(
                 out,
@@ -73,7 +73,7 @@ def check(directory: Path) -> None:
     from pebr_tf.retrieval import load_index
     from pebr_tf.retrieval.artifact import read_manifest
 
-    with _steps() as progress:
+    with current_step("reading vectors") as progress:
         progress("loading and searching")
         load_index(directory)
     manifest = read_manifest(directory)
@@ -92,32 +92,18 @@ def _array(path: Path | None) -> np.ndarray | None:
         raise UserError(f"{path} must be a .npy file. Received: {error}.") from None
 
 
-@contextlib.contextmanager
-def _steps() -> Iterator[Callable[[str], None]]:
-    """Yields a callback that shows the step at work: in place on a terminal, else as lines."""
-    console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-        yield console.print
-        return
-    with console.status("reading vectors") as status:
-        yield status.update
-
-
 def _print(manifest: dict[str, Any], directory: Path, more: dict[str, str]) -> None:
-    """A line for each fact that a person asks of an index."""
     size = sum((directory / name).stat().st_size for name in manifest["files"])
-    rows = {
+    facts = {
         "search": {"exact": "exact", "scann": f"ScaNN, {manifest.get('leaves', 0):,} leaves"}[
             manifest["kind"]
         ],
         "items": f"{manifest['items']:,} of {manifest['dimension']} dimensions",
     }
     if recall := manifest.get("recall"):
-        rows["recall"] = (
+        facts["recall"] = (
             f"{recall['macro']:.4f} macro, {recall['micro']:.4f} micro, "
             f"on {recall['queries']:,} queries held out"
         )
-    rows |= {"on disk": f"{size / 1e6:,.1f} MB", **more, "folder": str(directory)}
-    console = Console(highlight=False)
-    for name, value in rows.items():
-        console.print(f"[dim]{name:<10}[/dim]{escape(value)}", soft_wrap=True)
+    facts |= {"on disk": f"{size / 1e6:,.1f} MB", **more, "folder": str(directory)}
+    print_facts(Console(highlight=False), facts)

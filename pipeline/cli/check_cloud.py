@@ -1,4 +1,4 @@
-"""`pebr check-cloud`: what keeps a configuration from Vertex AI, all of it at once."""
+"""`pebr check-cloud`: lists all problems of a configuration for Vertex AI at once."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
+from pebr_tf.cli.output import print_facts
 from pebr_tf.config import Config
 from pipeline.cli.cloud_request import config_option
 
-UNKNOWN = "Permissions, quotas, and whether image and buckets exist, only Google Cloud can tell."
+UNKNOWN = "Not checked: permissions, quotas, and whether the image and the buckets exist."
 
 
 @click.command(name="check-cloud")
@@ -19,14 +20,14 @@ UNKNOWN = "Permissions, quotas, and whether image and buckets exist, only Google
 def check_cloud(config_file: Path) -> None:
     """List what keeps a configuration from running on Vertex AI.
 
-    Nothing is sent. Exit code: 0, nothing keeps it; 2, what is listed is for you to mend.
+    Nothing is sent. Exits with 0 if the configuration can run, with 2 if it prints problems to fix.
     """
     config = Config.load(config_file)
     from pipeline.cloud_check import credential_problems, problems
 
     console = Console(highlight=False)
     found = 0
-    # Credentials are looked for at last: that may take seconds.
+    # Credentials come last: looking for them may take seconds.
     for look in (lambda: problems(config), credential_problems):
         for problem in look():
             console.print(escape(problem), soft_wrap=True)
@@ -38,8 +39,7 @@ def check_cloud(config_file: Path) -> None:
             "image": config.cloud.image,
             "root": config.pipeline.root,
         }
-        for name, value in values.items():
-            console.print(f"[dim]{name:<10}[/dim]{escape(str(value))}", soft_wrap=True)
+        print_facts(console, values)
     console.print(f"[dim]{UNKNOWN}[/dim]", soft_wrap=True)
     if found:
         raise click.exceptions.Exit(2)

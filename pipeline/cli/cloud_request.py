@@ -1,4 +1,4 @@
-"""What the commands for Vertex AI share: their config, and the way from it to a request."""
+"""Shared by the commands of the pipeline: options, and requests to Vertex AI."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.markup import escape
 
+from pebr_tf.cli.output import print_facts
 from pebr_tf.config import Config
 
 config_option = click.option(
@@ -18,17 +18,21 @@ config_option = click.option(
     type=click.Path(path_type=Path),
     required=True,
     metavar="FILE",
-    help="What `pebr config init` writes, with its section cloud filled in.",
+    help="A configuration, as `pebr config init` writes it.",
 )
 index_only_option = click.option(
-    "--index-only", is_flag=True, help="A new index for the last blessed model."
+    "--index-only",
+    is_flag=True,
+    help="Train nothing: build a new index and cut-off for the last blessed model.",
 )
+span_option = click.option("--span", type=int, help="The span to read; by default the latest.")
+no_cache_option = click.option("--no-cache", is_flag=True, help="Run every component again.")
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Print the request as JSON, and send nothing."
+    "--dry-run", is_flag=True, help="Print the request as JSON and send nothing."
 )
 
 
-def ask(
+def send_request(
     config: Config,
     dry_run: bool,
     request_of: Callable[[dict[str, Any]], Any],
@@ -38,11 +42,11 @@ def ask(
     """Compiles the pipeline and sends a request with it, or prints what would be sent.
 
     Args:
-      config: All of it.
-      dry_run: Whether to print; neither credentials nor a network are needed then.
-      request_of: Makes the request of a compiled job.
-      send: What of `pipeline.vertex` sends it.
-      **options: Of `compile_job`.
+      config: The whole configuration.
+      dry_run: Whether to print the request; this needs neither credentials nor a network.
+      request_of: Turns a compiled job into a request.
+      send: The function of `pipeline.vertex` that sends it.
+      **options: Passed to `compile_job`.
 
     Raises:
       UserError: The config cannot run on Vertex AI, there are no credentials, or Vertex AI did not
@@ -63,5 +67,4 @@ def ask(
     if dry_run:
         click.echo(vertex.to_json(request))
         return
-    for name, value in vars(send(request, config, credentials)).items():
-        console.print(f"[dim]{name:<10}[/dim]{escape(value)}", soft_wrap=True)
+    print_facts(console, vars(send(request, config, credentials)))

@@ -8,7 +8,7 @@ import click
 
 from pebr_tf.config import Config
 from pebr_tf.files import replacing_file
-from pipeline.cli.cloud_request import config_option, index_only_option
+from pipeline.cli.cloud_request import config_option, index_only_option, span_option
 
 
 @click.command(name="compile")
@@ -18,17 +18,17 @@ from pipeline.cli.cloud_request import config_option, index_only_option
     type=click.Choice(["vertex"]),
     default="vertex",
     show_default=True,
-    help="Where it is to run.",
+    help="Where the pipeline runs.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     default="pipeline.json",
     show_default=True,
-    help="The file to write.",
+    help="File to write.",
 )
 @index_only_option
-@click.option("--span", type=int, help="The span to read; by default the latest at each run.")
+@span_option
 def compile_pipeline(
     config_file: Path, target: str, out: Path, index_only: bool, span: int | None
 ) -> None:

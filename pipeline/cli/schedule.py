@@ -9,7 +9,12 @@ import click
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
-from pipeline.cli.cloud_request import ask, config_option, dry_run_option, index_only_option
+from pipeline.cli.cloud_request import (
+    config_option,
+    dry_run_option,
+    index_only_option,
+    send_request,
+)
 from pipeline.cron import read_cron
 
 LONGEST_NAME = 128
@@ -25,7 +30,7 @@ LONGEST_NAME = 128
 )
 @click.option("--time-zone", metavar="NAME", help="Such as Europe/Berlin; by default UTC.")
 @index_only_option
-@click.option("--name", help="The schedule's, for people; by default the pipeline's.")
+@click.option("--name", help="Name of the schedule; by default the pipeline's.")
 @dry_run_option
 def schedule(
     config_file: Path,
@@ -37,7 +42,7 @@ def schedule(
 ) -> None:
     """Compile the pipeline and run it on Vertex AI by the clock.
 
-    Every run reads the latest span. One that is due while another is at work is left out. A dry run
+    Every run reads the latest span. A run that is due while another is active is skipped. A dry run
     needs neither credentials nor a network.
     """
     time = read_cron(cron, time_zone)
@@ -49,4 +54,4 @@ def schedule(
     def request_of(job: dict[str, Any]) -> Any:
         return vertex.schedule_request(job, config, time, name or config.pipeline.name)
 
-    ask(config, dry_run, request_of, vertex.schedule, index_only=index_only)
+    send_request(config, dry_run, request_of, vertex.schedule, index_only=index_only)

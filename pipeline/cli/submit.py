@@ -11,15 +11,22 @@ import click
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
-from pipeline.cli.cloud_request import ask, config_option, dry_run_option, index_only_option
+from pipeline.cli.cloud_request import (
+    config_option,
+    dry_run_option,
+    index_only_option,
+    no_cache_option,
+    send_request,
+    span_option,
+)
 
 
 @click.command()
 @config_option
 @index_only_option
-@click.option("--span", type=int, help="The span to read; by default the latest.")
-@click.option("--no-cache", is_flag=True, help="Run everything anew.")
-@click.option("--job-id", metavar="ID", help="Name of the run; by default the time is in it.")
+@span_option
+@no_cache_option
+@click.option("--job-id", metavar="ID", help="Name of the run; by default with the time.")
 @dry_run_option
 def submit(
     config_file: Path,
@@ -31,7 +38,7 @@ def submit(
 ) -> None:
     """Compile the pipeline and run it on Vertex AI.
 
-    Ends when Vertex AI has accepted the run. A dry run needs neither credentials nor a network.
+    Returns when Vertex AI has accepted the run. A dry run needs neither credentials nor a network.
     """
     if job_id is not None and not re.fullmatch(r"[a-z][a-z0-9-]{0,127}", job_id):
         raise UserError(
@@ -46,7 +53,7 @@ def submit(
     def request_of(job: dict[str, Any]) -> Any:
         return vertex.job_request(job, config, name, cache=not no_cache)
 
-    ask(config, dry_run, request_of, vertex.submit, index_only=index_only, span=span)
+    send_request(config, dry_run, request_of, vertex.submit, index_only=index_only, span=span)
 
 
 def _timed(name: str) -> str:

@@ -23,7 +23,7 @@ import click
     help="Directory to write, new or empty.",
 )
 def export(release: Path, out: Path) -> None:
-    """Write one SavedModel that encodes and searches, with ScaNN's op inside.
+    """Write a release as one SavedModel with ScaNN's op inside.
 
     Its signature `retrieve` takes query texts. It requires a server that links ScaNN's op, such as
     the image of serving/tf_serving/Dockerfile.retrieve. The release must have a ScaNN index.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -11,19 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from pebr_tf.cli.output import current_step, make_console
 from pebr_tf.errors import UserError
 
 if TYPE_CHECKING:
     from serving.retrieval import RetrievalResponse
 
-# Queries of one batch from standard input: few calls, and answers that soon begin to appear.
+# Queries per batch: few calls, and the first answers soon appear.
 BATCH = 256
-# Where no terminal sets a width, nothing is cut off.
-UNBOUNDED = 10_000
 
 
 @click.command()
@@ -34,14 +31,14 @@ UNBOUNDED = 10_000
     metavar="DIR",
     help="A release, or a folder of releases: the latest.",
 )
-@click.option("--recall", type=float, help="Share of the relevant to keep, such as 0.9.")
-@click.option("--budget", type=float, help="Items a query on average.")
-@click.option("--top-k", type=int, help="Items a query.")
+@click.option("--recall", type=float, help="Share of the relevant items to keep, such as 0.9.")
+@click.option("--budget", type=float, help="Average items per query.")
+@click.option("--top-k", type=int, help="Items per query.")
 @click.option("--score", type=float, help="Least cosine.")
 @click.option(
     "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Items to print."
 )
-@click.option("--json", "as_json", is_flag=True, help="A line of JSON a query.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per query.")
 @click.argument("queries", nargs=-1, required=True, metavar="QUERY...")
 def query(
     release: Path,
@@ -55,8 +52,8 @@ def query(
 ) -> None:
     """Answer queries from a release.
 
-    Without a knob the release's own default decides how far to look. A QUERY of - reads queries
-    from standard input, a line each.
+    Without a knob, the default of the release decides how many items are returned. A QUERY of -
+    reads queries from standard input, one per line.
     """
     knobs = {"recall": recall, "budget": budget, "top_k": top_k, "score": score}
     given = {name: value for name, value in knobs.items() if value is not None}
@@ -68,7 +65,7 @@ def query(
     from serving.release import find_release
     from serving.retriever import Retriever
 
-    with _status("loading the release"):
+    with current_step("loading the release"):
         retriever = Retriever.load(find_release(release))
     show: Callable[[RetrievalResponse, int, int], None] = _print_json if as_json else _print_table
     for begin in range(0, len(texts), BATCH):
@@ -90,16 +87,8 @@ def _texts(queries: tuple[str, ...]) -> list[str]:
         else:
             raise UserError(f"a query must be a text that is not blank. Received: {text!r}.")
     if not texts:
-        raise UserError("standard input must hold a query a line. Received: nothing.")
+        raise UserError("standard input must hold one query per line. Received: nothing.")
     return texts
-
-
-@contextlib.contextmanager
-def _status(step: str) -> Iterator[None]:
-    """Shows the step at work on a terminal."""
-    console = Console(stderr=True)
-    with console.status(step) if console.is_terminal else contextlib.nullcontext():
-        yield
 
 
 def _print_json(answer: RetrievalResponse, index: int, limit: int) -> None:
@@ -120,9 +109,7 @@ def _print_json(answer: RetrievalResponse, index: int, limit: int) -> None:
 
 
 def _print_table(answer: RetrievalResponse, index: int, limit: int) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=UNBOUNDED)
+    console = make_console()
     count = int(answer.items.counts[index])
     facts = [answer.stratum(index), f"{count:,} item{'s' if count != 1 else ''}"]
     if (threshold := _number(answer.items.thresholds[index])) is not None:
@@ -158,11 +145,11 @@ def _lines(rows: list[dict[str, Any]], columns: list[str]) -> Iterator[Text]:
 
 
 def _plain(text: str) -> str:
-    """On one line, and without what would steer a terminal."""
+    """The text on one line, without control characters of a terminal."""
     printable = (character if character.isprintable() else " " for character in text)
     return " ".join("".join(printable).split())
 
 
 def _number(value: float) -> float | None:
-    """A plain number, or None where there is none: NaN, or a threshold that all items pass."""
+    """A finite number, or None: NaN, or a threshold that all items pass."""
     return float(value) if abs(value) < float("inf") else None

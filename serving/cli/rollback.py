@@ -1,20 +1,17 @@
-"""`pebr rollback`: takes releases out of service, and back into it."""
+"""`pebr rollback`: withdraws releases from service, or restores them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from pebr_tf.cli.output import make_console
 from pebr_tf.errors import UserError
 from serving.versions import served, versions, withdrawn
 from serving.withdrawal import restore, roll_back
-
-# Where no terminal sets a width, nothing is cut off.
-UNBOUNDED = 10_000
 
 
 @click.command()
@@ -26,13 +23,13 @@ UNBOUNDED = 10_000
     help="A folder of releases.",
 )
 @click.option(
-    "--to", type=click.IntRange(min=0), metavar="VERSION", help="Withdraw all that are newer."
+    "--to", type=click.IntRange(min=0), metavar="VERSION", help="Withdraw all newer versions."
 )
-@click.option("--reason", metavar="TEXT", help="Why, for those who look later.")
+@click.option("--reason", metavar="TEXT", help="Why; stored with the withdrawal.")
 @click.option(
-    "--undo", type=click.IntRange(min=0), metavar="VERSION", help="Serve a withdrawn one again."
+    "--undo", type=click.IntRange(min=0), metavar="VERSION", help="Serve a withdrawn version again."
 )
-@click.option("--list", "only_list", is_flag=True, help="Change nothing, print the versions.")
+@click.option("--list", "only_list", is_flag=True, help="Only print the versions.")
 def rollback(
     releases: Path, to: int | None, reason: str | None, undo: int | None, only_list: bool
 ) -> None:
@@ -53,7 +50,6 @@ def rollback(
 
 
 def _require_one(to: int | None, reason: str | None, undo: int | None, only_list: bool) -> None:
-    """Refuses options that contradict each other."""
     given = {"--to": to, "--reason": reason, "--undo": undo, "--list": only_list or None}
     named = [name for name, value in given.items() if value is not None]
     alone = [name for name in ("--undo", "--list") if name in named]
@@ -75,14 +71,11 @@ def _print(releases: Path) -> None:
             entry = gone[version]
             state = escape(f"withdrawn {entry.time}{entry.reason and f': {entry.reason}'}")
         table.add_row(str(version), *_facts(releases / str(version)), state)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=UNBOUNDED)
-    console.print(table)
+    make_console().print(table)
 
 
 def _facts(release: Path) -> tuple[str, str]:
-    """When a release was pushed, and the knob that it goes by; said so if it is damaged."""
+    """When a release was pushed, and its default knob; or that it is damaged."""
     from pebr_tf.config import Config
     from serving import manifest
 

@@ -25,7 +25,7 @@ ADVICE = (
     "a file of them in GOOGLE_APPLICATION_CREDENTIALS. Received: "
 )
 ABSENT = f"{ADVICE}Your default credentials were not found."
-UNKNOWN = "Permissions, quotas, and whether image and buckets exist, only Google Cloud can tell."
+UNKNOWN = "Not checked: permissions, quotas, and whether the image and the buckets exist."
 
 
 @pytest.fixture

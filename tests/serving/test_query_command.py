@@ -74,7 +74,7 @@ def test_json_lines_from_a_release_with_queries_from_standard_input(releases, re
     ("arguments", "message"),
     [
         (["  "], r"a query must be a text that is not blank\. Received: '  '"),
-        (["-"], r"standard input must hold a query a line\. Received: nothing"),
+        (["-"], r"standard input must hold one query per line\. Received: nothing"),
         (["--recall", "0.9", "--top-k", "3", "phone"], r"Received: --recall, --top-k\."),
         (["--recall", "1.5", "phone"], r"recall must be a number above 0 and below 1"),
     ],

@@ -46,12 +46,12 @@ def test_it_writes_and_sums_up(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "catalogue           300 of 300",
         "truth               200 of 200",
         "clicks            1,000 of 1,000",
-        "items                   300",
-        "queries                 200",
-        "clicks                  1,000",
-        f"relevant items a query  {relevant}",
-        f"popularity and breadth  Spearman {statistics['breadth_correlation']:.2f}",
-        "noise                   0.0% of the clicks",
+        "items                     300",
+        "queries                   200",
+        "clicks                    1,000",
+        f"relevant items per query  {relevant}",
+        f"popularity and breadth    Spearman {statistics['breadth_correlation']:.2f}",
+        "noise                     0.0% of the clicks",
         f"Wrote {out}.",
     ]
 
