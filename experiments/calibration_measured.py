@@ -14,8 +14,8 @@ from experiments.study import Study
 from pebr_tf.cutoff.candidates import levels_of
 from pebr_tf.cutoff.evaluation import RECALLS as ASKED
 from pebr_tf.cutoff.policies import NucleusPolicy, ScorePolicy
+from pebr_tf.distributions import Beta
 from pebr_tf.metrics import RankedLists, Ranks, groups_of
-from pebr_tf.models.threshold import ThresholdLayer
 
 __all__ = ["ASKED", "CALIBRATED", "SOURCES", "WAYS", "measure"]
 
@@ -75,9 +75,9 @@ def _counts(towers: Study, release: Released, way: str) -> np.ndarray:
     """[K, Q] items of the test queries."""
     test = release.test
     if way == "cdf":
-        layer = ThresholdLayer("beta_nce", towers.config.loss.convention)
+        law = Beta.from_tau(test.tau, towers.config.loss.convention)
         cosines = ScorePolicy().lists(test)
-        rows = [cosines.counts_at(layer({"tau": test.tau}, keep).numpy()) for keep in ASKED]
+        rows = [cosines.counts_at(law.threshold(keep).numpy()) for keep in ASKED]
     elif way == "nucleus":
         level = levels_of(towers.items, test.queries, test.family, 1.0)
         massed = replace(test, levels={**test.levels, 1.0: level})

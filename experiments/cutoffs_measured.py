@@ -10,7 +10,7 @@ from experiments.released import SOURCES as RELEASED_SOURCES
 from experiments.released import released
 from experiments.study import Study
 from pebr_tf.cutoff.policies import CdfPolicy, ScorePolicy
-from pebr_tf.models.threshold import ThresholdLayer
+from pebr_tf.distributions import Beta
 
 SOURCES = (*RELEASED_SOURCES, "pebr_tf.models.threshold", "experiments.cutoffs_measured")
 KEEPS = (0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
@@ -32,13 +32,13 @@ def measure(towers: Study) -> dict[str, Any]:
     release = released(towers)
     test, strata = release.test, release.test.queries.strata
     convention = towers.config.loss.convention
-    literal = ThresholdLayer("beta_nce", convention)
+    literal = Beta.from_tau(test.tau, convention)
     cosines = ScorePolicy().lists(test)
 
     def counts_of(policy: str, keep: float) -> np.ndarray:
         if policy != "cdf":
             return release.counts(keep, by_stratum=policy == "level")
-        return cosines.counts_at(literal({"tau": test.tau}, keep).numpy())
+        return cosines.counts_at(literal.threshold(keep).numpy())
 
     counts = {
         policy: np.stack([counts_of(policy, keep) for keep in KEEPS]).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Every query against every item it is compared with: the seam that all losses share."""
+"""Scores of every query against all its candidates, which every loss starts from."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def _removed_in_batch(negatives: Negatives, cosines: tf.Tensor) -> tf.Tensor:
 
 def _equal_pairs(ids: tf.Tensor) -> tf.Tensor:
     """[B, B] booleans, where ids [B] are equal."""
-    # Places among the different ids take half the bytes, and there are B * B of them to compare.
-    _, places = tf.unique(ids)
-    return places[tf.newaxis, :] == places[:, tf.newaxis]
+    # Indices of the unique ids take half the bytes, and there are B * B of them to compare.
+    _, indices = tf.unique(ids)
+    return indices[tf.newaxis, :] == indices[:, tf.newaxis]
 
 
 def _removed_extra(negatives: Negatives, extra_cosines: tf.Tensor) -> tf.Tensor:
@@ -124,8 +124,8 @@ def _is_relevant(ids: tf.Tensor, negatives: Negatives) -> tf.Tensor:
     # three times as long.
     known = tf.sort(tf.concat([own, negatives.known_positive_ids], axis=1), axis=1)
     ids = tf.broadcast_to(ids, [tf.shape(known)[0], tf.shape(ids)[1]])
-    place = tf.minimum(tf.searchsorted(known, ids), tf.shape(known)[1] - 1)
-    return tf.gather(known, place, batch_dims=1) == ids
+    index = tf.minimum(tf.searchsorted(known, ids), tf.shape(known)[1] - 1)
+    return tf.gather(known, index, batch_dims=1) == ids
 
 
 def _diagonal(like: tf.Tensor) -> tf.Tensor:

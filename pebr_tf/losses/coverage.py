@@ -1,4 +1,4 @@
-"""Coverage: whether a query's own threshold keeps the share of relevant items that it promises."""
+"""Coverage: whether a query's threshold keeps the nominal share of its relevant items."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,9 +9,7 @@ from pebr_tf.distributions import CosineLaw
 from pebr_tf.losses.shapes import Shapes
 
 
-def coverage_loss(
-    law: CosineLaw, cosines: Any, keep: Sequence[float] = (0.9,), *, into_towers: bool = False
-) -> tf.Tensor:
+def coverage_loss(law: CosineLaw, cosines: Any, keep: Sequence[float] = (0.9,)) -> tf.Tensor:
     """Pinball loss of the query's thresholds, which calibrates its law.
 
         t       = law.threshold(keep)
@@ -29,8 +27,6 @@ def coverage_loss(
       law: The queries' laws, with scalar or [B] parameters.
       cosines: [B] cosines s of the positives, in [-1, 1].
       keep: Nominal shares of relevant items at or above the threshold, in (0, 1).
-      into_towers: Whether the gradient reaches the cosines. It would teach the towers to please the
-        law, where the law is to describe the towers.
 
     Returns:
       [B] losses in units of the cosine, 0 or more.
@@ -38,8 +34,8 @@ def coverage_loss(
     levels = tf.constant(require_keep(keep), tf.float32)[:, tf.newaxis]
     cosines = tf.convert_to_tensor(cosines)
     Shapes().require("cosines", cosines, "B")
-    if not into_towers:
-        cosines = tf.stop_gradient(cosines)
+    # The law is to describe the towers; a gradient here would fit the towers to the law.
+    cosines = tf.stop_gradient(cosines)
     above = cosines - tf.cast(law.threshold(levels), cosines.dtype)
     below_share = tf.cast(1.0 - levels, cosines.dtype)
     return tf.reduce_mean(tf.maximum(below_share * above, (below_share - 1.0) * above), axis=0)
@@ -50,8 +46,8 @@ class Coverage(tf.keras.metrics.Metric):
     """The share of positives at or above their query's own threshold; nominally `keep`.
 
     A positive is kept when the upper tail of its query's law beyond it holds at most `keep`, which
-    says the same as s >= threshold without a quantile. Above `keep` the law is too modest and
-    retrieves too much, below it the law promises what it does not hold.
+    is equivalent to s >= threshold and needs no quantile. Above `keep` the law retrieves too much,
+    below it too little.
     """
 
     def __init__(self, keep: float = 0.9, name: str | None = None, **kwargs: Any) -> None:
@@ -90,11 +86,7 @@ class Coverage(tf.keras.metrics.Metric):
 
 
 def require_keep(keep: Sequence[float]) -> tuple[float, ...]:
-    """The shares as a tuple, each in (0, 1).
-
-    Raises:
-      ValueError: There is none, or one is outside.
-    """
+    """The shares as a tuple; raises ValueError unless there are some, all in (0, 1)."""
     values = tuple(float(value) for value in keep)
     if not values or not all(0.0 < value < 1.0 for value in values):
         raise ValueError(f"keep must hold shares in (0, 1). Received: {values}.")

@@ -1,6 +1,19 @@
-"""The losses as Keras layers."""
+"""The losses as Keras layers, and by the names that the config uses.
 
-from collections.abc import Sequence
+Arguments that the layers share:
+
+  temperature        the temperature, or its first value if learn_temperature
+  learn_temperature  whether the temperature is trained
+  negative_weight    weight of one negative, 0 or more
+  symmetric_weight   weight of the item -> query term, 0 or more
+  gamma              query prior correction of that term, 0 or more
+  coverage_weight    weight of `coverage_loss`, 0 or more
+  keep               shares in (0, 1) at which coverage is measured and trained
+
+The others are arguments of the Keras layer.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -8,9 +21,8 @@ import tensorflow as tf
 from pebr_tf.distributions import Beta, CosineLaw, TruncatedExponential
 from pebr_tf.distributions.beta import Convention, require_convention
 from pebr_tf.losses.beta_nce import beta_nce
-from pebr_tf.losses.exp_nce import exp_nce
-from pebr_tf.losses.info_nce import info_nce
-from pebr_tf.losses.layer_base import GlobalTemperature, QueryTemperature
+from pebr_tf.losses.exp_nce import exp_nce, info_nce
+from pebr_tf.losses.layer_base import GlobalTemperature, QueryTemperature, RetrievalLoss
 from pebr_tf.losses.mle import Guard, mle, require_guard
 from pebr_tf.losses.negatives import Negatives
 from pebr_tf.losses.pointwise import pointwise
@@ -31,14 +43,6 @@ class Pointwise(GlobalTemperature):
         negative_weight: float = 1.0,
         **kwargs: Any,
     ) -> None:
-        """Makes the layer.
-
-        Args:
-          temperature: The temperature, or its first value.
-          learn_temperature: Whether it is trained.
-          negative_weight: Weight of one negative.
-          **kwargs: The base class's.
-        """
         require_weight("negative_weight", negative_weight)
         options = {"negative_weight": negative_weight}
         super().__init__(pointwise, options, temperature, learn_temperature, **kwargs)
@@ -57,15 +61,6 @@ class InfoNCE(GlobalTemperature):
         gamma: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        """Makes the layer.
-
-        Args:
-          temperature: The temperature, or its first value.
-          learn_temperature: Whether it is trained.
-          symmetric_weight: Weight of the item -> query term.
-          gamma: Query prior correction of that term.
-          **kwargs: The base class's.
-        """
         options = require_symmetric(symmetric_weight, gamma)
         super().__init__(info_nce, options, temperature, learn_temperature, **kwargs)
 
@@ -83,15 +78,6 @@ class ExpNCE(QueryTemperature):
         keep: Sequence[float] = (0.9,),
         **kwargs: Any,
     ) -> None:
-        """Makes the layer.
-
-        Args:
-          symmetric_weight: Weight of the item -> query term.
-          gamma: Query prior correction of that term.
-          coverage_weight: Weight of `coverage_loss`.
-          keep: Nominal shares that coverage is measured and trained at.
-          **kwargs: The base class's.
-        """
         options = require_symmetric(symmetric_weight, gamma)
         super().__init__(exp_nce, options, coverage_weight, keep, **kwargs)
 
@@ -102,7 +88,12 @@ class ExpNCE(QueryTemperature):
 
 @_register
 class BetaNCE(QueryTemperature):
-    """`beta_nce` as a layer, with the coverage of its Beta law."""
+    """`beta_nce` as a layer, with the coverage of its Beta law.
+
+    `delta_beta` is beta_g - beta_k, above -1; 0 is the paper's final loss. `convention` decides
+    which law a temperature stands for, and so what is covered; the loss does not depend on it. See
+    `Beta.from_tau`.
+    """
 
     def __init__(
         self,
@@ -115,18 +106,6 @@ class BetaNCE(QueryTemperature):
         keep: Sequence[float] = (0.9,),
         **kwargs: Any,
     ) -> None:
-        """Makes the layer.
-
-        Args:
-          symmetric_weight: Weight of the item -> query term.
-          gamma: Query prior correction of that term.
-          delta_beta: beta_g - beta_k, above -1; 0 for the paper's final loss.
-          convention: Which law a temperature stands for, hence what is covered; the loss proper
-            does not depend on it. See `Beta.from_tau`.
-          coverage_weight: Weight of `coverage_loss`.
-          keep: Nominal shares that coverage is measured and trained at.
-          **kwargs: The base class's.
-        """
         if not delta_beta > -1.0:
             raise ValueError(
                 "delta_beta must be above -1, or the law over a uniform background has no density. "
@@ -150,7 +129,7 @@ class BetaNCE(QueryTemperature):
 
 @_register
 class MLE(QueryTemperature):
-    """`mle` as a layer, with the coverage of its law of relevant items."""
+    """`mle` as a layer, with the coverage of its law of relevant items; see `mle` for `guard`."""
 
     def __init__(
         self,
@@ -161,15 +140,6 @@ class MLE(QueryTemperature):
         keep: Sequence[float] = (0.9,),
         **kwargs: Any,
     ) -> None:
-        """Makes the layer.
-
-        Args:
-          guard: What keeps the objective from collapse.
-          negative_weight: Weight of one negative.
-          coverage_weight: Weight of `coverage_loss`.
-          keep: Nominal shares that coverage is measured and trained at.
-          **kwargs: The base class's.
-        """
         require_weight("negative_weight", negative_weight)
         options = {"guard": require_guard(guard), "negative_weight": negative_weight}
         super().__init__(mle, options, coverage_weight, keep, **kwargs)
@@ -191,3 +161,29 @@ class MLE(QueryTemperature):
     def law(self, tau: Any) -> CosineLaw:
         """The Beta law of each query, over a uniform background."""
         return Beta.from_tau(tau)
+
+
+_LOSSES: dict[str, tuple[Callable[..., tf.Tensor], type[RetrievalLoss]]] = {
+    "pointwise": (pointwise, Pointwise),
+    "info_nce": (info_nce, InfoNCE),
+    "exp_nce": (exp_nce, ExpNCE),
+    "beta_nce": (beta_nce, BetaNCE),
+    "mle": (mle, MLE),
+}
+NAMES = tuple(_LOSSES)
+
+
+def get(name: str) -> Callable[..., tf.Tensor]:
+    """The function of a loss: (query_vectors, item_vectors, tau, *, negatives, ...) -> [B]."""
+    return _entry(name)[0]
+
+
+def get_layer(name: str) -> type[RetrievalLoss]:
+    """The Keras layer class of a loss."""
+    return _entry(name)[1]
+
+
+def _entry(name: str) -> tuple[Callable[..., tf.Tensor], type[RetrievalLoss]]:
+    if name not in _LOSSES:
+        raise ValueError(f"The loss must be one of {', '.join(NAMES)}. Received: {name!r}.")
+    return _LOSSES[name]

@@ -79,11 +79,7 @@ def mle(
 
 
 def require_guard(guard: Guard) -> Guard:
-    """The guard itself, one of `Guard`.
-
-    Raises:
-      ValueError: It is none.
-    """
+    """Returns the guard; raises ValueError unless it is one of `Guard`."""
     if guard not in get_args(Guard):
         raise ValueError(f"guard must be one of {', '.join(get_args(Guard))}. Received: {guard!r}.")
     return guard

@@ -1,4 +1,4 @@
-"""What a loss may be told of its negatives: ids to mask by, extra items, corrections."""
+"""Optional inputs of a loss about its negatives: ids to mask by, extra items, corrections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pebr_tf.losses.shapes import Shapes
 
 
 class Negatives(NamedTuple):
-    """Facts about a batch's negatives; every field is optional.
+    """Information about a batch's negatives; every field is optional.
 
     The other items of the batch are always negatives. A mask is on when the ids that it needs are
     given: it takes candidates that are no negatives out of the comparison, in both directions, and
@@ -48,7 +48,7 @@ class Negatives(NamedTuple):
     log_query_prior: Any = None
 
     def validated(self, shapes: Shapes) -> Negatives:
-        """These facts as tensors, ids as int64, after a check that they fit together.
+        """The fields as tensors, ids as int64, after a check that they fit together.
 
         Args:
           shapes: The checker that has already seen the batch's vectors, [B, n].

@@ -19,8 +19,8 @@ class Shapes:
         Args:
           name: What the error message calls the tensor.
           tensor: The tensor to check.
-          *layouts: Letters separated by spaces, one a dimension; "" is a scalar. At most one layout
-            of each rank.
+          *layouts: Letters separated by spaces, one per dimension; "" is a scalar. At most one
+            layout of each rank.
 
         Raises:
           ValueError: The rank fits no layout, or a size differs from an earlier tensor's.

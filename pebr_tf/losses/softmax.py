@@ -28,8 +28,8 @@ def contrastive(
         item_to_query[i] = -log softmax_j(l[j, i] - gamma * log_query_prior[j])[i]
         loss[i]          = query_to_item[i] + symmetric_weight * item_to_query[i]
 
-    The first term does not change when a query's logits all move by one amount, so that it leaves
-    the query's level free. The second runs down a column, over logits that each query has scaled by
+    The first term does not change when all logits of a query move by one amount, so it leaves the
+    query's level free. The second runs down a column, over logits that each query has scaled by
     its own temperature: there, levels compete. Without log_q the two together are least at
     l = log(p(d|q) / p(d)) + gamma * log p(q), up to one constant for all queries.
 
@@ -58,42 +58,25 @@ def contrastive(
 
 
 def without_removed(logits: tf.Tensor, removed: tf.Tensor) -> tf.Tensor:
-    """Logits [B, C] with minus infinity where they are removed: no weight and no gradient."""
+    """Logits [B, C] with -inf where they are removed: no weight and no gradient."""
     return tf.where(removed, tf.constant(-math.inf, logits.dtype), logits)
 
 
-def cross_entropy(logits: tf.Tensor, removed: tf.Tensor | None = None) -> tf.Tensor:
-    """-log softmax of the diagonal, over the candidates that are not removed.
+def cross_entropy(logits: tf.Tensor) -> tf.Tensor:
+    """[B] -log softmax of the diagonal of logits [B, C], C >= B; -inf marks removed candidates.
 
-        log(1 + sum_j exp(l[i, j] - l[i, i]))      j != i, not removed
+        log(1 + sum_j exp(l[i, j] - l[i, i]))      j != i
 
-    TensorFlow's fused op makes loss and gradient in one pass over the matrix. A row with all else
-    removed gives exactly 0.
-
-    Args:
-      logits: [B, C] logits, C >= B.
-      removed: [B, C] booleans, false on the diagonal; None when removed logits are already minus
-        infinity.
-
-    Returns:
-      [B] losses.
+    TensorFlow's fused op computes loss and gradient in one pass over the matrix. A row with all
+    other candidates removed gives exactly 0.
     """
-    if removed is not None:
-        logits = without_removed(logits, removed)
     labels = tf.range(tf.shape(logits)[0])
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
 
 
 @tf.custom_gradient
 def column_cross_entropy(logits: tf.Tensor) -> tuple[tf.Tensor, Any]:
-    """`cross_entropy` of the transpose, without making one: that and back is slower than all else.
-
-    Args:
-      logits: [B, B] logits.
-
-    Returns:
-      [B] losses.
-    """
+    """[B] `cross_entropy` of the transpose of logits [B, B], without transposing, which is slow."""
     top = tf.reduce_max(logits, axis=0)
     weights = tf.exp(logits - top)
     totals = tf.reduce_sum(weights, axis=0)
@@ -119,22 +102,14 @@ def _item_to_query(scores: tf.Tensor, candidates: LossCandidates, gamma: float) 
 
 
 def require_weight(name: str, value: float) -> float:
-    """The weight itself, finite and 0 or more.
-
-    Raises:
-      ValueError: It is not.
-    """
+    """Returns the weight; raises ValueError unless it is finite and 0 or more."""
     if not 0.0 <= value < float("inf"):
         raise ValueError(f"{name} must be a finite number, 0 or more. Received: {value}.")
     return value
 
 
 def require_symmetric(symmetric_weight: float, gamma: float) -> dict[str, float]:
-    """The options of the symmetric term, by name.
-
-    Raises:
-      ValueError: One is negative or infinite, or gamma has no term to correct.
-    """
+    """The options of the symmetric term, by name; raises ValueError if they do not fit."""
     require_weight("symmetric_weight", symmetric_weight)
     require_weight("gamma", gamma)
     if gamma and not symmetric_weight:
@@ -148,11 +123,7 @@ def require_symmetric(symmetric_weight: float, gamma: float) -> dict[str, float]
 def require_no_softmax_terms(
     loss: str, negatives: Negatives | None, symmetric_weight: float, gamma: float
 ) -> None:
-    """Refuses what only a softmax has, on behalf of a loss without one.
-
-    Raises:
-      ValueError: A symmetric term or a sampling correction is asked for.
-    """
+    """Raises ValueError if a loss without a softmax gets an option that only a softmax has."""
     log_q = None if negatives is None else negatives.log_q
     for name, value in (("symmetric_weight", symmetric_weight), ("gamma", gamma)):
         if value:

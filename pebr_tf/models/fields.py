@@ -1,7 +1,7 @@
-"""The inputs of the two towers: which columns they come from, and what vocabulary they speak.
+"""The inputs of the two towers, their columns and their vocabularies.
 
-One list serves the graph that makes the ids, the towers that embed them and the signatures, so that
-the three cannot disagree.
+The graph that makes the ids, the towers that embed them and the signatures share one list, so that
+they cannot disagree.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Field:
 
     Attributes:
       name: Its name after the transform.
-      column: The column that it is made of.
-      kind: Text cut into tokens, a value looked up whole, or a number.
-      vocabulary: What its ids count in; empty for a number.
+      column: The column that it is made from.
+      kind: Text that is split into tokens, a value that is looked up whole, or a number.
+      vocabulary: The vocabulary of its ids; empty for a number.
     """
 
     name: str
@@ -51,11 +51,11 @@ def item_fields(features: Features) -> tuple[Field, ...]:
 def table_sizes(
     fields: tuple[Field, ...], sizes: Mapping[str, int], buckets: int
 ) -> dict[str, int]:
-    """Rows of the table of each vocabulary: its words, then the buckets for the others.
+    """Rows of the table of each vocabulary: its words, then the buckets of other words.
 
     Args:
-      fields: Of both towers.
-      sizes: Words of each vocabulary.
+      fields: The fields of both towers.
+      sizes: Number of words of each vocabulary.
       buckets: `features.oov_buckets`.
     """
     names = dict.fromkeys(field.vocabulary for field in fields if field.vocabulary)

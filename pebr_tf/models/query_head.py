@@ -1,4 +1,4 @@
-"""What the heads on a query's features have in common: a small network in full precision."""
+"""The base of the heads on query features: a small network in full precision."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +9,10 @@ import tensorflow as tf
 class QueryHead(tf.keras.layers.Layer):
     """A perceptron on query features, float32 also under mixed precision.
 
-    The last layer starts at zero, so that every query starts with the same, stated values and
-    learns to differ from them.
+    The last layer starts at zero, so that every query starts with the same documented values.
 
     Attributes:
-      hidden: Widths of the hidden layers; none makes the head linear.
+      hidden: Widths of the hidden layers; without any the head is linear.
     """
 
     def __init__(self, outputs: int, hidden: Sequence[int] = (64,), **kwargs: Any):

@@ -14,7 +14,7 @@ from pebr_tf.models.query_head import QueryHead
 class TauHead(QueryHead):
     """tau_q = tau_initial * exp(perceptron(features)), held to [tau_min, tau_max].
 
-    The clamp lets the gradient through, so that a query at its end can come back.
+    The clamp lets the gradient through, so that a query can leave an end of the range.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class TauHead(QueryHead):
           tau_min: The smallest temperature.
           tau_max: The largest temperature.
           hidden: Widths of the hidden layers.
-          **kwargs: Of the Keras layer.
+          **kwargs: Arguments of the Keras layer.
 
         Raises:
           ValueError: Not 0 < tau_min <= tau_initial <= tau_max.

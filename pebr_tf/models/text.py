@@ -65,11 +65,6 @@ def tokens_of(texts: tf.Tensor, features: Features) -> tf.RaggedTensor:
     return _side_by_side(parts, features.max_tokens).ragged()
 
 
-def words_of(texts: tf.Tensor, lowercase: bool = True) -> tf.RaggedTensor:
-    """Words [B, (W)] of texts [B]; invalid UTF-8 becomes U+FFFD, which is no letter."""
-    return _words(texts, lowercase).ragged()
-
-
 def normalised(texts: tf.Tensor, lowercase: bool = True) -> tf.Tensor:
     """Texts [B] in the one form that stands for all ways to write them; see the top."""
     points = _decode(texts)

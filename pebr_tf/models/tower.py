@@ -13,7 +13,7 @@ from pebr_tf.models.transformer import TextTransformer
 
 
 class TokenTables(tf.keras.layers.Layer):
-    """A vector for every word of every vocabulary; two towers may share one of these.
+    """A vector for every word of every vocabulary; two towers may share one instance.
 
     Attributes:
       tables: Variables [V, d] by vocabulary.
@@ -21,13 +21,13 @@ class TokenTables(tf.keras.layers.Layer):
 
     def __init__(self, sizes: Mapping[str, int], dimension: int, **kwargs: Any):
         super().__init__(**{"dtype": "float32", **kwargs})
-        # The mean of many vectors is to be of the order of one.
+        # Keeps the pooled vectors of the order of one.
         bound = 0.5 / dimension**0.5
         self.tables = {
             name: self.add_weight(
                 name=name,
                 shape=(size, dimension),
-                # One for all would fill all tables with the same numbers.
+                # A shared initializer would fill all tables with the same numbers.
                 initializer=tf.keras.initializers.RandomUniform(-bound, bound),
             )
             for name, size in sizes.items()
@@ -36,21 +36,21 @@ class TokenTables(tf.keras.layers.Layer):
     def call(self, ids: tf.RaggedTensor, vocabulary: str) -> tf.Tensor:
         """[B, d], the sum of the vectors of ids [B, (T)] over the root of their number.
 
-        The root keeps short and long texts on one scale, for the vectors of a text point in many
-        directions.
+        The root keeps short and long texts on one scale, because the vectors of a text point in
+        many directions.
         """
-        # The different rows first, by hand: under a strategy TensorFlow's own lookup copies the
-        # whole table, or has a gradient of all of it, which would travel between the workers in
-        # every step and have Adam move rows that the batch does not have.
-        different, places = tf.unique(ids.flat_values)
-        rows = tf.gather(_own_copy(self.tables[vocabulary]), different)
+        # The unique rows are gathered first: under a strategy TensorFlow's own lookup copies the
+        # whole table, or has a dense gradient, which would travel between the workers in every
+        # step and make Adam move rows that the batch does not have.
+        unique, indices = tf.unique(ids.flat_values)
+        rows = tf.gather(_own_copy(self.tables[vocabulary]), unique)
         return tf.nn.embedding_lookup_sparse(
-            rows, ids.with_flat_values(places), None, combiner="sqrtn", allow_fast_lookup=True
+            rows, ids.with_flat_values(indices), None, combiner="sqrtn", allow_fast_lookup=True
         )
 
 
 def _own_copy(variable: tf.Variable) -> tf.Variable:
-    """The copy of a variable on the device of this replica; elsewhere the variable itself."""
+    """The copy of a variable on this replica's device; outside a replica the variable itself."""
     context = tf.distribute.get_replica_context()
     if context is None:
         return variable
@@ -78,8 +78,8 @@ class Tower(tf.keras.layers.Layer):
           fields: Its inputs.
           tables: Vectors of all their vocabularies.
           towers: Kind, widths, dropout and the length of the vector.
-          max_tokens: Of a text, for a transformer.
-          **kwargs: Of the Keras layer.
+          max_tokens: The most tokens of a text in a transformer.
+          **kwargs: Arguments of the Keras layer.
         """
         super().__init__(**kwargs)
         self.fields, self.tables = fields, tables
@@ -88,11 +88,11 @@ class Tower(tf.keras.layers.Layer):
         self._last = tf.keras.layers.Dense(towers.dimension)
         self._transformer = None
         if towers.kind == "transformer" and any(field.kind == "text" for field in fields):
-            # One for all fields of text, as there is one vocabulary.
+            # All text fields share one, because they share one vocabulary.
             self._transformer = TextTransformer(towers, max_tokens, name="transformer")
 
     def pooled(self, features: Mapping[str, Any], training: bool = False) -> tf.Tensor:
-        """[B, F], what the tower knows of its input before the perceptron."""
+        """[B, F] pooled fields, the input of the perceptron."""
         parts = [self._pool(field, features[field.name], training) for field in self.fields]
         return tf.concat(parts, axis=1)
 

@@ -10,7 +10,7 @@ import tensorflow_recommenders as tfrs
 
 from pebr_tf.config import Config, Loss
 from pebr_tf.distributions.logit import Family
-from pebr_tf.losses import Negatives, registry
+from pebr_tf.losses import Negatives, get_layer
 from pebr_tf.losses.layer_base import GlobalTemperature, RetrievalLoss
 from pebr_tf.models.fields import item_fields, query_fields, table_sizes
 from pebr_tf.models.tau_head import TauHead
@@ -175,7 +175,7 @@ def loss_layer(loss: Loss) -> RetrievalLoss:
         "exp_nce": {**symmetric, **coverage},
         "beta_nce": {**symmetric, **coverage, **shape},
     }
-    return registry.get_layer(loss.family)(**options[loss.family])
+    return get_layer(loss.family)(**options[loss.family])
 
 
 def _log_frequency(frequency: tf.Tensor) -> tf.Tensor:

@@ -11,10 +11,10 @@ from pebr_tf.config import Training
 from pebr_tf.models.two_tower import VALIDATION_PART, is_validation
 
 Batch = dict[str, Any]
-# From serialized examples [B] to what the towers take.
+# From serialized examples [B] to the inputs of the towers.
 Parse = Callable[[tf.Tensor], Batch]
 
-# Batches that validation sees at most.
+# The most batches of a validation.
 VALIDATION_BATCHES = 8
 
 
@@ -25,18 +25,18 @@ def training_batches(
     begin: int = 0,
     context: tf.distribute.InputContext | None = None,
 ) -> tf.data.Dataset:
-    """Shuffled batches without end, of `training.batch_size` pairs each over all replicas.
+    """Endless shuffled batches of `training.batch_size` pairs over all replicas.
 
-    Every worker reads all pairs in the same order and parses its own: reading is cheap, and so a
-    step has the pairs that it would have on one device.
+    Every worker reads all pairs in the same order and parses its own. Reading is cheap, and so a
+    step has the same pairs as on one device.
 
     Args:
       files: Gzipped TFRecords, in the same order on every worker.
       parse: Makes a batch of serialized examples.
       training: Batch size, shuffle buffer and seed.
-      begin: The step that training goes on from: it gets another order than it had before.
-      context: Which of how many workers this is; then the parts of its replicas come in turn. None:
-        there is one device.
+      begin: The step that training resumes from; it changes the order of the pairs.
+      context: Index and number of workers, so that the parts of this worker's replicas come in
+        turn; None for one device.
     """
     seed = training.seed + begin
     records = _records(tf.data.Dataset.from_tensor_slices(list(files)).shuffle(len(files), seed))
@@ -51,7 +51,7 @@ def training_batches(
 
 
 def validation_batches(files: Sequence[str], parse: Parse, training: Training) -> list[Batch]:
-    """The pairs that training leaves out, in batches; none if there are too few for one."""
+    """The pairs that training leaves out, in batches; empty if there are too few."""
     wanted = VALIDATION_BATCHES * training.batch_size
     records = _records(tf.data.Dataset.from_tensor_slices(list(files)))
     examples = (
@@ -90,5 +90,5 @@ def _records(files: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def _validation_part(batch: Batch) -> Batch:
-    places = tf.where(is_validation(batch))[:, 0]
-    return {name: tf.gather(values, places) for name, values in batch.items()}
+    rows = tf.where(is_validation(batch))[:, 0]
+    return {name: tf.gather(values, rows) for name, values in batch.items()}

@@ -1,4 +1,4 @@
-"""Checkpoints that all workers take part in and that only one of them keeps."""
+"""Checkpoints that all workers save together and only the chief keeps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pebr_tf.training.workers import is_chief
 class Checkpoints:
     """Checkpoints in a folder that every worker reads and the chief writes.
 
-    What each replica counts for itself is added up over all of them when it is saved. So the others
-    have to save, too: into a folder that ends with their process.
+    Saving adds up the counters of all replicas, so the other workers must save, too: into a
+    temporary folder of their process.
     """
 
     def __init__(
@@ -23,13 +23,13 @@ class Checkpoints:
         keep: int,
         strategy: tf.distribute.Strategy,
     ):
-        """Makes them.
+        """Makes the checkpoints.
 
         Args:
-          checkpoint: What is saved and restored.
-          directory: Of these checkpoints alone, shared by all workers.
-          keep: How many are kept, the latest ones.
-          strategy: What the variables were made under.
+          checkpoint: The objects to save and restore.
+          directory: Folder for these checkpoints only, shared by all workers.
+          keep: How many of the latest checkpoints to keep.
+          strategy: The strategy in whose scope the variables were made.
         """
         self._checkpoint, self._directory = checkpoint, directory
         self._temporary = None if is_chief(strategy) else tempfile.TemporaryDirectory("pebr")
@@ -38,15 +38,15 @@ class Checkpoints:
 
     @property
     def latest(self) -> str | None:
-        """The last one of the chief's."""
+        """Path of the chief's last checkpoint, or None."""
         path: str | None = tf.train.latest_checkpoint(self._directory)
         return path
 
     def save(self, step: int) -> None:
-        """Saves; on every worker, or none returns."""
+        """Saves; every worker must call it, or none returns."""
         self._manager.save(step)
 
     def restore(self) -> None:
-        """Takes up the latest, if there is one."""
+        """Restores the latest checkpoint, if there is one."""
         if self.latest:
             self._checkpoint.restore(self.latest)

@@ -1,8 +1,8 @@
-"""The training loop: steps, validations, checkpoints, an early stop, and a way back after a kill.
+"""The training loop: steps, validation, checkpoints, early stopping, and resuming after a kill.
 
 Keras' `fit` counts in epochs and converts itself with AutoGraph, which takes longer than a small
-training; this loop counts in steps and traces one step as it is. A step and its gradient are
-`tfrs.Model.train_step`.
+training. This loop counts in steps and traces one step without AutoGraph. A step and its gradient
+are `tfrs.Model.train_step`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ LOG_INTERVAL = 25
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """How a training went.
+    """The outcome of a training.
 
     Attributes:
       steps: Steps that the model's weights have seen.
       loss: Its loss on the validation pairs; NaN without them.
-      resumed_from: The step that this process went on from, 0 if it began.
-      stopped_early: Whether it ended for want of gain.
+      resumed_from: The step that this process resumed from, 0 for a new training.
+      stopped_early: Whether it stopped because validation no longer improved.
     """
 
     steps: int
@@ -45,7 +45,7 @@ class TrainingResult:
 
 
 class Trainer:
-    """Trains a model; what it needs to go on after a kill is in `checkpoints`."""
+    """Trains a model, and can resume from its checkpoints after a kill."""
 
     def __init__(
         self,
@@ -56,15 +56,15 @@ class Trainer:
         logs: Path | str | None = None,
         strategy: tf.distribute.Strategy | None = None,
     ):
-        """Makes the trainer, and takes up the last checkpoint if there is one.
+        """Makes the trainer and restores the last checkpoint if there is one.
 
         Args:
           model: A model with `train_step` and `test_step`, built.
-          optimizer: What it is trained with.
+          optimizer: Its optimizer.
           training: Steps, intervals and patience.
-          checkpoints: Folder of this training alone, shared by all workers.
-          logs: Folder for TensorBoard, which the chief writes to; None writes none.
-          strategy: What the model was made under.
+          checkpoints: Folder for this training only, shared by all workers.
+          logs: Folder for TensorBoard, which the chief writes; None writes none.
+          strategy: The strategy in whose scope the model was made.
 
         Raises:
           UserError: The workers have found different checkpoints.
@@ -77,8 +77,8 @@ class Trainer:
         self._step, self._best, self._best_step, self._waited = (state[name] for name in _START)
         whole = tf.train.Checkpoint(model=model, optimizer=optimizer, **state)
         self._latest = Checkpoints(whole, f"{checkpoints}/latest", 2, self._strategy)
-        # Of the model its variables, for it also holds the optimizer's; with their loss and step,
-        # for a kill may come before `latest` knows of them.
+        # Only the model's variables, because the model also holds the optimizer's; with their loss
+        # and step, because a kill may come before `latest` has them.
         numbers = {name: state[name] for name in ("best", "best_step")}
         best = tf.train.Checkpoint(weights=model.variables, **numbers)
         self._best_weights = Checkpoints(best, f"{checkpoints}/best", 1, self._strategy)
@@ -100,12 +100,12 @@ class Trainer:
         validation: Sequence[Batch],
         progress: Callable[[int, float], None] = lambda step, loss: None,
     ) -> TrainingResult:
-        """Trains to the last step, or until validation gains no more; leaves the best weights.
+        """Trains to the last step, or until validation stops improving; keeps the best weights.
 
         Args:
-          batches: Without end, each as `strategy.distribute_datasets_from_function` gives it: every
+          batches: Endless, each as `strategy.distribute_datasets_from_function` gives it: every
             replica has its part.
-          validation: The same batches at every validation; none: the last weights are the best.
+          validation: Batches for every validation; without any, the last weights are the best.
           progress: Called every few steps with the step and the training loss.
 
         Raises:
@@ -121,7 +121,7 @@ class Trainer:
         validation: Sequence[Batch],
         progress: Callable[[int, float], None],
     ) -> tuple[int, bool]:
-        """The last step, and whether it was the last for want of gain."""
+        """The last step, and whether training stopped early."""
         training, stopped = self._training, self._out_of_patience()
         step = self.resumed_from
         while step < training.steps and not stopped:
@@ -136,28 +136,28 @@ class Trainer:
             if validation and (last or step % training.validation_interval == 0):
                 stopped = self._validate(step, validation)
             if last or stopped or step % training.checkpoint_interval == 0:
-                # Nothing comes back from weights that are not finite.
+                # Training cannot recover from weights that are not finite.
                 self._require_finite(step, float(loss))
                 self._latest.save(step)
         return step, stopped
 
     def _train(self, batch: Any) -> tf.Tensor:
-        """The loss of one step, to which each replica brings its part of the pairs.
+        """The loss of one step, in which each replica has a part of the pairs.
 
-        Every replica's loss is that of the global batch over their number: they add up to it.
+        The losses of the replicas add up to that of the global batch.
         """
         losses = self._strategy.run(lambda part: self._model.train_step(part)["loss"], (batch,))
         return self._strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
 
     def _test(self, batch: Any) -> tf.Tensor:
-        """The loss of one batch, which every replica has whole."""
+        """The loss of one batch, of which every replica has a full copy."""
         losses = self._strategy.run(lambda whole: self._model.test_step(whole)["loss"], (batch,))
         return self._strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
 
     def _validate(self, step: int, validation: Sequence[Batch]) -> bool:
-        """Measures, keeps the weights if they are the best; whether patience has run out."""
+        """Validates, keeps the best weights, and returns whether patience has run out."""
         losses = [float(self._traced_test(batch)) for batch in validation]
-        # Not by TensorFlow: machines of two kinds might round it differently, and part here.
+        # Not in TensorFlow: different machines might round differently and then diverge.
         loss = float(np.float32(statistics.fmean(losses)))
         self._write("validation_loss", loss, step)
         if loss < float(self._best.numpy()):

@@ -1,4 +1,4 @@
-"""Weights of an earlier model as the start of the next, also when the vocabularies have changed."""
+"""Starts a model from the weights of an earlier one, also when the vocabularies have changed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-# What TensorFlow calls the description of all that a checkpoint holds.
+# TensorFlow's key for the object graph of a checkpoint.
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
-# The attributes that tell the model among all that was saved with it.
+# The attributes that identify the model among the saved objects.
 _TOWERS = {"query_tower", "item_tower"}
 
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What an earlier model gave.
+    """The outcome of a warm start.
 
     Attributes:
-      copied: Variables that were taken over, tables included.
-      fresh: Names of those that start anew, because the earlier model lacks them or has another
-        shape.
+      copied: Number of variables that were copied, tables included.
+      fresh: Names of the variables that the earlier model lacks or has in another shape.
       known_words: Words of all vocabularies that the earlier model had a vector for.
       words: Words of all vocabularies.
     """
@@ -42,11 +41,11 @@ def warm_start(
     vocabularies: Mapping[str, Sequence[str]],
     earlier_vocabularies: Mapping[str, Sequence[str]],
 ) -> WarmStart:
-    """Copies the weights of an earlier model where they fit; rows of tables go by their words.
+    """Copies the weights of an earlier model where they fit; rows of tables are matched by word.
 
     Args:
-      model: To be filled, built.
-      earlier: SavedModel folder of the earlier one.
+      model: The built model to fill.
+      earlier: SavedModel folder of the earlier model.
       vocabularies: Words of each vocabulary of `model`, in order.
       earlier_vocabularies: The same of the earlier model.
     """
@@ -76,19 +75,19 @@ def _table(
 ) -> tuple[np.ndarray, int]:
     """`table` with the earlier rows of its words, and how many these are.
 
-    Behind the words are the buckets of rare ones. Their places depend on their number alone.
+    After the words come the buckets of rare words, whose order depends on their number only.
     """
-    places, earlier_places = _same_words(old, new)
-    table[places] = earlier[earlier_places]
+    rows, earlier_rows = _same_words(old, new)
+    table[rows] = earlier[earlier_rows]
     if old and len(table) - len(new) == len(earlier) - len(old):
         table[len(new) :] = earlier[len(old) :]
-    return table, len(places)
+    return table, len(rows)
 
 
 class _Keys:
-    """Where an earlier model's variables are in its checkpoint, by the attributes that lead there.
+    """Finds the checkpoint keys of an earlier model's variables by their attribute paths.
 
-    The keys themselves differ with what is around the model, and with the order in which a variable
+    The keys themselves depend on the objects around the model, and on the order in which a variable
     of two layers was found.
     """
 
@@ -97,7 +96,7 @@ class _Keys:
         graph.ParseFromString(reader.get_tensor(_OBJECT_GRAPH))
         self._nodes = graph.nodes
         self._children = [{c.local_name: c.node_id for c in node.children} for node in graph.nodes]
-        towers = (place for place, names in enumerate(self._children) if names.keys() >= _TOWERS)
+        towers = (node for node, names in enumerate(self._children) if names.keys() >= _TOWERS)
         self._model = next(towers, None)
 
     def of(self, path: tuple[str, ...]) -> str | None:
@@ -131,8 +130,8 @@ def _variables(model: tf.keras.Model) -> dict[tuple[str, ...], tf.Variable]:
 
 
 def _same_words(old: Sequence[str], new: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Places in `new` and in `old` of the words that both have."""
-    place = {word: index for index, word in enumerate(old)}
-    pairs = [(index, place[word]) for index, word in enumerate(new) if word in place]
+    """Indices in `new` and in `old` of the words that both have."""
+    index_of = {word: index for index, word in enumerate(old)}
+    pairs = [(index, index_of[word]) for index, word in enumerate(new) if word in index_of]
     array = np.array(pairs, np.int64).reshape(-1, 2)
     return array[:, 0], array[:, 1]

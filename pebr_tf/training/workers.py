@@ -1,4 +1,4 @@
-"""Several workers: found by TF_CONFIG, waiting for each other, and the loss of one."""
+"""Several workers: found through TF_CONFIG, synchronised, and the loss of one."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pebr_tf.errors import UserError
 # The jobs of a cluster that train.
 _JOBS = ("chief", "worker")
 _FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}'
-# How TensorFlow says why an operation of all workers has failed; of that the first sentence.
+# TensorFlow's reason for a failed collective operation; the first sentence of it.
 _ABORTED = re.compile(r"Collective ops is aborted by: (.*?)(?:\. .*)?\.?$", re.MULTILINE)
 
 
 def strategy_of(training: Training) -> tf.distribute.Strategy:
-    """The devices that the config names; several workers find each other through TF_CONFIG.
+    """The strategy that the config names; several workers find each other through TF_CONFIG.
 
     Raises:
       UserError: TF_CONFIG does not name a worker, TensorFlow has computed before several workers
@@ -53,10 +53,10 @@ def _strategy(training: Training) -> tf.distribute.Strategy:
 
 
 def worker_count(text: str | None) -> int:
-    """Workers that the text of a TF_CONFIG names; 1 without one.
+    """The number of workers that the text of a TF_CONFIG names; 1 without one.
 
     Raises:
-      UserError: It is not JSON, or this task is not one of its cluster's.
+      UserError: The text is not JSON, or its cluster does not contain this task.
     """
     if text is None:
         return 1
@@ -84,17 +84,17 @@ def _jobs_of_task(config: Any) -> dict[str, list[str]] | None:
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this is the worker that writes for all; the only one always is."""
+    """Whether this worker writes the files; a single worker always does."""
     return bool(strategy.extended.should_checkpoint)
 
 
 def numbers_of_all(strategy: tf.distribute.Strategy, number: int) -> list[int]:
-    """The numbers that the workers give, one a replica; returns when all have given theirs."""
+    """The numbers of all workers, one per replica; returns when all have called it."""
     if strategy.num_replicas_in_sync == 1:
         return [number]
 
     def gathered(own: tf.Tensor) -> tf.Tensor:
-        # An argument is on no device, and only what is on one can be gathered.
+        # Only tensors on a device can be gathered; an argument is on none.
         return tf.distribute.get_replica_context().all_gather(tf.identity(own), axis=0)
 
     traced = tf.function(lambda own: strategy.run(gathered, (own,)), autograph=False)
@@ -103,16 +103,16 @@ def numbers_of_all(strategy: tf.distribute.Strategy, number: int) -> list[int]:
 
 
 def wait_for_all(strategy: tf.distribute.Strategy) -> None:
-    """Returns when every worker has come here."""
+    """Returns when every worker has called it."""
     numbers_of_all(strategy, 0)
 
 
 @contextlib.contextmanager
 def all_staying(when: Callable[[], str]) -> Iterator[None]:
-    """Says in a sentence that another worker was lost; no worker can go on without it.
+    """Turns the loss of another worker into a UserError; no worker can continue without it.
 
     Args:
-      when: Says when that was.
+      when: Returns the time of the loss in words.
 
     Raises:
       UserError: A worker was lost.

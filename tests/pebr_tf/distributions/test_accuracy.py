@@ -1,6 +1,7 @@
 """Every law against mpmath on a wide grid, float32 in and out: the promise of docs/maths.md."""
 
 import itertools
+import random
 
 import mpmath as mp
 import numpy as np
@@ -15,6 +16,13 @@ TAUS = [0.002, 0.0113, 0.05, 0.3, 1.0]
 DIMENSIONS = [3, 16, 64, 128, 768]
 KEEPS = np.array([1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999, 1 - 1e-6], np.float32)
 TOLERANCE = 1e-6
+
+
+def grid(count, *axes):
+    """The corners of a grid, and `count` points of it, always the same."""
+    corners = itertools.product(*((axis[0], axis[-1]) for axis in axes))
+    points = random.Random(0).sample(list(itertools.product(*axes)), count)
+    return sorted({*corners, *points})
 
 
 def check_against_oracle(law, oracle, keeps=KEEPS):
@@ -39,16 +47,14 @@ def check_against_oracle(law, oracle, keeps=KEEPS):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("alpha", "beta"), itertools.product(SHAPES, SHAPES))
+@pytest.mark.parametrize(("alpha", "beta"), grid(8, SHAPES, SHAPES))
 def test_beta_matches_mpmath(alpha, beta):
     alpha, beta = np.float32(alpha), np.float32(beta)
     check_against_oracle(Beta(alpha, beta), Oracle(float(alpha), float(beta)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("alpha", "beta", "tau"), itertools.product(SHAPES, SHAPES, [0.002, 0.05, 1.0])
-)
+@pytest.mark.parametrize(("alpha", "beta", "tau"), grid(10, SHAPES, SHAPES, TAUS))
 def test_beta_exponential_matches_mpmath(alpha, beta, tau):
     alpha, beta, tau = np.float32(alpha), np.float32(beta), np.float32(tau)
     oracle = Oracle(float(alpha), float(beta), float(tau))
@@ -63,14 +69,14 @@ def test_truncated_exponential_matches_mpmath(tau):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("tau", "dimension"), itertools.product(TAUS, DIMENSIONS))
+@pytest.mark.parametrize(("tau", "dimension"), grid(6, TAUS, DIMENSIONS))
 def test_spherical_exponential_matches_mpmath(tau, dimension):
     tau, shape = np.float32(tau), (dimension - 1) / 2
     law = TruncatedExponential(tau).on_sphere(dimension)
     check_against_oracle(law, Oracle(shape, shape, float(tau)))
 
 
-@pytest.mark.parametrize("dimension", DIMENSIONS)
+@pytest.mark.parametrize("dimension", DIMENSIONS[::2])
 @pytest.mark.parametrize(("alpha", "beta"), [(0.5, 1.0), (21.0, 1.0), (300.0, 40.0)])
 def test_spherical_beta_matches_mpmath(alpha, beta, dimension):
     """Integrates h(x) * (1 - x^2)^((n - 3) / 2) as the paper's appendix writes it."""
@@ -92,7 +98,7 @@ def test_spherical_beta_matches_mpmath(alpha, beta, dimension):
 
 
 def test_beta_thresholds_match_scipy_on_a_dense_grid():
-    shapes = np.logspace(-2, 4, 25).astype(np.float32)
+    shapes = np.logspace(-2, 4, 13).astype(np.float32)
     keeps = np.concatenate([KEEPS, np.linspace(0.01, 0.99, 15).astype(np.float32)])
     alpha, beta, keep = np.meshgrid(shapes, shapes, keeps)
     below = 1.0 - keep.astype(np.float64)
@@ -101,7 +107,7 @@ def test_beta_thresholds_match_scipy_on_a_dense_grid():
 
 
 def test_beta_cdf_matches_scipy_on_a_dense_grid():
-    shapes = np.logspace(-2, 4, 25).astype(np.float32)
+    shapes = np.logspace(-2, 4, 13).astype(np.float32)
     s = np.linspace(-1, 1, 41).astype(np.float32)
     alpha, beta, s = np.meshgrid(shapes, shapes, s)
     law = Beta(alpha, beta)

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import tensorflow as tf
 
 BATCH, DIMENSION = 5, 4
 
@@ -96,12 +97,28 @@ def contrastive(
 def finite_difference(function, argument, step=1e-6):
     """Central differences of a scalar function of one float64 array."""
     gradient = np.zeros_like(argument)
-    for place in np.ndindex(*argument.shape):
+    for index in np.ndindex(*argument.shape):
         up, down = argument.copy(), argument.copy()
-        up[place] += step
-        down[place] -= step
-        gradient[place] = (function(up) - function(down)) / (2 * step)
+        up[index] += step
+        down[index] -= step
+        gradient[index] = (function(up) - function(down)) / (2 * step)
     return gradient
+
+
+def assert_gradients(function, arguments, rtol=1e-5, atol=1e-8):
+    """Compares TensorFlow's gradients of a scalar function of float64 arrays with differences."""
+    function = tf.function(function, autograph=False)
+    variables = [tf.Variable(argument) for argument in arguments]
+    with tf.GradientTape() as tape:
+        total = function(*variables)
+    for index, gradient in enumerate(tape.gradient(total, variables)):
+
+        def alone(argument, index=index):
+            replaced = [*arguments[:index], argument, *arguments[index + 1 :]]
+            return float(function(*map(tf.constant, replaced)))
+
+        expected = finite_difference(alone, arguments[index])
+        np.testing.assert_allclose(gradient, expected, rtol=rtol, atol=atol)
 
 
 def unit_rows(generator, *shape):

@@ -309,15 +309,14 @@ class TestTraining:
         expected = {"coverage_0.5", "coverage_0.9"} if layer.needs_tau else set()
         assert set(history) - {"loss"} == expected
 
-    @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
     @pytest.mark.parametrize("name", losses.NAMES)
-    def test_mixed_precision_computes_in_float32(self, name, policy):
-        tf.keras.mixed_precision.set_global_policy(policy)
+    def test_mixed_precision_computes_in_float32(self, name):
+        tf.keras.mixed_precision.set_global_policy("mixed_float16")
         try:
             layer = losses.get_layer(name)()
             model = TwoTowers(layer)
             ids = tf.range(8)
-            assert model.queries(ids).dtype == tf.as_dtype(policy.removeprefix("mixed_"))
+            assert model.queries(ids).dtype == tf.float16
             with tf.GradientTape() as tape:
                 loss = model(ids)
             gradients = tape.gradient(loss, model.trainable_variables)

@@ -58,43 +58,29 @@ def test_masks_and_extras_equal_the_loops(negative_weight):
 
 def test_gradients_equal_finite_differences():
     generator = np.random.default_rng(1)
-    arguments = [
-        oracle.unit_rows(generator, 4, 3),
-        oracle.unit_rows(generator, 4, 3),
-        np.array(0.3),
-    ]
-    variables = [tf.Variable(argument) for argument in arguments]
-    with tf.GradientTape() as tape:
-        total = tf.reduce_sum(pointwise(*variables))
-    for place, gradient in enumerate(tape.gradient(total, variables)):
-
-        def alone(argument, place=place):
-            replaced = [*arguments[:place], argument, *arguments[place + 1 :]]
-            return float(tf.reduce_sum(pointwise(*replaced)))
-
-        expected = oracle.finite_difference(alone, arguments[place])
-        np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-8)
+    queries, items = (oracle.unit_rows(generator, 4, 3) for _ in range(2))
+    oracle.assert_gradients(
+        lambda *arguments: tf.reduce_sum(pointwise(*arguments)), [queries, items, np.array(0.3)]
+    )
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_graphs_agree_with_eager(jit_compile):
-    compiled = tf.function(pointwise, jit_compile=jit_compile)
+def test_graphs_agree_with_eager():
+    compiled = tf.function(pointwise, jit_compile=True)
     arguments = [tf.constant(value, tf.float32) for value in (QUERIES, ITEMS, 0.1)]
     np.testing.assert_allclose(compiled(*arguments), pointwise(*arguments), rtol=1e-5)
 
 
-@pytest.mark.parametrize("tau", [0.002, 1.0])
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float32])
-def test_extremes_are_finite(dtype, sign, tau):
-    queries = tf.Variable(tf.cast([[1.0, 0.0], [-1.0, 0.0]], dtype))
-    temperature = tf.Variable(tau)
-    with tf.GradientTape() as tape:
-        values = pointwise(queries, sign * queries, temperature)
-    assert values.dtype == tf.float32
-    assert np.isfinite(values).all()
-    for gradient in tape.gradient(values, [queries, temperature]):
-        assert np.isfinite(tf.cast(gradient, tf.float32)).all()
+@pytest.mark.parametrize("dtype", [tf.float16, tf.float32])
+def test_extremes_are_finite(dtype):
+    for sign, tau in ((1.0, 0.002), (-1.0, 0.002), (1.0, 1.0), (-1.0, 1.0)):
+        queries = tf.Variable(tf.cast([[1.0, 0.0], [-1.0, 0.0]], dtype))
+        temperature = tf.Variable(tau)
+        with tf.GradientTape() as tape:
+            values = pointwise(queries, sign * queries, temperature)
+        assert values.dtype == tf.float32
+        assert np.isfinite(values).all()
+        for gradient in tape.gradient(values, [queries, temperature]):
+            assert np.isfinite(tf.cast(gradient, tf.float32)).all()
 
 
 @pytest.mark.parametrize(
@@ -115,6 +101,6 @@ def test_extremes_are_finite(dtype, sign, tau):
         ),
     ],
 )
-def test_what_only_a_softmax_has_is_refused(options, message):
+def test_what_only_a_softmax_has_is_rejected(options, message):
     with pytest.raises(ValueError, match=oracle.exactly(message)):
         pointwise(QUERIES, ITEMS, **options)

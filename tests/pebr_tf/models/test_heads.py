@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pebr_tf.models import LevelHead, TauHead, ThresholdLayer
+from pebr_tf.models import LevelHead, TauHead
 
 FEATURES = np.random.default_rng(0).normal(size=(6, 8)).astype(np.float32)
 
@@ -115,9 +115,6 @@ def test_a_model_with_heads_survives_saving(tmp_path, suffix):
     tau = with_random_weights(TauHead(hidden=(5,)), FEATURES)
     level = with_random_weights(LevelHead(hidden=(5,)), FEATURES, tf.ones([6]))
     outputs = {"tau": tau(inputs), "level": level(inputs, tau(inputs))}
-    outputs["threshold"] = ThresholdLayer("level")(
-        {"tau": outputs["tau"], "level": outputs["level"]}, 0.9
-    )
     model = tf.keras.Model(inputs, outputs)
     model.save(tmp_path / f"model{suffix}")
     loaded = tf.keras.models.load_model(tmp_path / f"model{suffix}")

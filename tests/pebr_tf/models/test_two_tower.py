@@ -161,16 +161,16 @@ def test_training_leaves_out_the_pairs_of_validation():
 def test_every_kind_of_model_trains(changes):
     model = made(**changes)
     model.compile(tf.keras.optimizers.Adam(0.01))
-    losses = [float(model.train_step(batch())["loss"]) for _ in range(8)]
+    losses = [float(model.train_step(batch())["loss"]) for _ in range(5)]
     assert np.isfinite(losses).all()
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.parametrize("family", ["pointwise", "info_nce", "mle", "exp_nce", "beta_nce"])
-def test_the_family_of_the_logit(family):
-    loss = {"loss.family": family, "loss.symmetric_weight": 0.0}
-    expected = "beta" if family in ("mle", "beta_nce") else "exponential"
-    assert family_of(Config().replace_all(loss).loss) == expected
+def test_the_family_of_the_logit():
+    for family in ("pointwise", "info_nce", "mle", "exp_nce", "beta_nce"):
+        loss = {"loss.family": family, "loss.symmetric_weight": 0.0}
+        expected = "beta" if family in ("mle", "beta_nce") else "exponential"
+        assert family_of(Config().replace_all(loss).loss) == expected
 
 
 def test_tau_depends_on_the_frequency_only_where_it_may_see_it():

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -103,8 +102,13 @@ def test_a_finished_training_run_again_does_no_step(tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_loss_that_is_not_finite_names_the_learning_rate(tmp_path):
-    config = small(training__steps=3)
+@pytest.mark.parametrize(
+    ("changes", "step"),
+    [({"training__steps": 3}, 3), ({"training__steps": 30, "training__checkpoint_interval": 2}, 2)],
+)
+def test_a_loss_that_is_not_finite_names_the_learning_rate(tmp_path, changes, step):
+    """At the last step, and before weights that are not finite become a checkpoint."""
+    config = small(**changes)
     files = write_pairs(tmp_path, 400)
     batch = next(iter(training_batches(files, parse, config.training)))
     model = model_of(config, batch)
@@ -113,20 +117,8 @@ def test_a_loss_that_is_not_finite_names_the_learning_rate(tmp_path):
     with pytest.raises(
         UserError,
         match=r"^the training loss must stay finite: lower training\.learning_rate \(0\.003\)\. "
-        r"Received: nan at step 3\.$",
+        rf"Received: nan at step {step}\.$",
     ):
-        trainer.run(training_batches(files, parse, config.training), [])
-    assert not list((tmp_path / "saved").rglob("*.index"))
-
-
-def test_weights_that_are_not_finite_are_never_a_checkpoint(tmp_path):
-    config = small(training__steps=30, training__checkpoint_interval=2)
-    files = write_pairs(tmp_path, 400)
-    batch = next(iter(training_batches(files, parse, config.training)))
-    model = model_of(config, batch)
-    model.item_tower._last.bias.assign([math.nan] * 8)
-    trainer = Trainer(model, optimizer_of(config.training), config.training, tmp_path / "saved")
-    with pytest.raises(UserError, match=r"Received: nan at step 2\.$"):
         trainer.run(training_batches(files, parse, config.training), [])
     assert not list((tmp_path / "saved").rglob("*.index"))
 
@@ -158,18 +150,25 @@ def test_other_settings_train_too(tmp_path, changes):
     assert heard[4 * LOG_INTERVAL] < heard[LOG_INTERVAL]
 
 
-@pytest.mark.slow
-def test_a_killed_training_goes_on_from_its_last_checkpoint(tmp_path):
-    write_pairs(tmp_path, 400)
-    killed = _process("training_process.py", tmp_path, 3 * LOG_INTERVAL)
-    assert killed.returncode == -signal.SIGKILL
-    again = _process("training_process.py", tmp_path, -1)
-    assert again.returncode == 0, again.stderr
-    answer = json.loads(again.stdout.splitlines()[-1])
-    # A checkpoint interval is twice LOG_INTERVAL, and the kill came one LOG_INTERVAL later.
-    assert answer["trained"]["resumed_from"] == 2 * LOG_INTERVAL
-    assert answer["iterations"] == 6 * LOG_INTERVAL
-    assert math.isfinite(answer["trained"]["loss"])
+def test_an_interrupted_training_goes_on_from_its_last_checkpoint(tmp_path):
+    """Another process is killed in test_worker_training; what is on disk is the same."""
+    settings = {
+        "training__steps": 3 * LOG_INTERVAL,
+        "training__checkpoint_interval": LOG_INTERVAL,
+        "training__validation_interval": LOG_INTERVAL,
+    }
+
+    def interrupt(step, loss):
+        if step == 2 * LOG_INTERVAL:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, interrupt, **settings)
+    model, trained, _ = run(tmp_path, **settings)
+    # The interruption came before the checkpoint of its step.
+    assert trained.resumed_from == LOG_INTERVAL
+    assert int(model.optimizer.iterations) == 3 * LOG_INTERVAL
+    assert math.isfinite(trained.loss)
 
 
 @pytest.mark.slow
