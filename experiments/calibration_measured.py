@@ -21,7 +21,7 @@ __all__ = ["ASKED", "CALIBRATED", "SOURCES", "WAYS", "measure"]
 
 SOURCES = (
     *RELEASED_SOURCES,
-    "pebr_tf.models.threshold",
+    "pebr_tf.distributions.beta",
     "experiments.coverage",
     "experiments.calibration_measured",
 )

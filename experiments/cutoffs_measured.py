@@ -12,7 +12,7 @@ from experiments.study import Study
 from pebr_tf.cutoff.policies import CdfPolicy, ScorePolicy
 from pebr_tf.distributions import Beta
 
-SOURCES = (*RELEASED_SOURCES, "pebr_tf.models.threshold", "experiments.cutoffs_measured")
+SOURCES = (*RELEASED_SOURCES, "pebr_tf.distributions.beta", "experiments.cutoffs_measured")
 KEEPS = (0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
 # For the histograms. The paper's is at .985, where noise among the clicks makes every list long.
 SHOWN = 0.6
