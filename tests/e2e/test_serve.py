@@ -26,7 +26,6 @@ from serving.versions import link_models
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 QUERIES = ["phone", "red shoes", "black"]
 # Seconds; far more than any step here takes.
 LONGEST = 240
