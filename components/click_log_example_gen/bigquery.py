@@ -1,7 +1,7 @@
-"""Rows of BigQuery, read with Beam's own reader and batched into columns.
+"""Reads rows of BigQuery with Beam and batches them into columns.
 
-A source is `bigquery://project.dataset.table` or `bigquery://SELECT ...`. Every column that the
-configuration names must be there: a table without clicks or times needs their columns set to null.
+A source is `bigquery://project.dataset.table` or `bigquery://SELECT ...`. Every column of the
+configuration must exist: for a table without clicks or times, set their columns to null.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ BATCH_ROWS = 65_536
 
 
 def is_source(where: str) -> bool:
-    """Whether it names BigQuery, not files."""
+    """Whether a source is BigQuery rather than files."""
     return where.startswith(SCHEME)
 
 
 def needs_span(source: str) -> bool:
-    """Whether a query has one of TFX's places for a span."""
+    """Whether a query has a span parameter of TFX."""
     return "@span_" in source
 
 
 def fingerprint() -> str:
-    """One that no other run has."""
+    """A fingerprint that is different in every run."""
     return f"bigquery at {time.time_ns()}"
 
 
 def reader(source: str, columns: Sequence[str]) -> ReadFromBigQuery:
-    """Beam's reader of a table or of a query, by the Storage API."""
+    """The reader of Beam for a table or a query, with the Storage API."""
     what = source.removeprefix(SCHEME).strip()
     method = ReadFromBigQuery.Method.DIRECT_READ
     if any(character.isspace() for character in what):
@@ -79,7 +79,7 @@ class ReadRows(beam.PTransform):
 
 
 def in_columns(records: Iterable[Mapping[str, Any]], source: str, columns: Sequence[str]) -> Rows:
-    """Rows of records, as Beam's reader gives them."""
+    """Converts records of Beam's reader to `Rows`."""
     records = list(records)
     arrays = {name: _array([record.get(name) for record in records]) for name in columns}
     numbers = np.arange(1, len(records) + 1)
@@ -88,5 +88,5 @@ def in_columns(records: Iterable[Mapping[str, Any]], source: str, columns: Seque
 
 
 def _array(values: list[Any]) -> pa.Array:
-    # A NUMERIC is written out: whether it is a whole number shows in its text.
+    # A NUMERIC becomes text, which shows whether it is a whole number.
     return pa.array([str(v) if isinstance(v, decimal.Decimal) else v for v in values])

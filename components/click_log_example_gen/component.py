@@ -47,12 +47,12 @@ class ClickLogExampleGen(BaseBeamComponent):
         """Constructs the component.
 
         Args:
-          config: Of which `data`, `split` and the item columns of `features` are read.
-          source: Digest of the code; another one makes a run read the log anew.
-          span: Which span to read, in days since 1970 where patterns have a date; None: the latest.
+          config: Reads `data`, `split` and the item columns of `features`.
+          source: Digest of the code; a new digest invalidates the cache.
+          span: The span to read, in days since 1970 if patterns have a date; None: the latest.
 
         Raises:
-          UserError: Columns whose names or types are in each other's way.
+          UserError: The names or types of columns conflict.
         """
         super().__init__(
             spec=ClickLogExampleGenSpec(

@@ -1,11 +1,11 @@
-"""The driver, as a command that Kubeflow v2 runs before it looks into its cache.
+"""The driver as a command, which Kubeflow v2 runs before its cache check.
 
     python -m components.click_log_example_gen.container_driver \
         --json_serialized_invocation_args JSON [--json_serialized_inputs_spec_args JSON]
 
-Without it the cache would go by the pattern of the files alone, and never see a new span. TFX has
-such a driver for its own file-based ExampleGen; this component, with two patterns, is no such one.
-What is found goes into the file that the executor reads its properties from.
+Without it the cache key would hold only the pattern of the files, and a new span would not be seen.
+TFX has such a driver for its file-based ExampleGen, but not for a component with two patterns. The
+result is written to the file from which the executor reads its properties.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from pebr_tf.errors import UserError
 
 
 def run(invocation: str, inputs_spec: str) -> None:
-    """Finds span and files, and writes them as an ExecutorOutput.
+    """Finds the span and the files, and writes them as an ExecutorOutput.
 
     Args:
       invocation: ExecutorInput, JSON.
       inputs_spec: ComponentInputsSpec, JSON.
 
     Raises:
-      UserError: There is no such span, or a pattern that is none.
+      UserError: The span does not exist, or a pattern is invalid.
     """
     given = json_format.Parse(
         invocation, pipeline_spec_pb2.ExecutorInput(), ignore_unknown_fields=True
@@ -74,12 +74,12 @@ def _flags(arguments: list[str]) -> Any:
     parser = argparse_flags.ArgumentParser()
     parser.add_argument("--json_serialized_invocation_args", required=True)
     parser.add_argument("--json_serialized_inputs_spec_args", required=True)
-    # Beam's arguments come along.
+    # The arguments of Beam follow.
     return parser.parse_known_args(arguments)[0]
 
 
 def main(flags: Any) -> None:
-    """Runs the driver; what a user has to mend is one sentence."""
+    """Runs the driver; a UserError ends it with one sentence."""
     try:
         run(flags.json_serialized_invocation_args, flags.json_serialized_inputs_spec_args)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""Finds span and files before the run, so that TFX can tell whether it was done already."""
+"""Finds the span and the files before the run, because they are part of the cache key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pebr_tf.errors import UserError
 
 
 class Driver(driver.Driver):
-    """Adds span, version, fingerprint and the filled-in patterns to the exec properties."""
+    """Adds span, version, fingerprint and the resolved patterns to the exec properties."""
 
     def resolve_exec_properties(
         self,
@@ -24,20 +24,20 @@ class Driver(driver.Driver):
         pipeline_info: data_types.PipelineInfo,
         component_info: data_types.ComponentInfo,
     ) -> dict[str, Any]:
-        """As TFX's own, for two patterns that need not be alike."""
+        """See the base class; resolves the patterns of both tables."""
         del pipeline_info, component_info
         data = from_exec_properties(exec_properties).data
         try:
             found = inputs.resolve(data, exec_properties.get(inputs.WANTED_SPAN))
         except UserError:
-            # The executor meets the same error, and its runs are recorded as failed.
+            # The executor raises the same error, and TFX then records a failed run.
             return {**exec_properties, **inputs.NOT_FOUND}
         return {**exec_properties, **found.to_exec_properties()}
 
     def run(
         self, execution_info: portable_data_types.ExecutionInfo
     ) -> driver_output_pb2.DriverOutput:
-        """As TFX's own, for both artifacts of Examples."""
+        """See the base class; updates both artifacts of Examples."""
         result = super().run(execution_info)
         catalogue = copy.deepcopy(execution_info.output_dict["catalogue"][0].mlmd_artifact)
         [examples] = result.output_artifacts["examples"].artifacts

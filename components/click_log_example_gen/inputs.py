@@ -1,4 +1,4 @@
-"""Which files a run reads: the latest span of a pattern, its files, and their fingerprint."""
+"""Finds the input of a run: the span of a pattern, its files, and their fingerprint."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pebr_tf.config import Data
 from pebr_tf.data.tables import Source
 from pebr_tf.errors import UserError
 
-# Of Hadoop's writers and of editors: not data.
+# Prefixes of files of Hadoop and of editors, which hold no data.
 IGNORED = ("_", ".")
-# Exec properties: what is asked for, and what the driver found.
+# Exec properties: the requested span, and the results of the driver.
 WANTED_SPAN = "wanted_span"
 CLICK_LOG, CATALOGUE = "click_log_found", "catalogue_found"
 NOT_FOUND = {
@@ -34,15 +34,15 @@ NOT_FOUND = {
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a run reads.
+    """The input of a run.
 
     Attributes:
       click_log: Pattern or BigQuery source, with the span filled in.
-      catalogue: Likewise; None: the click log has its columns.
-      span: Number of the span, in days since 1970 where it is a date; None without one.
-      version: Of the span; None without one.
-      fingerprint: Digest of name, size and time of change of every file. What BigQuery holds
-        cannot be told from outside, so it then equals no other run's.
+      catalogue: The same for the catalogue; None: the click log has its columns.
+      span: Number of the span, in days since 1970 if it is a date; None without a span.
+      version: Version of the span; None without a version.
+      fingerprint: Digest of name, size and modification time of every file. For BigQuery it is
+        different in every run, because changes of a table are not visible.
     """
 
     click_log: str
@@ -52,7 +52,7 @@ class Inputs:
     fingerprint: str
 
     def to_exec_properties(self) -> dict[str, Any]:
-        """As TFX's drivers name them; without a span it is 0."""
+        """The properties with the names of TFX; without a span it is 0."""
         return {
             CLICK_LOG: self.click_log,
             CATALOGUE: self.catalogue,
@@ -63,12 +63,12 @@ class Inputs:
 
 
 def from_exec_properties(properties: dict[str, Any], data: Data) -> Inputs:
-    """What the driver found, or what there is where no driver ran."""
+    """The result of the driver; without a driver, the input is resolved here."""
     if CLICK_LOG not in properties:
         return resolve(data, properties.get(WANTED_SPAN))
     has_span = _has_span(data.click_log) or WANTED_SPAN in properties
     version = properties.get(utils.VERSION_PROPERTY_NAME)
-    # Kubeflow v2 hands all numbers on as floating point.
+    # Kubeflow v2 passes all numbers as floating point.
     return Inputs(
         properties[CLICK_LOG],
         properties.get(CATALOGUE),
@@ -79,10 +79,10 @@ def from_exec_properties(properties: dict[str, Any], data: Data) -> Inputs:
 
 
 def resolve(data: Data, wanted_span: int | None = None) -> Inputs:
-    """Fills in the wanted span of the click log, or else the latest, and the catalogue's same one.
+    """Fills in the wanted span, or else the latest of the click log, in both patterns.
 
     Raises:
-      UserError: There is no such span, or a pattern that is none.
+      UserError: The span does not exist, or a pattern is invalid.
     """
     log, span, version = _with_span("data.click_log", data.click_log, wanted_span)
     catalogue = data.catalogue
@@ -99,10 +99,10 @@ def resolve(data: Data, wanted_span: int | None = None) -> Inputs:
 
 
 def list_files(key: str, pattern: str) -> list[str]:
-    """The files of a pattern, by name.
+    """The files of a pattern, sorted by name.
 
     Raises:
-      UserError: There is none.
+      UserError: There is no file.
     """
     if fileio.exists(pattern) and not fileio.isdir(pattern):
         return [pattern]
@@ -116,10 +116,10 @@ def list_files(key: str, pattern: str) -> list[str]:
 
 
 def sources(key: str, where: str | None) -> list[str]:
-    """Files of a pattern, or one BigQuery source; nothing of nothing.
+    """The files of a pattern, or one BigQuery source; empty for None.
 
     Raises:
-      UserError: There is no such file.
+      UserError: There is no file.
     """
     if where is None:
         return []
@@ -127,7 +127,7 @@ def sources(key: str, where: str | None) -> list[str]:
 
 
 def source_of(name: str, format: str) -> Source:
-    """A file of any file system that Beam knows."""
+    """A file on any file system of Beam."""
     return Source(name, functools.partial(_open, name), format)
 
 
@@ -149,7 +149,7 @@ def _has_span(pattern: str) -> bool:
 
 
 def _with_span(key: str, pattern: str, wanted: int | None) -> tuple[str, int | None, int | None]:
-    """The pattern filled in, its span and its version."""
+    """The resolved pattern, its span and its version."""
     if bigquery.is_source(pattern):
         if wanted is None and bigquery.needs_span(pattern):
             raise UserError(f"{key} must be read with a span. Received: {pattern}.")
@@ -164,7 +164,7 @@ def _with_span(key: str, pattern: str, wanted: int | None) -> tuple[str, int | N
         return pattern, None, None
     split = _split_of(pattern)
     try:
-        # Fills in the pattern of the split that it is given.
+        # Resolves the pattern inside the split.
         _, span, version = utils.calculate_splits_fingerprint_span_and_version(
             "", [split], _range_of(wanted)
         )
@@ -192,7 +192,7 @@ def _fingerprint(where: str) -> str:
         return bigquery.fingerprint()
     states = []
     for name in _glob(where):
-        # TFX's own stat knows whole seconds only.
+        # The stat of TFX has whole seconds only.
         state = FileSystems.get_filesystem(name).metadata(name)
         states.append([name, state.size_in_bytes, state.last_updated_in_seconds])
     return hashlib.sha256(json.dumps(states).encode()).hexdigest()

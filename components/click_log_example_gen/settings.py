@@ -1,6 +1,6 @@
-"""What of the configuration the component reads, and its way through exec properties.
+"""The settings that the component reads, and their form as exec properties.
 
-Only this is in the exec properties, so that no other setting makes a run read the log anew.
+The exec properties hold nothing else, so that no other setting invalidates the cache.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from pebr_tf.config import Config, Data, Features, Split
 from pebr_tf.errors import UserError
 
-# Of the others this component reads nothing: they belong to data validation.
+# The other keys of `data` belong to data validation.
 DATA_KEYS = (
     "click_log",
     "catalogue",
@@ -25,7 +25,7 @@ DATA_KEYS = (
     "reject_limit",
 )
 FEATURE_KEYS = ("item_text", "item_categories", "item_numbers")
-# Features of an Example that a click has by itself.
+# Features of an Example that come from the click, not from the item.
 CLICK_FEATURES = ("query", "item_id", "clicks", "timestamp")
 
 
@@ -34,11 +34,11 @@ class Settings:
     """What is read and what is written.
 
     Attributes:
-      data: Files and the names of their columns; keys that are not read have their defaults.
-      split: Which clicks train, calibrate, test.
-      texts: Columns of an item that its Examples have as text.
-      numbers: Those that they have as numbers.
-      payload: Further columns of text that only the catalogue's Examples have.
+      data: Files and the names of their columns; other keys have their defaults.
+      split: How clicks are split.
+      texts: Columns of an item that are text features.
+      numbers: Columns of an item that are number features.
+      payload: Further text columns, only in the Examples of the catalogue.
     """
 
     data: Data
@@ -71,7 +71,7 @@ def exec_properties(config: Config) -> dict[str, str]:
     """The settings as JSON.
 
     Raises:
-      UserError: Columns whose names or types are in each other's way.
+      UserError: The names or types of columns conflict.
     """
     parts = {
         "data": _picked(config.data.to_mapping(), DATA_KEYS),
@@ -92,7 +92,7 @@ def from_exec_properties(properties: dict[str, Any]) -> Settings:
     numbers = tuple(features["item_numbers"])
     _require(set(texts) & set(numbers), "item_text and item_categories", "be no item_numbers")
     _require({*texts, *numbers} & {*CLICK_FEATURES}, "item_*", "have other names than a click's")
-    # A number stays one; the id is there anyway.
+    # A column that is a feature, or the id, is there already.
     elsewhere = {*texts, *numbers, "item_id"}
     payload = tuple(name for name in data.payload_columns if name not in elsewhere)
     return Settings(
