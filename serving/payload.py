@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,9 @@ import pyarrow.parquet as pq
 from pebr_tf.errors import UserError
 
 ID_COLUMN = "item_id"
+# Items whose fields are kept for each choice of columns, and choices; beyond, all are dropped.
+KEPT_ITEMS = 200_000
+KEPT_CHOICES = 8
 
 
 class Payload:
@@ -29,6 +33,7 @@ class Payload:
         self._ambiguous = {ids[place]: place for at in (same, same + 1) for place in order[at]}
         # In one piece, for Arrow joins the pieces of a column whenever it takes from several.
         self._table = table.drop([ID_COLUMN]).combine_chunks()
+        self._kept: dict[tuple[str, ...] | None, dict[str, dict[str, str]]] = {}
 
     @classmethod
     def load(cls, path: Path) -> Payload:
@@ -77,6 +82,35 @@ class Payload:
         # Over NumPy, for Arrow makes a Python object of each value on its way to a list.
         taken = (self._table.column(name).take(places) for name in names)
         return {name: column.to_numpy().tolist() for name, column in zip(names, taken, strict=True)}
+
+    def fields(
+        self, item_ids: np.ndarray, columns: tuple[str, ...] | None = None
+    ) -> list[dict[str, str]]:
+        """Returns the values of items [M], one dict each, without columns that have no value.
+
+        The dicts are kept for later lists and shared between them: do not change them. A lookup
+        for each list would take longer than its search.
+
+        Args:
+          item_ids: [M].
+          columns: Some of `columns`; None for all of them.
+        """
+        texts = np.asarray(item_ids).astype(str).tolist()
+        if columns not in self._kept and len(self._kept) >= KEPT_CHOICES:
+            self._kept = {}
+        kept = self._kept.setdefault(columns, {})
+        missing = {text for text in texts if text not in kept}
+        if missing and len(kept) + len(missing) > KEPT_ITEMS:
+            # A new dict, because another thread may be reading the old one.
+            kept = self._kept[columns] = {}
+            missing = set(texts)
+        if missing:
+            found = self.values(np.array(list(missing)), columns)
+            rows = zip(*found.values(), strict=True) if found else repeat((), len(missing))
+            for text, row in zip(missing, rows, strict=True):
+                values = zip(found, row, strict=True)
+                kept[text] = {name: value for name, value in values if value is not None}
+        return [kept[text] for text in texts]
 
     def rows(self, item_ids: np.ndarray) -> list[dict[str, str | None]]:
         """What is known of items [M]: a dict of all columns each, None where nothing is known."""

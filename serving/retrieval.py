@@ -56,8 +56,9 @@ class RetrievalResponse:
       value: Value of the knob.
       release: Version of the release.
       items: Item ids, cosines, thresholds and `truncated`; see `RangeResult`.
-      fields: Column of the payload -> one value per item, in the order of `items`; None where the
-        catalogue has no value.
+      columns: Columns of the payload that were requested.
+      fields: Column -> value for each item, in the order of `items`; a column without a value is
+        left out. Responses share these dicts: do not change them.
       levels: [B] float32.
       tau, alpha, beta: [B] float32, the temperature and the Beta law of each query.
       strata: [B] int64 indices into `pebr_tf.metrics.STRATA`.
@@ -71,7 +72,8 @@ class RetrievalResponse:
     value: float
     release: int
     items: RangeResult
-    fields: dict[str, list[str | None]]
+    columns: tuple[str, ...]
+    fields: list[dict[str, str]]
     levels: np.ndarray
     tau: np.ndarray
     alpha: np.ndarray
@@ -88,12 +90,16 @@ class RetrievalResponse:
         return STRATA[self.strata[index]]
 
     def rows(self, index: int, limit: int | None = None) -> list[dict[str, Any]]:
-        """The items of one query, best first, at most `limit`: item_id, score and the payload."""
+        """The items of one query, best first, at most `limit`: item_id, score and all columns."""
         begin, end = self.items.row_splits[index : index + 2].tolist()
-        end = end if limit is None else min(end, begin + limit)
-        columns = {
-            "item_id": self.items.item_ids[begin:end].tolist(),
-            "score": self.items.scores[begin:end].tolist(),
-            **{name: values[begin:end] for name, values in self.fields.items()},
-        }
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        rows = slice(begin, end if limit is None else min(end, begin + limit))
+        missing = dict.fromkeys(self.columns)
+        return [
+            {"item_id": item_id, "score": score, **missing, **fields}
+            for item_id, score, fields in zip(
+                self.items.item_ids[rows].tolist(),
+                self.items.scores[rows].tolist(),
+                self.fields[rows],
+                strict=True,
+            )
+        ]

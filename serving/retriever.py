@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -135,8 +136,9 @@ class Retriever:
         searched_at = time.perf_counter()
         fields = self._fields(requests, items)
         ended_at = time.perf_counter()
+        columns = tuple(self.payload.columns)
         responses, last = [], 0
-        for request, (knob, value), columns in zip(requests, knobs, fields, strict=True):
+        for request, (knob, value), item_fields in zip(requests, knobs, fields, strict=True):
             rows = slice(last, last := last + len(request.queries))
             responses.append(
                 RetrievalResponse(
@@ -145,7 +147,8 @@ class Retriever:
                     value=value,
                     release=self.release.version,
                     items=items.between(rows.start, rows.stop),
-                    fields=columns,
+                    columns=columns if request.fields is None else request.fields,
+                    fields=item_fields,
                     levels=levels[rows],
                     tau=encoded.tau[rows],
                     alpha=encoded.alpha[rows],
@@ -182,16 +185,16 @@ class Retriever:
 
     def _fields(
         self, requests: Sequence[RetrievalRequest], items: RangeResult
-    ) -> list[dict[str, list[str | None]]]:
-        """Returns the columns of each request's items, all looked up at once."""
-        every = self.payload.columns
-        names = [every if request.fields is None else request.fields for request in requests]
-        wanted = dict.fromkeys(name for each in names for name in each)
-        found = self.payload.values(items.item_ids, wanted) if wanted else {}
+    ) -> list[list[dict[str, str]]]:
+        """Returns the fields of each request's items, in one lookup if all want the same."""
         ends = items.row_splits[np.cumsum([0, *(len(each.queries) for each in requests)])].tolist()
+        parts = [slice(begin, end) for begin, end in itertools.pairwise(ends)]
+        if len({request.fields for request in requests}) == 1:
+            fields = self.payload.fields(items.item_ids, requests[0].fields)
+            return [fields[part] for part in parts]
         return [
-            {name: found[name][begin:end] for name in each}
-            for each, begin, end in zip(names, ends[:-1], ends[1:], strict=True)
+            self.payload.fields(items.item_ids[part], request.fields)
+            for request, part in zip(requests, parts, strict=True)
         ]
 
     def _knob(self, request: RetrievalRequest) -> tuple[str, float]:

@@ -120,7 +120,7 @@ def _print_table(answer: RetrievalResponse, index: int, limit: int) -> None:
         facts.append("cut by the limit")
     text = escape(_plain(answer.queries[index]))
     console.print(f"[bold]{text}[/bold]  [dim]{' · '.join(facts)}[/dim]")
-    for line in _lines(answer.rows(index, limit), list(answer.fields)):
+    for line in _lines(answer.rows(index, limit), list(answer.columns)):
         console.print(line, no_wrap=True, overflow="ellipsis")
     if count > limit:
         console.print(f"[dim]{count - limit:,} more[/dim]")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-import anyio
 import orjson
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
@@ -63,7 +63,7 @@ def http_app(engine: Engine, settings: Serving, metrics: Metrics, access: Access
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        telemetry={"tracing": False},
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         generate_unique_id_function=lambda route: route.name,
     )
     _add_api(app, engine, settings)
@@ -77,14 +77,8 @@ def http_app(engine: Engine, settings: Serving, metrics: Metrics, access: Access
 def _add_api(app: FastAPI, engine: Engine, settings: Serving) -> None:
     limits = RequestLimits(settings)
 
-    # The route reads the body itself: its size and arrival are limited, and the errors of the
-    # model become sentences of this service.
-    @app.post(
-        RETRIEVE_PATH,
-        response_model=schema.RetrieveResponseBody,
-        responses=error_responses(401, 413, 415, 422, 429, 500, 503, 504),
-        openapi_extra=schema.request_body(settings),
-    )
+    # A Starlette route, which `openapi` documents: a FastAPI route would take 0.15 ms of CPU more
+    # per request, where a request of a batch takes 0.7 ms in all.
     async def retrieve(request: Request) -> Response:
         """Returns the items of each query."""
         record = record_of(request)
@@ -102,6 +96,8 @@ def _add_api(app: FastAPI, engine: Engine, settings: Serving) -> None:
         record.add_response(response)
         content = to_json(response, record.request_id, record.seconds())
         return Response(content, media_type=_JSON)
+
+    app.add_route(RETRIEVE_PATH, retrieve, ["POST"])
 
     @app.get(
         "/v1/release",
@@ -153,16 +149,28 @@ async def _read_body(request: Request, settings: Serving) -> bytes:
     if declared.isdecimal() and int(declared) > limit:
         raise _too_large(limit, declared)
     body = b""
+    task, late = asyncio.current_task(), []
+
+    def expire() -> None:
+        late.append(True)
+        task.cancel()
+
+    # A timer costs a tenth of `asyncio.wait_for`, which creates a task.
+    seconds = settings.deadline_milliseconds / 1_000
+    timer = asyncio.get_running_loop().call_later(seconds, expire)
     try:
-        with anyio.fail_after(settings.deadline_milliseconds / 1_000):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > limit:
-                    raise _too_large(limit, f"at least {len(body)}")
-    except TimeoutError:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > limit:
+                raise _too_large(limit, f"at least {len(body)}")
+    except asyncio.CancelledError:
+        if not late:
+            raise
         raise DeadlineError("the body was not there before the deadline.") from None
     except ClientDisconnect:
         raise InvalidArgument("body", "body must be complete. Received: a part of it.") from None
+    finally:
+        timer.cancel()
     return body
 
 

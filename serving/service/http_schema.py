@@ -74,14 +74,13 @@ class RetrieveRequestBody(BaseModel):
     )
 
 
-def request_body(settings: Serving) -> dict[str, Any]:
-    """Returns the OpenAPI `requestBody` of POST /v1/retrieve, with the limits of the service."""
+def request_schema(settings: Serving) -> dict[str, Any]:
+    """Returns the JSON schema of a request, with the limits of the service."""
     schema = RetrieveRequestBody.model_json_schema()
     queries = schema["properties"]["queries"]
     queries["maxItems"] = settings.limits.queries_per_call
     queries["items"] |= {"minLength": 1, "maxLength": settings.limits.query_characters}
-    content = {"application/json": {"schema": schema}}
-    return {"requestBody": {"required": True, "content": content}}
+    return schema
 
 
 def parse_request(body: bytes) -> RetrieveRequestBody:

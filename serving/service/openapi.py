@@ -10,7 +10,8 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from pebr_tf.config import Serving
-from serving.service.http_schema import ErrorResponse
+from serving.service.http_middleware import RETRIEVE_PATH
+from serving.service.http_schema import ErrorResponse, RetrieveResponseBody, request_schema
 
 # Swagger UI sets inline styles and uses data URLs for icons; scripts are files of this server.
 _POLICY = (
@@ -52,6 +53,9 @@ _REASONS = {
 }
 
 
+_REFERENCE = "#/components/schemas/{model}"
+
+
 def error_responses(*codes: int) -> dict[int | str, dict[str, Any]]:
     """Returns the `responses` of a route that may respond with these codes."""
     return {code: {"model": ErrorResponse, "description": _REASONS[code]} for code in codes}
@@ -69,6 +73,7 @@ def add_document(app: FastAPI, settings: Serving) -> None:
                 routes=app.routes,
                 openapi_version="3.0.3",
             )
+            _add_retrieve(schema, settings)
             _add_tokens(schema, settings)
             app.openapi_schema = _as_openapi_3_0(schema)
         return app.openapi_schema
@@ -90,6 +95,30 @@ def add_document(app: FastAPI, settings: Serving) -> None:
     from swagger_ui_bundle import swagger_ui_path
 
     app.mount("/static/docs", StaticFiles(directory=swagger_ui_path))
+
+
+def _add_retrieve(schema: dict[str, Any], settings: Serving) -> None:
+    """Documents POST /v1/retrieve, which is a route of Starlette, from its models."""
+
+    def json_of(body: dict[str, Any]) -> dict[str, Any]:
+        return {"content": {"application/json": {"schema": body}}}
+
+    response = RetrieveResponseBody.model_json_schema(ref_template=_REFERENCE)
+    schema["components"]["schemas"] |= response.pop("$defs")
+    error = json_of({"$ref": _REFERENCE.format(model=ErrorResponse.__name__)})
+    codes = (401, 413, 415, 422, 429, 500, 503, 504)
+    schema["paths"][RETRIEVE_PATH] = {
+        "post": {
+            "summary": "Retrieve",
+            "description": "Returns the items of each query.",
+            "operationId": "retrieve",
+            "requestBody": {"required": True, **json_of(request_schema(settings))},
+            "responses": {
+                "200": {"description": "The list of each query.", **json_of(response)},
+                **{str(code): {"description": _REASONS[code], **error} for code in codes},
+            },
+        }
+    }
 
 
 def _add_tokens(schema: dict[str, Any], settings: Serving) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import repeat
 from typing import Any
 
 import orjson
@@ -103,23 +102,11 @@ def _results(response: RetrievalResponse) -> Iterator[Result]:
 
 
 def _items(response: RetrievalResponse) -> list[Result]:
-    names = tuple(response.fields)
-    values = zip(*response.fields.values(), strict=True) if names else repeat(())
+    item_ids = response.items.item_ids.astype(str).tolist()
+    scores = response.items.scores.tolist()
     return [
-        {
-            "item_id": item_id,
-            "score": score,
-            # A column without a value is left out.
-            "fields": {
-                name: value for name, value in zip(names, row, strict=True) if value is not None
-            },
-        }
-        for item_id, score, row in zip(
-            response.items.item_ids.astype(str).tolist(),
-            response.items.scores.tolist(),
-            values,
-            strict=False,
-        )
+        {"item_id": item_id, "score": score, "fields": fields}
+        for item_id, score, fields in zip(item_ids, scores, response.fields, strict=True)
     ]
 
 

@@ -195,6 +195,34 @@ def test_an_item_without_payload_has_empty_columns(retriever):
     ]
 
 
+def test_fields_are_kept_and_dropped(monkeypatch):
+    monkeypatch.setattr(payload, "KEPT_ITEMS", 3)
+    monkeypatch.setattr(payload, "KEPT_CHOICES", 2)
+    table = pa.table(
+        {"item_id": list("abcde"), "title": ["A", None, "C", "D", "E"], "n": ["1"] * 5}
+    )
+    catalogue, looked_up = Payload(table), []
+    values = catalogue.values
+    monkeypatch.setattr(
+        catalogue, "values", lambda ids, *names: looked_up.append(len(ids)) or values(ids, *names)
+    )
+
+    def titles_of(ids, columns=("title",)):
+        return [each.get("title") for each in catalogue.fields(np.array(list(ids)), columns)]
+
+    assert titles_of("abb") == ["A", None, None]
+    assert titles_of("bca") == [None, "C", "A"]
+    assert looked_up == [2, 1]
+    # A fourth and a fifth item do not fit: all are dropped, and the list is looked up again.
+    assert titles_of("dea") == ["D", "E", "A"]
+    assert looked_up == [2, 1, 3]
+    # Other columns are another choice, and a third choice drops the others.
+    assert catalogue.fields(np.array(["b", "x"])) == [{"n": "1"}, {}]
+    assert catalogue.fields(np.array(["a"]), ()) == [{}]
+    assert titles_of("d") == ["D"]
+    assert looked_up == [2, 1, 3, 2, 1, 1]
+
+
 def test_threads_and_batches_give_the_same_answers(retriever):
     together = retriever.retrieve(QUERIES * 8)
     with ThreadPoolExecutor(8) as pool:

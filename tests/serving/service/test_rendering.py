@@ -29,9 +29,8 @@ def message_of(response, request_id, total):
             item = result.items.add()
             item.item_id = str(response.items.item_ids[index])
             item.score = response.items.scores[index]
-            for name, values in response.fields.items():
-                if values[index] is not None:
-                    item.fields[name] = values[index]
+            for name, value in response.fields[index].items():
+                item.fields[name] = value
         result.count, result.truncated = end - begin, response.items.truncated[row]
         if response.items.thresholds[row] >= -1:
             result.threshold = response.items.thresholds[row]
@@ -72,14 +71,14 @@ def response(request, retriever):
     items, count = plain.items, len(plain.items.scores)
     assert count > 3
     if request.param == "no_fields":
-        return replace(plain, fields={})
+        return replace(plain, fields=[{}] * count)
     if request.param == "gaps":
-        gaps = [(None, "", f"värde {index} 手机")[index % 3] for index in range(count)]
-        return replace(plain, fields={"price": gaps, **plain.fields, "none": [None] * count})
+        gaps = ({}, {"price": ""}, {"price": "värde 手机", "title": "x" * 200})
+        return replace(plain, fields=[gaps[index % 3] for index in range(count)])
     if request.param == "whole_ids":
         return replace(plain, items=replace(items, item_ids=np.arange(count) * 10**15))
     if request.param == "empty":
-        return replace(plain, items=items.keep(np.zeros(count, bool)), fields={"title": []})
+        return replace(plain, items=items.keep(np.zeros(count, bool)), fields=[])
     return plain
 
 
