@@ -1,12 +1,12 @@
-"""The breaker opens after failures in a row, lets one call try, and closes again."""
+"""The breaker opens after failures in a row, lets one trial call pass, and closes again."""
 
 import pytest
 
 from serving.tf_serving.circuit_breaker import CircuitBreaker
 
 
-class Clock:
-    """A clock that stands still until it is told otherwise."""
+class StoppedClock:
+    """A clock that a test sets."""
 
     now = 1_000.0
 
@@ -16,7 +16,7 @@ class Clock:
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return StoppedClock()
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_one_call_tries_after_a_while(breaker, clock):
     assert breaker.state == "closed"
 
 
-def test_a_failed_try_opens_it_for_as_long_again(breaker, clock):
+def test_a_failed_trial_opens_it_for_as_long_again(breaker, clock):
     fail(breaker, 3)
     clock.now += 2
     fail(breaker, 1)
@@ -67,7 +67,7 @@ def test_a_failed_try_opens_it_for_as_long_again(breaker, clock):
     assert breaker.admit()
 
 
-def test_a_try_that_says_nothing_is_followed_by_another(breaker, clock):
+def test_an_abandoned_trial_is_followed_by_another(breaker, clock):
     fail(breaker, 3)
     clock.now += 2
     assert breaker.admit()
