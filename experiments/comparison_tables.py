@@ -7,6 +7,12 @@ from typing import Any
 
 from experiments.comparison_measured import PROTOCOLS
 from experiments.kinds import KINDS
+from experiments.policies import (
+    CorpusLawPolicy,
+    DepthLawPolicy,
+    FittedLawPolicy,
+    RankQuantilePolicy,
+)
 from experiments.results import Table
 from experiments.seeds import (
     ORACLE,
@@ -19,23 +25,24 @@ from experiments.seeds import (
     signed,
 )
 from experiments.settings import Settings
+from pebr_tf.cutoff.policies import (
+    AdapterPolicy,
+    GapPolicy,
+    NucleusPolicy,
+    OraclePolicy,
+    ScorePolicy,
+    TopKPolicy,
+)
 from pebr_tf.metrics import STRATA
 from pebr_tf.report.formats import DASH, average
 
-_NAMES = {
+_NAMES: dict[str, str] = {
     "level": "level, T tuned",
-    "depth_law": "learnt depth law",
-    "top_k": "top k",
-    "score": "one cosine for all",
-    "gap": "gap to the best cosine",
+    **{each.name: each.title for each in (DepthLawPolicy, TopKPolicy, ScorePolicy, GapPolicy)},
     "cdf": "literal pEBR, paper's convention",
     "cdf_pdf": "literal pEBR, pdf convention",
-    "nucleus": "nucleus",
-    "adapter": "cosine adapter",
-    "corpus_law": "corpus-law CDF",
-    "fitted_law": "fitted-law CDF",
-    "rank_quantile": "boosted rank quantile",
-    ORACLE: "oracle",
+    **{each.name: each.title for each in (NucleusPolicy, AdapterPolicy, CorpusLawPolicy)},
+    **{each.name: each.title for each in (FittedLawPolicy, RankQuantilePolicy, OraclePolicy)},
 }
 # What a reader sees, the kind of towers, and the policy.
 MAIN = (

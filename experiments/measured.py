@@ -28,13 +28,7 @@ from pebr_tf.metrics import RankedLists, at_averages
 
 SOURCES = (*STUDY_SOURCES, "experiments.measured")
 POLICIES = ("level", "top_k", "score", "cdf", "oracle")
-TITLES = {
-    "level": "level",
-    "top_k": "top k",
-    "score": "one cosine",
-    "cdf": "literal pEBR",
-    "oracle": "oracle",
-}
+TITLES = {policy.name: policy.short_title for policy in evaluated_policies(1.0)}
 # One temperature for all queries: literal pEBR is one cosine for all.
 _WITHOUT_TAU = ("pointwise", "info_nce")
 _SECTIONS = ("cutoff", "evaluation", "loss")

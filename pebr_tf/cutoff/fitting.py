@@ -1,4 +1,4 @@
-"""Fits a small head on frozen vectors: batches, and an end when held-out queries stop to gain."""
+"""Fits a small head on frozen vectors, with early stopping on held-out queries."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ BATCH = 512
 LEARNING_RATE = 3e-3
 MOST_STEPS = 1_500
 HELD_OUT = 0.1
-# Held-out rows are looked at after a pass over the data, and after so many steps.
+# Held-out rows are evaluated after each pass over the data, but not before so many steps.
 LEAST_STEPS = 20
-# Without a gain for so many passes over the data, and so many steps, the fit ends.
+# The fit ends after so many passes, and so many steps, without an improvement.
 PATIENT_PASSES, PATIENT_STEPS = 10, 300
 
 
@@ -23,16 +23,17 @@ def fit(
     arrays: Sequence[np.ndarray],
     seed: int = 0,
 ) -> np.ndarray:
-    """Fits the head, and leaves it with the weights that were best on held-out rows.
+    """Fits the head and restores the weights that were best on held-out rows.
 
     Args:
       head: A built layer.
       losses: From a batch of the arrays to losses [B].
       arrays: Float arrays of Q rows each.
-      seed: Of what is held out and of the batches.
+      seed: Seeds the held-out rows and the batches.
 
     Returns:
-      [Q] bool, the rows that were held out: a tenth; all of them, and all fitted, below ten.
+      [Q] bool, the held-out rows: a tenth. With fewer than ten rows, all rows are both fitted and
+      held out.
     """
     count = len(arrays[0])
     generator = np.random.default_rng(seed)
@@ -60,10 +61,10 @@ def fit(
 
     checked = tensors(np.flatnonzero(held_out))
     best, weights, last_gain, steps = np.inf, head.get_weights(), 0, 0
-    steps_a_pass = -(-len(train) // BATCH)
-    patience = max(PATIENT_PASSES * steps_a_pass, PATIENT_STEPS)
+    steps_per_pass = -(-len(train) // BATCH)
+    patience = max(PATIENT_PASSES * steps_per_pass, PATIENT_STEPS)
     while steps < min(last_gain + patience, MOST_STEPS):
-        for _ in range(-(-LEAST_STEPS // steps_a_pass)):
+        for _ in range(-(-LEAST_STEPS // steps_per_pass)):
             generator.shuffle(train)
             for begin in range(0, len(train), BATCH):
                 step(*tensors(train[begin : begin + BATCH]))

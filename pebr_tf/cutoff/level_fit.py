@@ -1,4 +1,4 @@
-"""Fits the level head to levels that were measured over the corpus."""
+"""Fits the level head to levels that were measured over the catalogue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pebr_tf.cutoff.fitting import fit
 from pebr_tf.distributions.logit import Family
 from pebr_tf.models.level_head import LevelHead
 
-# Cosines to look at, at most: of a million items, four thousand queries.
+# Most cosines to compute: four thousand queries for a million items.
 MOST_COSINES = 4_000_000_000
 
 
@@ -23,8 +23,8 @@ class LevelFit:
 
     Attributes:
       head: The head.
-      r_squared: Share of the variance of tau * level that it explains, on held-out queries.
-      queries: Queries that it was fitted to.
+      r_squared: Share of the variance of tau * level that it explains on held-out queries.
+      queries: Number of queries that it was fitted to.
     """
 
     head: LevelHead
@@ -40,15 +40,15 @@ def fit_level_head(
     hidden: Sequence[int] = (128,),
     seed: int = 0,
 ) -> LevelFit:
-    """Measures the levels of queries over the corpus and fits the head to them.
+    """Measures the levels of queries over the catalogue and fits the head to them.
 
     Args:
       corpus: [N, n] float32 unit vectors.
-      queries: At least one, of the training split.
-      family: Which logit the towers were trained with.
+      queries: At least one query of the training split.
+      family: Logit that the towers were trained with.
       level_temperature: T of the level.
       hidden: Widths of the head's hidden layers.
-      seed: Of the weights, of what is held out and of the batches.
+      seed: Seeds the weights, the held-out queries and the batches.
     """
     most = max(1, MOST_COSINES // len(corpus))
     if len(queries) > most:

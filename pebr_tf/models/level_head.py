@@ -1,4 +1,4 @@
-"""The level of each query, known before the search."""
+"""Predicts the level of each query before the search."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ class LevelHead(QueryHead):
     """Regresses tau_q * level_q, the level on the scale of cosines, on the frozen query vector.
 
     On that scale the target is bounded for every temperature: log(z_hi) <= 0 for the Beta family,
-    a cosine in [-1, 1] for the exponential one, and the head's outputs are held to the same.
+    a cosine in [-1, 1] for the exponential one. The head's outputs have the same bounds.
     """
 
     def __init__(self, family: Family = "beta", hidden: Sequence[int] = (128, 128), **kwargs: Any):

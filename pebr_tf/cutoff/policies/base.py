@@ -63,6 +63,11 @@ class Policy(abc.ABC):
     def title(self) -> str:
         """Shown to readers."""
 
+    @property
+    def short_title(self) -> str:
+        """Shown where there is little room."""
+        return self.title
+
     @abc.abstractmethod
     def scores(self, candidates: Candidates) -> np.ndarray:
         """[Q, M] float32 scores before `offsets`; -inf where a row has no candidate."""

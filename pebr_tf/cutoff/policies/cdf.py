@@ -34,6 +34,8 @@ class CdfPolicy(Policy):
       convention: Which Beta law; releases are served with "paper".
     """
 
+    short_title = "literal pEBR"
+
     convention: Convention = "paper"
 
     @property

@@ -26,6 +26,7 @@ class LevelPolicy(Policy):
     """
 
     name = "level"
+    short_title = "level"
 
     level_temperature: float
     probe_size: int = 100
@@ -56,6 +57,7 @@ class HeadLevelPolicy(LevelPolicy):
     """The same score with the level that the level head predicts from the query alone."""
 
     name = "level_head"
+    short_title = "level from the head"
 
     @property
     def title(self) -> str:

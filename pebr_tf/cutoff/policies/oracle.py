@@ -30,9 +30,9 @@ def oracle_scores(relevant: Ranks, totals: np.ndarray, depth: int) -> np.ndarray
     """[Q, M] float32 recall that an item buys; -inf past the last relevant item.
 
     Args:
-      relevant: Where the relevant items are.
-      totals: [Q] relevant items of each query.
-      depth: M, the candidates of each query.
+      relevant: Ranks of the relevant items.
+      totals: [Q] number of relevant items of each query.
+      depth: M, the candidates per query.
     """
     scores = np.full((len(totals), depth), -np.inf, np.float32)
     inside = relevant.ranks < depth
@@ -49,12 +49,12 @@ def oracle_scores(relevant: Ranks, totals: np.ndarray, depth: int) -> np.ndarray
 
 
 def _envelope(ends: np.ndarray) -> list[tuple[int, int]]:
-    """Segments of the concave envelope: where each ends, and the relevant items that it holds.
+    """Segments of the concave envelope: where each ends, and how many relevant items it has.
 
     Args:
       ends: Rising lengths of the prefixes that end in a relevant item.
     """
-    # Of each segment: length, relevant items. One that is steeper than that before it joins it.
+    # Length and relevant items of each segment. A segment steeper than its predecessor joins it.
     segments: list[tuple[int, int]] = []
     before = 0
     for end in ends.tolist():

@@ -15,6 +15,7 @@ class ScorePolicy(Policy):
     """score = cosine."""
 
     name = "score"
+    short_title = "one cosine"
     title = "one cosine for all"
 
     def scores(self, candidates: Candidates) -> np.ndarray:
