@@ -1,7 +1,7 @@
 """Policies: the rules that end lists, one file each. See `base` for what they have in common."""
 
 from pebr_tf.cutoff.policies.adapter import AdapterPolicy, CosineAdapter, fit_adapter
-from pebr_tf.cutoff.policies.base import Policy, PolicyResult
+from pebr_tf.cutoff.policies.base import Policy, PolicySearchResult
 from pebr_tf.cutoff.policies.cdf import CdfPolicy
 from pebr_tf.cutoff.policies.gap import GapPolicy
 from pebr_tf.cutoff.policies.level import HeadLevelPolicy, LevelPolicy
@@ -21,7 +21,7 @@ __all__ = [
     "NucleusPolicy",
     "OraclePolicy",
     "Policy",
-    "PolicyResult",
+    "PolicySearchResult",
     "ScorePolicy",
     "TopKPolicy",
     "evaluated_policies",

@@ -26,7 +26,7 @@ from pebr_tf.retrieval.result import assemble, take_rows
 
 
 @dataclass(frozen=True)
-class PolicyResult:
+class PolicySearchResult:
     """The lists that a policy found.
 
     Attributes:
@@ -107,7 +107,7 @@ class Policy(abc.ABC):
         encoded: EncodedQueries,
         cutoffs: np.ndarray,
         limits: int | np.ndarray,
-    ) -> PolicyResult:
+    ) -> PolicySearchResult:
         """The items of each query whose score is at least its cut-off, and at least the floor.
 
         Args:
@@ -119,7 +119,9 @@ class Policy(abc.ABC):
         """
         items, levels = self._search(searcher, encoded, cutoffs, int(np.max(limits, initial=1)))
         over = items.counts > limits
-        return PolicyResult(replace(items.head(limits), truncated=items.truncated | over), levels)
+        return PolicySearchResult(
+            replace(items.head(limits), truncated=items.truncated | over), levels
+        )
 
     def _search(
         self, searcher: Searcher, encoded: EncodedQueries, cutoffs: np.ndarray, limit: int
