@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.processes import closed_loop, pebr_serve, terminated
-from serving.versions import served
+from pebr_tf.release.versions import served
 
 # Clients, and queries per request.
 LOADS = ((1, 1), (8, 1), (64, 1), (8, 32))

@@ -20,8 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
 from benchmarks.processes import closed_loop, pebr_serve
-from serving import manifest as manifests
-from serving.release import find_release
+from pebr_tf.release.release import ReleaseManifest, find_release
 
 CLIENTS = 64
 
@@ -30,9 +29,9 @@ def push_again(release: Path, releases: Path, version: int) -> None:
     """Publishes the same release under another version, atomically."""
     scratch = releases / f".{version}"
     shutil.copytree(release, scratch, copy_function=os.link)
-    manifest = manifests.read(scratch)
-    (scratch / manifests.MANIFEST).unlink()
-    replace(manifest, version=version).write(scratch)
+    manifest = ReleaseManifest.load(scratch)
+    (scratch / manifest.FILE).unlink()
+    replace(manifest, version=version).save(scratch)
     scratch.rename(releases / str(version))
 
 
@@ -64,7 +63,7 @@ def main(release: Path, queries: Path, seconds: float, every: float) -> None:
     console = Console()
     release = find_release(release).resolve()
     texts = pq.read_table(queries, columns=["query"])["query"].to_pylist()[:20_000]
-    first = manifests.read(release).version
+    first = ReleaseManifest.load(release).version
     with tempfile.TemporaryDirectory(dir=release.parent) as folder:
         releases = Path(folder)
         listed = releases / "queries.txt"

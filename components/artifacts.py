@@ -1,14 +1,14 @@
-"""What our components hand to each other, beside TFX's own artifact types.
+"""The artifact types of this project's components, besides those of TFX.
 
-TYPE_NAME is an import path, as Kubeflow v2 requires: `components.RetrievalIndex`. What there is to
-know of an artifact stands in its files or in custom properties, never in typed ones.
+TYPE_NAME is an import path, as Kubeflow v2 requires: `components.RetrievalIndex`. Artifacts keep
+their data in files or in custom properties, never in typed ones.
 """
 
 from tfx.types.artifact import Artifact
 
 
 class DeadLetters(Artifact):
-    """Rows that ingestion refused, with file, row number and reason, and the row accounting."""
+    """Rows that ingestion rejected, with file, row number and reason, and the row accounting."""
 
     TYPE_NAME = "components.DeadLetters"
 
@@ -20,21 +20,21 @@ class RetrievalIndex(Artifact):
 
 
 class CutoffModel(Artifact):
-    """The query model with its level head and calibrated knobs, and cutoff.json."""
+    """The query model with its level head, and the calibrated knobs."""
 
     TYPE_NAME = "components.CutoffModel"
 
 
 class RetrievalEvaluation(Artifact):
-    """evaluation.json and report.html."""
+    """The evaluation and its report."""
 
     TYPE_NAME = "components.RetrievalEvaluation"
 
 
-class Release(Artifact):
-    """A pushed release."""
+class PushedRelease(Artifact):
+    """Version and path of a pushed release; see `pebr_tf.release.release.PushResult`."""
 
-    TYPE_NAME = "components.Release"
+    TYPE_NAME = "components.PushedRelease"
 
 
-NAMES = ("CutoffModel", "DeadLetters", "Release", "RetrievalEvaluation", "RetrievalIndex")
+NAMES = ("CutoffModel", "DeadLetters", "PushedRelease", "RetrievalEvaluation", "RetrievalIndex")

@@ -16,8 +16,8 @@ from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
 from tfx.types import Artifact, BaseChannel, Channel
 from tfx.types.standard_artifacts import Model, ModelBlessing
 
-from components.artifacts import Release
-from serving.versions import withdrawn
+from components.artifacts import PushedRelease
+from pebr_tf.release.versions import withdrawn
 
 NODE = "LastBlessedModel"
 MODEL, BLESSING, EXAMPLES = "model", "model_blessing", "examples"
@@ -59,7 +59,7 @@ class LastBlessedModel(ResolverStrategy):
         versions = withdrawn(Path(self._releases))
         if not versions:
             return set()
-        pushed = store.get_artifacts_by_type(Release.TYPE_NAME)
+        pushed = store.get_artifacts_by_type(PushedRelease.TYPE_NAME)
         gone = [each.id for each in pushed if _version(each) in versions]
         return _origins(store, gone)
 

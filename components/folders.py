@@ -10,11 +10,13 @@ from pathlib import Path
 
 from tfx.dsl.io import fileio
 
+from pebr_tf.files import is_remote
+
 
 @contextlib.contextmanager
 def local_folder(uri: str) -> Iterator[Path]:
     """The folder at `uri`; of a remote one, a copy that is removed afterwards."""
-    if "://" not in uri:
+    if not is_remote(uri):
         yield Path(uri)
         return
     with tempfile.TemporaryDirectory() as scratch:
@@ -30,7 +32,7 @@ def local_folder(uri: str) -> Iterator[Path]:
 def published_folder(uri: str) -> Iterator[Path]:
     """A new local folder whose content becomes the artifact once it is complete."""
     # What is made here is copied to a remote place at the end: it needs no folder there before.
-    work = contextlib.nullcontext("") if "://" in uri else work_folder(uri)
+    work = contextlib.nullcontext("") if is_remote(uri) else work_folder(uri)
     with work as folder, artifact_folder(uri, folder) as content:
         yield content
 
@@ -62,7 +64,7 @@ def artifact_folder(uri: str, work: str) -> Iterator[Path]:
       work: What `work_folder` gave.
     """
     uri = uri.rstrip("/")
-    local = "://" not in uri
+    local = not is_remote(uri)
     with tempfile.TemporaryDirectory(dir=work if local else None) as scratch:
         folder = Path(scratch) / "artifact"
         folder.mkdir()

@@ -1,11 +1,16 @@
-"""Files that appear whole or not at all."""
+"""Files and folders that appear whole or not at all, and small files wherever they are."""
+
+from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+STAGING = ".staging-"
 
 
 @contextlib.contextmanager
@@ -35,12 +40,95 @@ def new_directory(path: Path) -> Iterator[Path]:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise FileExistsError(f"{path} must be new or an empty directory.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    with staging_directory(path.parent) as scratch:
+        yield scratch
+        # Onto a folder that is not empty, the rename fails.
+        scratch.rename(path)
+
+
+@contextlib.contextmanager
+def staging_directory(parent: Path) -> Iterator[Path]:
+    """Yields a new directory in `parent`, locked for as long as this process lives.
+
+    The caller renames it when it is complete; otherwise it is removed at the end.
+    """
+    while True:
+        scratch = Path(tempfile.mkdtemp(prefix=STAGING, dir=parent))
+        handle = _lock(scratch)
+        # Before it was locked, another process may have removed it as abandoned.
+        if handle is not None and scratch.exists():
+            break
+        if handle is not None:
+            os.close(handle)
     try:
-        yield temporary
-        temporary.chmod(0o755)
-        if path.exists():
-            path.rmdir()
-        temporary.replace(path)
+        scratch.chmod(0o755)
+        yield scratch
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
+        os.close(handle)
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Removes the staging directories of killed processes, whose locks ended with them."""
+    for scratch in parent.glob(f"{STAGING}*"):
+        handle = _lock(scratch)
+        if handle is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Waits for the lock of `directory` and holds it. It leaves no file, and does not nest."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def is_remote(path: str | Path) -> bool:
+    """Whether a path leads out of the local file system, such as gs://bucket/releases."""
+    return "://" in str(path)
+
+
+def read_bytes(path: str) -> bytes:
+    """Content of a small file, local or remote; OSError if it cannot be read."""
+    if not is_remote(path):
+        return Path(path).read_bytes()
+    import tensorflow as tf
+
+    try:
+        with tf.io.gfile.GFile(path, "rb") as file:
+            return file.read()
+    except tf.errors.OpError as error:
+        raise OSError(error.message) from error
+
+
+def write_bytes(path: str, content: bytes) -> None:
+    """Writes a small file, local or remote, and makes its folder."""
+    if not is_remote(path):
+        with replacing_file(Path(path)) as temporary:
+            temporary.write_bytes(content)
+        return
+    import tensorflow as tf
+
+    # An object store shows a file once it is complete.
+    tf.io.gfile.makedirs(os.path.dirname(path))
+    with tf.io.gfile.GFile(path, "wb") as file:
+        file.write(content)
+
+
+def _lock(directory: Path) -> int | None:
+    """A handle that locks `directory`, or None if another process has it or it is gone."""
+    try:
+        handle = os.open(directory, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    return handle

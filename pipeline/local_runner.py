@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import json
 import os
 import re
 import time
@@ -30,6 +29,7 @@ from tfx.proto.orchestration import pipeline_pb2
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pebr_tf.release.evaluation import REPORT_FILE, ModelEvaluation
+from pebr_tf.release.release import PushResult
 from pipeline.pipeline import WHOLE, Options, create_pipeline
 
 # The last line of the traceback of a worker.
@@ -210,7 +210,7 @@ def _outcome(pipeline: Pipeline, run_id: str, seconds: float) -> Outcome:
     if measured := found.get("components.RetrievalEvaluation"):
         report = Path(measured.uri) / REPORT_FILE
         evaluation = ModelEvaluation.load(Path(measured.uri))
-    if pushed := found.get("components.Release"):
-        path = json.loads((Path(pushed.uri) / "release.json").read_text("utf-8"))["path"]
-        release = path and Path(path)
+    if pushed := found.get("components.PushedRelease"):
+        path = PushResult.load(Path(pushed.uri)).path
+        release = Path(path) if path else None
     return Outcome(evaluation, report, release, seconds)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import tensorflow as tf
 import tensorflow_transform as tft
@@ -20,6 +18,7 @@ from pebr_tf.config import TOWER_SECTIONS, Config
 from pebr_tf.errors import UserError
 from pebr_tf.models.fields import item_fields, query_fields
 from pebr_tf.models.two_tower import TwoTower, family_of
+from pebr_tf.release.towers import TowersDescription
 from pebr_tf.training import batches
 from pebr_tf.training.loop import Trainer, TrainingResult
 from pebr_tf.training.optimizers import optimizer_of
@@ -27,7 +26,6 @@ from pebr_tf.training.warm_start import warm_start
 from pebr_tf.training.workers import all_staying, is_chief, strategy_of, wait_for_all
 from pipeline.display import training_progress
 
-DESCRIPTION = "assets.extra/towers.json"
 # The attribute of the exported module that holds the model; its name in the checkpoint.
 MODEL = "towers"
 SECTIONS = (*TOWER_SECTIONS, "training")
@@ -153,21 +151,16 @@ def export(
         signatures,
         tf.saved_model.SaveOptions(experimental_custom_gradients=False),
     )
-    description = {
-        "family": family_of(config.loss),
-        "convention": config.loss.convention,
-        "delta_beta": config.loss.delta_beta,
-        "dimension": config.towers.dimension,
-        "loss": config.loss.family,
-        "item_inputs": list(columns),
-        "steps": trained.steps,
-        "pipeline": pipeline,
-        "config": {name: getattr(config, name).to_mapping() for name in TOWER_SECTIONS},
-    }
-    path = f"{directory}/{DESCRIPTION}"
-    fileio.makedirs(os.path.dirname(path))
-    with fileio.open(path, "w") as file:
-        file.write(json.dumps(description, indent=2) + "\n")
+    TowersDescription(
+        family=family_of(config.loss),
+        convention=config.loss.convention,
+        delta_beta=config.loss.delta_beta,
+        dimension=config.towers.dimension,
+        loss=config.loss.family,
+        steps=trained.steps,
+        pipeline=pipeline,
+        config={name: getattr(config, name).to_mapping() for name in TOWER_SECTIONS},
+    ).save(directory)
 
 
 def _query(module: tf.Module, raw: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -237,7 +230,8 @@ def _start_from(
 
     The pipelines of a project share metadata, so TFX may find the model of another one.
     """
-    earlier = _description(base_model).get("pipeline")
+    towers = TowersDescription.find(base_model)
+    earlier = None if towers is None else towers.pipeline
     if earlier != pipeline:
         logging.warning(
             "A base model must be of pipeline %s to start from it. Received: %s of pipeline %s.",
@@ -249,15 +243,6 @@ def _start_from(
     paths = {name: f"{base_model}/assets/{name}" for name in vocabularies}
     words = {name: _words(path) for name, path in paths.items() if fileio.exists(path)}
     warm_start(model, base_model, vocabularies, words)
-
-
-def _description(model: str) -> dict[str, Any]:
-    """The description of the towers; empty if the model was not exported by this project."""
-    path = f"{model}/{DESCRIPTION}"
-    if not fileio.exists(path):
-        return {}
-    with fileio.open(path) as file:
-        return json.load(file)
 
 
 def _identity(fn_args: FnArgs) -> str:

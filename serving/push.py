@@ -1,4 +1,4 @@
-"""Pushes a release that has been loaded and asked, so that what appears also answers."""
+"""Pushes a release that has been loaded and tested, so that every release that appears works."""
 
 from __future__ import annotations
 
@@ -6,64 +6,94 @@ import errno
 import functools
 import logging
 import os
-from dataclasses import replace
+import tempfile
 from pathlib import Path
 
 import tensorflow as tf
 
 from pebr_tf.errors import UserError
+from pebr_tf.files import is_remote
+from pebr_tf.manifest import sha256
+from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.release.evaluation import ModelEvaluation
-from serving import manifest as manifests
-from serving import self_test
-from serving.release import Parts, Release, write_release
+from pebr_tf.release.release import (
+    PushResult,
+    Release,
+    ReleaseManifest,
+    ReleaseSources,
+    write_release,
+)
+from pebr_tf.release.remote import remote_folder, upload
+from pebr_tf.release.versions import QUERY_MODEL, Clock, utc_now
+from pebr_tf.retrieval.artifact import IndexManifest
 from serving.retriever import Retriever
+from serving.self_test import SelfTest
 from serving.tf_serving.warm_up import write_warm_up
-from serving.versions import Clock, utc_now
 
 LOGGER = logging.getLogger(__name__)
 
 
-def push(releases: Path, parts: Parts, now: Clock = utc_now) -> Release:
-    """Writes a release, with warm-up requests for TF Serving and a self-test, and tries it.
-
-    Both ask the queries that the evaluation has for examples. The release is loaded while it is
-    out of sight, with all the checks of a server: one that does not load, or does not answer the
-    same twice, never appears.
+def push_anywhere(releases: str, sources: ReleaseSources, now: Clock = utc_now) -> PushResult:
+    """Pushes a release to a local or a remote folder of releases; see `push`.
 
     Raises:
-      UserError: What `write_release` refuses, or the release does not work.
+      UserError: What `push` and `pebr_tf.release.remote.upload` reject.
     """
-    finish = functools.partial(_finish, model=parts.config.serving.tf_serving.model)
-    return write_release(releases, parts, finish, now)
+    if not is_remote(releases):
+        release = push(Path(releases), sources, now)
+        return PushResult(release.version, str(release.directory.absolute()))
+    releases = remote_folder(releases)
+    with tempfile.TemporaryDirectory() as scratch:
+        return upload(releases, push(Path(scratch), sources, now))
 
 
-def _finish(directory: Path, model: str) -> None:
+def push(releases: Path, sources: ReleaseSources, now: Clock = utc_now) -> Release:
+    """Writes a release, with warm-up requests for TF Serving and a self-test, and tests it.
+
+    Both use the example queries of the evaluation. The release is loaded before it appears, with
+    all the checks of a server: one that does not load, or does not answer the same twice, never
+    appears.
+
+    Raises:
+      UserError: What `write_release` rejects, or the release does not work.
+    """
+    finish = functools.partial(_finish, model=sources.config.serving.tf_serving.model)
+    return write_release(releases, sources, finish, now)
+
+
+def _finish(directory: Path, model: str) -> dict[str, str]:
+    """Adds warm-up and self-test to a release; returns the checksums of all files."""
     queries = _example_queries(ModelEvaluation.load(directory))
     if queries:
-        _warm_up(directory, queries, model)
+        _warm_up(directory / QUERY_MODEL, queries, model)
     else:
         LOGGER.warning("The evaluation has no examples: no warm-up, and an empty self-test.")
-    draft = replace(manifests.read(directory), files=manifests.checksums(directory))
-    draft.write(directory)
-    self_test.write(directory, _tried(directory, queries))
+    checksums = ReleaseManifest.checksums(directory)
+    path = _self_test(directory, queries, checksums).save(directory)
+    return {**checksums, path.name: sha256(path)}
 
 
-def _warm_up(directory: Path, queries: list[str], model: str) -> None:
+def _warm_up(query_model: Path, queries: list[str], model: str) -> None:
     try:
-        write_warm_up(directory / "query_model", queries, model=model)
+        write_warm_up(query_model, queries, model=model)
     except tf.errors.ResourceExhaustedError as error:
-        # TensorFlow's word for a full disk.
+        # TensorFlow's error for a full disk.
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
 
 
-def _tried(directory: Path, queries: list[str]) -> list[self_test.Recorded]:
-    """What the release answers, twice the same."""
+def _self_test(directory: Path, queries: list[str], checksums: dict[str, str]) -> SelfTest:
+    """Loads the release; returns its answers, after it has given them twice."""
     try:
-        retriever = Retriever.load(directory)
-        answers = self_test.record(retriever, queries)
-        self_test.compare(retriever, answers)
+        # The index may have been damaged since it was built. All else is as it was copied.
+        index = EmbeddedCatalogue(directory).index
+        prefix = f"{index.relative_to(directory).as_posix()}/"
+        built = {name.removeprefix(prefix): value for name, value in checksums.items()}
+        IndexManifest.load(index).verify(index, built)
+        retriever = Retriever.load(directory, verify=False)
+        answers = SelfTest.record(retriever, queries)
+        answers.compare(retriever)
     except Exception as error:
-        # Whatever it is would also keep a server from loading it.
+        # Any error here would also stop a server from loading the release.
         reason = str(error).replace(f"{directory}/", "").replace(str(directory), "it")
         reason = " ".join(reason.split()).rstrip(".")
         raise UserError(

@@ -12,14 +12,14 @@ import numpy as np
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.calibration import Calibration
 from pebr_tf.cutoff.knobs import CutoffRule, ReleaseKnobs
+from pebr_tf.release.payload import Payload
+from pebr_tf.release.release import Release
 from pebr_tf.retrieval import RangeResult, Searcher, load_index
 from pebr_tf.retrieval.encoded import EncodedQueries
 from pebr_tf.retrieval.result import assemble
 from serving.encoder import EmbeddedEncoder, Encoder
 from serving.errors import InvalidArgument
 from serving.knobs import check_knob
-from serving.payload import Payload
-from serving.release import Release, read_release
 from serving.retrieval import RetrievalRequest, RetrievalResponse, StageSeconds
 
 
@@ -48,18 +48,18 @@ class Retriever:
 
         Args:
           directory: The directory of one version.
-          verify: Compare checksums, and test the index on its own queries.
+          verify: Compare the checksums of all files.
           encoder: What encodes queries; None for the release's query model, in this process.
 
         Raises:
-          UserError: What `read_release` and `load_index` reject.
+          UserError: What `Release.load` and `load_index` reject.
         """
-        release = read_release(directory, verify)
+        release = Release.load(directory, verify)
         return cls(
             release=release,
-            encoder=encoder or EmbeddedEncoder(release.path("query_model")),
-            searcher=load_index(release.path("index"), verify),
-            payload=Payload.load(release.path("payload.parquet")),
+            encoder=encoder or EmbeddedEncoder(release.query_model),
+            searcher=load_index(release.catalogue.index, checksums=False),
+            payload=Payload.load(release.catalogue.payload),
             calibration=Calibration.load(release.directory),
             settings=release.config().cutoff,
         )

@@ -16,7 +16,7 @@ model has no custom op, and only TensorFlow is needed to load it.
 
 from __future__ import annotations
 
-import json
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,10 +33,9 @@ from pebr_tf.errors import UserError
 from pebr_tf.files import new_directory
 from pebr_tf.metrics import STRATA
 from pebr_tf.models import LevelHead
-from serving.moments import Moments
+from pebr_tf.release.catalogue import Moments
+from pebr_tf.release.towers import QueryModelDescription, TowersDescription
 
-FACTS = "assets.extra/query_model.json"
-TOWERS_FACTS = "assets.extra/towers.json"
 TOWERS_SIGNATURES = ("query", "item", "serialized_examples")
 
 Tensors = dict[str, tf.Tensor]
@@ -48,7 +47,7 @@ class QueryModel(tf.Module):
     def __init__(
         self,
         towers: Any,
-        facts: dict[str, Any],
+        description: TowersDescription,
         calibration: Calibration,
         settings: Cutoff,
         level_head: LevelHead | None,
@@ -58,7 +57,7 @@ class QueryModel(tf.Module):
 
         Args:
           towers: A loaded SavedModel with the signatures query, item and serialized_examples.
-          facts: What they say about themselves; `convention` and `delta_beta` are read.
+          description: Their description.
           calibration: What the knobs mean.
           settings: The default knob.
           level_head: From vectors [B, n] and temperatures [B] to levels [B]; None for a policy
@@ -67,7 +66,7 @@ class QueryModel(tf.Module):
         """
         super().__init__()
         self._towers = towers
-        self._convention, self._delta_beta = facts["convention"], facts["delta_beta"]
+        self._convention, self._delta_beta = description.convention, description.delta_beta
         knobs = ReleaseKnobs(calibration, settings)
         self._policy, self._default = knobs.calibrated_policy, knobs.default_rule()
         self._recalls, self._cutoffs = recall_table(calibration)
@@ -177,7 +176,7 @@ def export_query_model(
     """Writes the query model into a new folder, complete without the towers' own.
 
     Args:
-      towers_directory: The SavedModel of the trainer, with assets.extra/towers.json.
+      towers_directory: The SavedModel of the trainer, with its description.
       out_directory: A new or empty folder.
       calibration: What the knobs mean.
       level_head: Fitted on frozen query vectors, built; None for a policy without levels.
@@ -188,14 +187,14 @@ def export_query_model(
       UserError: No such towers, or a signature that they lack.
     """
     towers_directory = Path(towers_directory)
-    facts = read_facts(towers_directory, TOWERS_FACTS)
+    description = TowersDescription.load(towers_directory)
     towers = _load_towers(towers_directory)
-    if moments.mean.shape != (facts["dimension"],):
+    if moments.mean.shape != (description.dimension,):
         raise UserError(
-            f"the moments must be of {facts['dimension']} dimensions, as the towers of "
+            f"the moments must be of {description.dimension} dimensions, as the towers of "
             f"{towers_directory}. Received: {len(moments.mean)}."
         )
-    model = QueryModel(towers, facts, calibration, config.cutoff, level_head, moments)
+    model = QueryModel(towers, description, calibration, config.cutoff, level_head, moments)
     with new_directory(Path(out_directory)) as scratch:
         tf.saved_model.save(
             model,
@@ -209,26 +208,11 @@ def export_query_model(
             # Nothing trains on; without this, saving warns of gradients that cannot be kept.
             options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
         )
-        path = scratch / FACTS
-        path.parent.mkdir(exist_ok=True)
-        content = {**facts, "policy": calibration.policy, "moments": moments.fingerprint()}
-        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def read_facts(directory: Path, name: str = FACTS) -> dict[str, Any]:
-    """What a SavedModel of ours says about itself.
-
-    Raises:
-      UserError: It says nothing.
-    """
-    path = Path(directory) / name
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} must be a readable JSON file. Received: {error}.") from None
-    if not isinstance(facts, dict):
-        raise UserError(f"{path} must hold a JSON object. Received: {facts!r}.")
-    return facts
+        QueryModelDescription(
+            **dataclasses.asdict(description),
+            policy=calibration.policy,
+            moments=moments.fingerprint(),
+        ).save(scratch)
 
 
 def _load_towers(directory: Path) -> Any:

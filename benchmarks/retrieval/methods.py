@@ -50,9 +50,9 @@ class Ours(Method):
         self.bytes_a_vector = bytes_an_item(directory)
         assert isinstance(searcher, ScannSearcher)
         self.searcher = searcher
-        tuning = manifest["tuning"]
+        tuning = manifest.tuning
         self.setting = (
-            f"{manifest['leaves']:,} leaves, concentration {tuning['concentration']:.0f}, "
+            f"{manifest.leaves:,} leaves, concentration {tuning['concentration']:.0f}, "
             f"cover {tuning['cover']}, margin {tuning['margin']:.4f}"
         )
 

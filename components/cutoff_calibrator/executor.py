@@ -32,8 +32,10 @@ from pebr_tf.cutoff import (
 )
 from pebr_tf.cutoff.calibration import CALIBRATED_KNOBS, require_enough
 from pebr_tf.errors import UserError
-from serving.moments import Moments
-from serving.signatures import TOWERS_FACTS, export_query_model, read_facts
+from pebr_tf.release.catalogue import EmbeddedCatalogue
+from pebr_tf.release.towers import TowersDescription
+from pebr_tf.release.versions import QUERY_MODEL
+from serving.signatures import export_query_model
 
 # Most queries of the training split that the level head is fitted to.
 LEVEL_QUERIES = 20_000
@@ -76,8 +78,9 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     texts = training_queries(examples, LEVEL_QUERIES)
     if not texts:
         raise UserError("the split train must have clicks. Received: none.")
-    family = read_facts(towers, TOWERS_FACTS)["family"]
-    vectors, ids = np.load(index / "vectors.npy"), np.load(index / "ids.npy")
+    family = TowersDescription.load(towers).family
+    catalogue = EmbeddedCatalogue(index)
+    vectors, ids = catalogue.vectors(), catalogue.ids()
     tower = QueryTower(towers)
     queries = tower.embed(clicked.queries)
     candidates = collect_candidates(
@@ -109,8 +112,8 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     _log(calibration, level_tuning, fitted, settings.default_knob, settings.default_value)
     calibration.save(folder)
     (folder / "tuning.json").write_text(_tuning(level_tuning, fitted), encoding="utf-8")
-    moments = Moments.load(index / "moments.npz")
-    export_query_model(towers, folder / "query_model", calibration, fitted.head, moments, config)
+    moments = catalogue.moments()
+    export_query_model(towers, folder / QUERY_MODEL, calibration, fitted.head, moments, config)
 
 
 def _log(

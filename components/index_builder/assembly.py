@@ -8,18 +8,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from absl import logging
 
 from components.index_builder import shards
 from pebr_tf.config import Index
 from pebr_tf.errors import UserError
+from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.retrieval import build_index
 from pebr_tf.retrieval.vectors import unit_vectors
 
 # Most items or ids that an error lists.
 SHOWN = 3
-_BLOCK = 65_536
 
 
 def gather(
@@ -75,17 +74,12 @@ def write_artifact(
     Raises:
       UserError: The index does not reach the required recall.
     """
-    ids = np.array(items[shards.ITEM_ID].to_pylist(), str)
-    np.save(folder / "ids.npy", ids)
-    np.save(folder / "vectors.npy", vectors)
-    pq.write_table(items, folder / "payload.parquet")
-    mean, covariance = moments(vectors)
-    np.savez(folder / "moments.npz", mean=mean, covariance=covariance)
+    catalogue = EmbeddedCatalogue.save(folder, items, vectors)
     try:
         build_index(
-            folder / "index",
+            catalogue.index,
             vectors,
-            ids,
+            catalogue.ids(),
             config,
             queries=queries,
             background_sample=background_sample,
@@ -94,17 +88,6 @@ def write_artifact(
     except ValueError as error:
         # Ids and vectors are valid here, so this is the recall check of the index.
         raise UserError(str(error)) from error
-
-
-def moments(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean [n] and covariance [n, n] of vectors [N, n], in float64."""
-    dimension = vectors.shape[1]
-    mean = vectors.mean(axis=0, dtype=np.float64)
-    covariance = np.zeros((dimension, dimension))
-    for begin in range(0, len(vectors), _BLOCK):
-        centred = vectors[begin : begin + _BLOCK] - mean
-        covariance += centred.T @ centred
-    return mean, covariance / len(vectors)
 
 
 def checked_vectors(what: str, names: Sequence[object], vectors: np.ndarray) -> np.ndarray:

@@ -6,11 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tfx.dsl.io import fileio
-
 from pebr_tf.config import TOWER_SECTIONS, Config
 from pebr_tf.errors import UserError
-from serving.signatures import TOWERS_FACTS
+from pebr_tf.release.towers import TowersDescription
 
 # Most settings that an error lists.
 SHOWN = 3
@@ -35,17 +33,16 @@ def require_fit(model: str, wanted: Mapping[str, Any]) -> None:
     Raises:
       UserError: The settings differ, or the model has no description.
     """
-    path = f"{model}/{TOWERS_FACTS}"
-    if not fileio.exists(path):
+    towers = TowersDescription.find(model)
+    if towers is None:
+        path = f"{model}/{TowersDescription.FILE}"
         raise UserError(f"the last blessed model must describe itself. Received: no {path}.")
-    with fileio.open(path, "rb") as file:
-        facts = json.loads(file.read())
-    if facts.get("pipeline") != wanted["pipeline"]:
+    if towers.pipeline != wanted["pipeline"]:
         raise UserError(
             f"the last blessed model must be of the pipeline {wanted['pipeline']}. "
-            f"Received: one of {facts.get('pipeline')}."
+            f"Received: one of {towers.pipeline}."
         )
-    different = list(_differences(facts["config"], wanted["config"]))
+    different = list(_differences(towers.config, wanted["config"]))
     if different:
         more = f" and {len(different) - SHOWN} more" if len(different) > SHOWN else ""
         raise UserError(

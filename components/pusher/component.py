@@ -10,7 +10,7 @@ from tfx.types import BaseChannel, Channel
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 from tfx.types.standard_artifacts import Examples, ModelBlessing
 
-from components.artifacts import CutoffModel, Release, RetrievalEvaluation, RetrievalIndex
+from components.artifacts import CutoffModel, PushedRelease, RetrievalEvaluation, RetrievalIndex
 from components.pusher.executor import Executor
 from pebr_tf.config import Config
 
@@ -30,7 +30,7 @@ class PusherSpec(ComponentSpec):
         "blessing": ChannelParameter(type=ModelBlessing),
         "examples": ChannelParameter(type=Examples),
     }
-    OUTPUTS: ClassVar = {"release": ChannelParameter(type=Release)}
+    OUTPUTS: ClassVar = {"release": ChannelParameter(type=PushedRelease)}
 
 
 class Pusher(BaseComponent):
@@ -76,6 +76,6 @@ class Pusher(BaseComponent):
                 config=config.to_yaml(comments=False),
                 releases=releases or config.pipeline.releases,
                 source=source,
-                release=Channel(type=Release),
+                release=Channel(type=PushedRelease),
             )
         )

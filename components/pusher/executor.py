@@ -1,10 +1,8 @@
-"""Writes the release, or says why not."""
+"""Pushes the release, or logs why not."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-from pathlib import Path
 from typing import Any
 
 from absl import logging
@@ -15,11 +13,8 @@ from tfx.types import Artifact, artifact_utils
 
 from components.folders import local_folder, published_folder
 from pebr_tf.config import Config
-from serving.push import push
-from serving.release import Parts
-from serving.remote import is_remote, push_remote
-
-RELEASE = "release.json"
+from pebr_tf.release.release import PushResult, ReleaseSources
+from serving.push import push_anywhere
 
 
 class Executor(BaseExecutor):
@@ -35,19 +30,19 @@ class Executor(BaseExecutor):
 
         Args:
           input_dict: `cutoff`, `index`, `evaluation`, `blessing` and `examples`.
-          output_dict: `release`: release.json with version and path, null where nothing was
-            pushed; custom properties `pushed`, 0 or 1, and with 1 also `version`.
-          exec_properties: `config`, YAML, and `releases`, the folder to push to, here or remote.
+          output_dict: `release`: a `PushResult`; custom properties `pushed`, 0 or 1, and if 1 also
+            `version`.
+          exec_properties: `config`, YAML, and `releases`, the folder to push to, local or remote.
 
         Raises:
-          UserError: A part is missing, the query model does not belong to the index, the release
-            does not load and answer, or the folder cannot be written to.
+          UserError: An artifact is missing, the query model does not belong to the index, the
+            release does not load and answer, or the folder cannot be written to.
         """
         output = artifact_utils.get_single_instance(output_dict["release"])
         if not is_model_blessed(artifact_utils.get_single_instance(input_dict["blessing"])):
             logging.warning("The model was not blessed: nothing was pushed.")
             output.set_int_custom_property("pushed", 0)
-            _write(output, version=None, path=None)
+            _save(PushResult(), output)
             return
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         config = Config.from_yaml(exec_properties["config"])
@@ -58,21 +53,13 @@ class Executor(BaseExecutor):
             )
             # ExampleGen's span is a custom property, and 0 where there is none.
             span = examples.get_int_custom_property(SPAN_PROPERTY_NAME) or None
-            version, path = _push(exec_properties["releases"], Parts(*folders, config, span))
-        output.set_int_custom_property("version", version)
+            sources = ReleaseSources(*folders, config, span)
+            result = push_anywhere(exec_properties["releases"], sources)
+        output.set_int_custom_property("version", result.version)
         output.set_int_custom_property("pushed", 1)
-        _write(output, version=version, path=path)
+        _save(result, output)
 
 
-def _push(releases: str, parts: Parts) -> tuple[int, str]:
-    """Version and folder of the new release."""
-    if is_remote(releases):
-        uploaded = push_remote(releases, parts)
-        return uploaded.version, uploaded.path
-    release = push(Path(releases), parts)
-    return release.version, str(release.directory.absolute())
-
-
-def _write(output: Artifact, **content: int | str | None) -> None:
+def _save(result: PushResult, output: Artifact) -> None:
     with published_folder(output.uri) as folder:
-        (folder / RELEASE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        result.save(folder)

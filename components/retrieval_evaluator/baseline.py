@@ -31,8 +31,8 @@ from pebr_tf.cutoff import (
 )
 from pebr_tf.cutoff.policies import TopKPolicy
 from pebr_tf.release.evaluation import BaselineResult
+from pebr_tf.release.towers import TowersDescription
 from pebr_tf.retrieval.vectors import unit_vectors
-from serving.signatures import TOWERS_FACTS, read_facts
 
 ITEMS = "items"
 
@@ -77,12 +77,9 @@ def measure_baseline(
       None if the model cannot be compared; the reason is logged.
     """
     with local_folder(path_utils.serving_model_path(model.uri)) as folder:
-        facts = read_facts(folder, TOWERS_FACTS)
-        received = {
-            "pipeline": facts.get("pipeline"),
-            "split": facts.get("config", {}).get("split"),
-        }
-        if received != origin:
+        towers = TowersDescription.find(folder)
+        received = towers and {"pipeline": towers.pipeline, "split": towers.config.get("split")}
+        if towers is None or received != origin:
             logging.warning("No baseline: it must be of %s. Received: %s.", origin, received)
             return None
         vectors = _embedded(folder, catalogue, clicks.ids)
@@ -91,7 +88,7 @@ def measure_baseline(
         tower = QueryTower(folder)
         test = replace(tower.embed(clicks.test.queries), strata=clicks.strata)
         calibrate = tower.embed(clicks.calibrate.queries)
-    family, level_temperatures = facts["family"], level_temperatures_for(settings.level_temperature)
+    family, level_temperatures = towers.family, level_temperatures_for(settings.level_temperature)
 
     def candidates(queries: QueryVectors, clicked: ClickLogPairs) -> Candidates:
         depth = candidate_depth(len(queries), len(vectors), average_k, settings.limit)
@@ -109,7 +106,7 @@ def measure_baseline(
         found = replace(found, head_levels=found.levels[level_temperature])
     policies = {policy.name: policy for policy in (TopKPolicy(), served)}
     results = evaluate_policies(list(policies.values()), found, average_k, served.name)
-    return BaselineResult(model.uri, facts["steps"], level_temperature, results)
+    return BaselineResult(model.uri, towers.steps, level_temperature, results)
 
 
 def _embedded(towers: Path, catalogue: Artifact, ids: np.ndarray) -> np.ndarray | None:

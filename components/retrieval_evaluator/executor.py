@@ -8,7 +8,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from absl import logging
 from tfx.components.evaluator import constants
 from tfx.components.evaluator import executor as tfx_evaluator
@@ -23,6 +22,8 @@ from components.retrieval_evaluator.measures import Subject, measure
 from pebr_tf.config import Cutoff, Evaluation
 from pebr_tf.cutoff import Calibration
 from pebr_tf.errors import UserError
+from pebr_tf.files import is_remote
+from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.release.evaluation import (
     EVALUATION_FILE,
     REPORT_FILE,
@@ -30,11 +31,12 @@ from pebr_tf.release.evaluation import (
     PreviousRelease,
 )
 from pebr_tf.release.gates import check_gates, failures
+from pebr_tf.release.release import latest_release
+from pebr_tf.release.remote import latest_remote
+from pebr_tf.release.towers import TowersDescription
+from pebr_tf.release.versions import QUERY_MODEL
 from pebr_tf.report import write_report
 from serving.encoder import EmbeddedEncoder
-from serving.release import latest_release
-from serving.remote import is_remote, latest_remote
-from serving.signatures import TOWERS_FACTS, read_facts
 
 
 class Executor(tfx_evaluator.Executor):
@@ -97,22 +99,23 @@ def _measured(
         local_folder(artifact_utils.get_single_uri(inputs["index"])) as index,
         local_folder(artifact_utils.get_single_uri(inputs["cutoff"])) as cut,
     ):
+        catalogue = EmbeddedCatalogue(index)
         subject = Subject(
-            facts=read_facts(towers, TOWERS_FACTS),
+            towers=TowersDescription.load(towers),
             calibration=Calibration.load(cut),
-            encoder=EmbeddedEncoder(cut / "query_model"),
-            vectors=np.load(index / "vectors.npy"),
-            ids=np.load(index / "ids.npy"),
-            index=index / "index",
+            encoder=EmbeddedEncoder(cut / QUERY_MODEL),
+            vectors=catalogue.vectors(),
+            ids=catalogue.ids(),
+            index=catalogue.index,
         )
         examples = artifact_utils.get_single_instance(inputs["examples"])
         result, clicks = measure(examples, subject, cutoff, evaluation)
     if inputs.get("baseline") and inputs.get("catalogue"):
-        earlier, catalogue = (
+        earlier, items = (
             artifact_utils.get_single_instance(inputs[name]) for name in ("baseline", "catalogue")
         )
         average_k = evaluation.average_k
-        baseline = measure_baseline(earlier, catalogue, clicks, cutoff, average_k, origin)
+        baseline = measure_baseline(earlier, items, clicks, cutoff, average_k, origin)
         result = dataclasses.replace(result, baseline=baseline)
     return result
 

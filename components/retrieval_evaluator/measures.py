@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tfx.types import Artifact
@@ -37,8 +36,9 @@ from pebr_tf.release.evaluation import (
     ModelEvaluation,
     ModelSummary,
 )
+from pebr_tf.release.towers import TowersDescription
 from pebr_tf.retrieval import ExactSearcher, load_index
-from pebr_tf.retrieval.artifact import read_manifest
+from pebr_tf.retrieval.artifact import IndexManifest
 from pebr_tf.retrieval.encoded import EncodedQueries
 from serving.encoder import EmbeddedEncoder
 
@@ -50,7 +50,7 @@ class Subject:
     """The model under evaluation.
 
     Attributes:
-      facts: towers.json.
+      towers: Description of the towers.
       calibration: The knobs.
       encoder: The query model.
       vectors: [N, n] item vectors.
@@ -58,7 +58,7 @@ class Subject:
       index: Folder of the index.
     """
 
-    facts: dict[str, Any]
+    towers: TowersDescription
     calibration: Calibration
     encoder: EmbeddedEncoder
     vectors: np.ndarray
@@ -125,10 +125,10 @@ def measure(
     index, latencies = _index(subject, encoded, settings)
     result = ModelEvaluation(
         model=ModelSummary(
-            loss=subject.facts["loss"],
+            loss=subject.towers.loss,
             family=subject.calibration.family,
-            dimension=subject.facts["dimension"],
-            steps=subject.facts["steps"],
+            dimension=subject.towers.dimension,
+            steps=subject.towers.steps,
             policy=settings.policy,
             level_temperature=subject.calibration.level_temperature,
         ),
@@ -174,6 +174,6 @@ def _index(
     exact = ExactSearcher(subject.vectors, subject.ids, background=searcher.background)
     search = Search(subject.calibration, settings)
     macro, micro, queries = index_recall(searcher, exact, encoded, search)
-    kind = read_manifest(subject.index)["kind"]
+    kind = IndexManifest.load(subject.index).kind
     result = IndexResult(kind, len(searcher), macro, micro, queries)
     return result, latency(searcher, encoded, search)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -14,6 +14,8 @@ from pebr_tf.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from pebr_tf.retrieval.artifact import IndexManifest
 
 FILE = click.Path(path_type=Path)
 
@@ -71,14 +73,14 @@ def build(
 def check(directory: Path) -> None:
     """Verify the checksums of an index, and its recall on its own queries."""
     from pebr_tf.retrieval import load_index
-    from pebr_tf.retrieval.artifact import read_manifest
+    from pebr_tf.retrieval.artifact import IndexManifest
 
     with current_step("reading vectors") as progress:
         progress("loading and searching")
         load_index(directory)
-    manifest = read_manifest(directory)
+    manifest = IndexManifest.load(directory)
     _print(manifest, directory, {})
-    found = ", and the stored queries find their items" if manifest["kind"] == "scann" else ""
+    found = ", and the stored queries find their items" if manifest.kind == "scann" else ""
     Console(highlight=False).print(f"All files are whole{found}.")
 
 
@@ -92,15 +94,13 @@ def _array(path: Path | None) -> np.ndarray | None:
         raise UserError(f"{path} must be a .npy file. Received: {error}.") from None
 
 
-def _print(manifest: dict[str, Any], directory: Path, more: dict[str, str]) -> None:
-    size = sum((directory / name).stat().st_size for name in manifest["files"])
+def _print(manifest: IndexManifest, directory: Path, more: dict[str, str]) -> None:
+    size = sum((directory / name).stat().st_size for name in manifest.files)
     facts = {
-        "search": {"exact": "exact", "scann": f"ScaNN, {manifest.get('leaves', 0):,} leaves"}[
-            manifest["kind"]
-        ],
-        "items": f"{manifest['items']:,} of {manifest['dimension']} dimensions",
+        "search": f"ScaNN, {manifest.leaves:,} leaves" if manifest.leaves else "exact",
+        "items": f"{manifest.items:,} of {manifest.dimension} dimensions",
     }
-    if recall := manifest.get("recall"):
+    if recall := manifest.recall:
         facts["recall"] = (
             f"{recall['macro']:.4f} macro, {recall['micro']:.4f} micro, "
             f"on {recall['queries']:,} queries held out"

@@ -1,1 +1,1 @@
-"""What leaves a run, one typed class each; each owns its file names and keys."""
+"""What leaves a run: one typed class per artifact, which owns its file names and JSON keys."""

@@ -13,14 +13,14 @@ Nothing is pickled.
 
 from __future__ import annotations
 
-import hashlib
-import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pebr_tf.errors import UserError
+from pebr_tf.manifest import FolderManifest
 from pebr_tf.retrieval import scann_files
 from pebr_tf.retrieval.exact import ExactSearcher
 from pebr_tf.retrieval.plan import IndexTuning, Leaves
@@ -28,8 +28,33 @@ from pebr_tf.retrieval.result import RangeResult, empty
 from pebr_tf.retrieval.scann_searcher import ScannSearcher
 from pebr_tf.retrieval.tune import TuningExamples, recall
 
-FORMAT = 1
-MANIFEST = "index.json"
+
+@dataclass(frozen=True, kw_only=True)
+class IndexManifest(FolderManifest):
+    """The content of index.json.
+
+    Attributes:
+      kind: "exact" or "scann".
+      items: Number of items.
+      dimension: Dimension of the vectors.
+      config: The `index` section of the configuration.
+      leaves: Number of leaves; this and the following are None for an exact index.
+      quantisation_error: Deviation of a quantised cosine from the exact one.
+      tuning: The fields of the tuning.
+      recall: `macro` and `micro` recall on the check queries, and how many `queries` these are.
+    """
+
+    FILE: ClassVar[str] = "index.json"
+    NOUN: ClassVar[str] = "index"
+
+    kind: str
+    items: int
+    dimension: int
+    config: dict[str, Any]
+    leaves: int | None = None
+    quantisation_error: float | None = None
+    tuning: dict[str, Any] | None = None
+    recall: dict[str, Any] | None = None
 
 
 def write_check(directory: Path, examples: TuningExamples) -> None:
@@ -58,40 +83,26 @@ def read_leaves(directory: Path) -> Leaves:
     return Leaves(centroids, sizes, spreads, scatter)
 
 
-def write_manifest(directory: Path, content: dict[str, Any]) -> dict[str, Any]:
-    """Writes index.json with a checksum of every file that is there."""
-    files = {path.name: checksum(path) for path in sorted(directory.iterdir())}
-    manifest = {"format": FORMAT, **content, "files": files}
-    (directory / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-    return manifest
-
-
-def checksum(path: Path) -> str:
-    """SHA-256 of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 22):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def load_index(directory: Path, verify: bool = True) -> ExactSearcher | ScannSearcher:
+def load_index(
+    directory: Path, verify: bool = True, checksums: bool = True
+) -> ExactSearcher | ScannSearcher:
     """Opens an index folder.
 
     Args:
       directory: What `build_index` wrote.
       verify: Compare checksums, and search for the stored queries.
+      checksums: False skips the checksums, for an index whose files have been verified already.
 
     Raises:
       UserError: Not an index, another format, a file that is missing or has changed, or recall on
         the stored queries below `check_recall`.
     """
     directory = Path(directory).absolute()
-    manifest = read_manifest(directory)
-    if verify:
-        verify_files(directory, manifest)
+    manifest = IndexManifest.load(directory)
+    if verify and checksums:
+        manifest.verify(directory)
     ids = np.load(directory / "ids.npy")
-    if manifest["kind"] == "exact":
+    if manifest.tuning is None:
         vectors = np.load(directory / scann_files.VECTORS, mmap_mode="r")
         background = np.load(directory / "background.npy")
         return ExactSearcher(vectors, ids, background=background, checked=True)
@@ -100,41 +111,12 @@ def load_index(directory: Path, verify: bool = True) -> ExactSearcher | ScannSea
         ids,
         read_leaves(directory),
         np.load(directory / "background.npy"),
-        IndexTuning(**manifest["tuning"]),
-        manifest["config"]["max_leaves_searched"],
+        IndexTuning(**manifest.tuning),
+        manifest.config["max_leaves_searched"],
     )
     if verify:
-        self_check(directory, searcher, manifest["config"]["check_recall"])
+        self_check(directory, searcher, manifest.config["check_recall"])
     return searcher
-
-
-def read_manifest(directory: Path) -> dict[str, Any]:
-    """The content of index.json, of a format that this version reads."""
-    try:
-        manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"{directory} must be an index folder with {MANIFEST}.") from None
-    except ValueError as error:
-        raise UserError(f"{directory / MANIFEST} must be JSON. Received: {error}.") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        received = manifest.get("format") if isinstance(manifest, dict) else manifest
-        raise UserError(
-            f"{directory / MANIFEST} must have format {FORMAT}. Received: {received!r}."
-        )
-    return manifest
-
-
-def verify_files(directory: Path, manifest: dict[str, Any]) -> None:
-    """Rejects a folder in which a file is missing or has changed."""
-    for name, expected in manifest["files"].items():
-        path = directory / name
-        if not path.is_file():
-            raise UserError(f"{path} is missing from the index.")
-        if (received := checksum(path)) != expected:
-            raise UserError(
-                f"{path} must have SHA-256 {expected[:12]}... as in {MANIFEST}. "
-                f"Received: {received[:12]}..."
-            )
 
 
 def self_check(directory: Path, searcher: ScannSearcher, lowest: float) -> tuple[float, float]:

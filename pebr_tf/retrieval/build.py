@@ -13,6 +13,7 @@ import numpy as np
 from pebr_tf.config import Index
 from pebr_tf.files import new_directory
 from pebr_tf.retrieval import artifact, scann_files
+from pebr_tf.retrieval.artifact import IndexManifest
 from pebr_tf.retrieval.exact import BACKGROUND_SAMPLE, ExactSearcher, sample_of
 from pebr_tf.retrieval.plan import IndexTuning
 from pebr_tf.retrieval.scann_searcher import ScannSearcher
@@ -41,7 +42,7 @@ def build_index(
     thresholds: Any = None,
     background_sample: int = BACKGROUND_SAMPLE,
     progress: Callable[[str], None] = lambda step: None,
-) -> dict[str, Any]:
+) -> IndexManifest:
     """Writes an index of item vectors [N, n] into a new folder; a failed build leaves nothing.
 
     Catalogues below `config.exact_below` are searched exactly. Larger ones get about 2 sqrt(N)
@@ -59,7 +60,7 @@ def build_index(
       progress: Called with a short text before each step.
 
     Returns:
-      The manifest that was written; see `artifact`.
+      The manifest that was written.
 
     Raises:
       ValueError: A vector that is not finite or of length zero, a repeated id, or queries that do
@@ -87,15 +88,14 @@ def build_index(
         else:
             content = _build_scann(scratch, vectors, ids, config, queries, thresholds, progress)
         progress("writing checksums")
-        manifest = artifact.write_manifest(
-            scratch,
-            {
-                **content,
-                "items": len(vectors),
-                "dimension": vectors.shape[1],
-                "config": dataclasses.asdict(config),
-            },
+        manifest = IndexManifest(
+            **content,
+            items=len(vectors),
+            dimension=vectors.shape[1],
+            config=dataclasses.asdict(config),
+            files=IndexManifest.checksums(scratch),
         )
+        manifest.save(scratch)
     return manifest
 
 

@@ -29,13 +29,13 @@ def export(release: Path, out: Path) -> None:
     the image of serving/tf_serving/Dockerfile.retrieve. The release must have a ScaNN index.
     """
     from pebr_tf.errors import UserError
+    from pebr_tf.release.release import Release, find_release
     from pebr_tf.retrieval import saved_model
-    from serving.release import find_release, read_release
 
-    found = read_release(find_release(release))
-    encode = saved_model.SavedQueryModel(found.path("query_model"))
+    found = Release.load(find_release(release))
+    encode = saved_model.SavedQueryModel(found.query_model)
     try:
-        saved_model.export(encode, found.path("index"), out, found.config().cutoff.limit)
+        saved_model.export(encode, found.catalogue.index, out, found.config().cutoff.limit)
     except FileExistsError as error:
         raise UserError(str(error)) from None
     click.echo(f"Wrote {out} with the signature `retrieve`, from version {found.version}.")

@@ -47,11 +47,12 @@ def fetch(source: str, releases: Path, every: int | None) -> None:
 
 
 def _fetch_once(source: str, releases: Path) -> None:
-    from serving import remote
+    from pebr_tf.release import remote
+    from pebr_tf.release.versions import newest_version
 
     found = remote.fetch(source, releases)
     if found is None:
-        click.echo(f"release {remote.newest_here(releases)} is here already")
+        click.echo(f"release {newest_version(releases)} is here already")
     else:
         _announce(found)
 
@@ -60,7 +61,7 @@ def _follow(source: str, releases: Path, every: int) -> NoReturn:
     """Fetches what is pushed, until a signal."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
-    from serving import remote
+    from pebr_tf.release import remote
 
     # A mistake that no later look mends.
     source = remote.remote_folder(source)

@@ -62,7 +62,7 @@ def query(
         raise UserError(f"at most one knob may be given. Received: {named}.")
     knob, value = next(iter(given.items()), (None, None))
     texts = _texts(queries)
-    from serving.release import find_release
+    from pebr_tf.release.release import find_release
     from serving.retriever import Retriever
 
     with current_step("loading the release"):

@@ -10,8 +10,7 @@ from rich.table import Table
 
 from pebr_tf.cli.output import make_console
 from pebr_tf.errors import UserError
-from serving.versions import served, versions, withdrawn
-from serving.withdrawal import restore, roll_back
+from pebr_tf.release.versions import restore, roll_back, served, versions, withdrawn
 
 
 @click.command()
@@ -76,12 +75,11 @@ def _print(releases: Path) -> None:
 
 def _facts(release: Path) -> tuple[str, str]:
     """When a release was pushed, and its default knob; or that it is damaged."""
-    from pebr_tf.config import Config
-    from serving import manifest
+    from pebr_tf.release.release import ReleaseManifest, load_config
 
     try:
-        created = manifest.read(release).created
-        cutoff = Config.load(release / "config.yaml").cutoff
+        created = ReleaseManifest.load(release).created
+        cutoff = load_config(release).cutoff
     except UserError:
         return "damaged", ""
     return created, f"{cutoff.default_knob} {cutoff.default_value:g}"

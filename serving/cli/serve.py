@@ -69,8 +69,7 @@ def serve(
 def _settings(directory: Path, config_file: Path | None, changes: dict[str, Any]) -> Serving:
     """The section `serving` of a configuration, with `changes`."""
     from pebr_tf.config import Config
-    from serving.release import find_release
+    from pebr_tf.release.release import find_release, load_config
 
-    path = config_file or find_release(directory) / "config.yaml"
-    config = Config.load(path)
+    config = Config.load(config_file) if config_file else load_config(find_release(directory))
     return config.replace_all({f"serving.{name}": value for name, value in changes.items()}).serving

@@ -80,7 +80,7 @@ def explorer_router(
 
     @router.get("/report")
     async def _report() -> Response:
-        path = current_retriever().release.path("report.html")
+        path = current_retriever().release.report
         try:
             content = await run_in_threadpool(path.read_bytes)
         except OSError:

@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from pebr_tf.config import Serving
 from pebr_tf.errors import UserError
-from serving import manifest as manifests
+from pebr_tf.release.release import ReleaseManifest, find_release
+from pebr_tf.release.towers import QueryModelDescription
+from pebr_tf.release.versions import QUERY_MODEL, served
 from serving import self_test
 from serving.errors import ServiceError
-from serving.release import find_release
 from serving.retriever import Retriever
 from serving.service.metrics import Metrics
-from serving.signatures import read_facts
-from serving.versions import served
 
 if TYPE_CHECKING:
     from serving.tf_serving.remote_encoder import RemoteEncoder
@@ -171,8 +170,8 @@ class ReleaseManager:
 
         encoder = RemoteEncoder(
             self._settings.tf_serving,
-            version=manifests.read(directory).version,
-            dimension=read_facts(directory / "query_model").get("dimension"),
+            version=ReleaseManifest.load(directory).version,
+            dimension=QueryModelDescription.load(directory / QUERY_MODEL).dimension,
         )
         patience, self._patience = self._patience, 0.0
         try:

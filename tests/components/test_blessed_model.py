@@ -8,9 +8,9 @@ from ml_metadata.proto import metadata_store_pb2
 from tfx.types import artifact_utils
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
-from components.artifacts import Release
+from components.artifacts import PushedRelease
 from components.blessed_model import LastBlessedModel
-from serving.withdrawal import restore, withdraw
+from pebr_tf.release.versions import restore, withdraw
 
 Event = metadata_store_pb2.Event
 
@@ -24,7 +24,7 @@ class History:
         self.store = ml_metadata.MetadataStore(config)
         self._kinds = {
             kind: self.store.put_artifact_type(metadata_store_pb2.ArtifactType(name=kind.TYPE_NAME))
-            for kind in (Examples, Model, ModelBlessing, Release)
+            for kind in (Examples, Model, ModelBlessing, PushedRelease)
         }
         step = metadata_store_pb2.ExecutionType(name="step")
         self._step = self.store.put_execution_type(step)
@@ -40,7 +40,7 @@ class History:
         return self._make(ModelBlessing, [model], blessed=blessed, current_model_id=model)
 
     def push(self, blessing: int, version: int) -> int:
-        return self._make(Release, [blessing], version=version)
+        return self._make(PushedRelease, [blessing], version=version)
 
     def look(self, name: str, *artifacts: int) -> None:
         """A resolver has looked at artifacts and found one of them."""

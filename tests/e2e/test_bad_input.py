@@ -56,7 +56,7 @@ def test_a_wrong_config_and_an_unusable_click_log(tmp_path: Path) -> None:
 def test_a_full_disk(world: World) -> None:
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "run/file")
     before, releases = artifact_files(world), world.releases
-    hooks = [edited(SOURCES["Pusher"]), failing_at("serving.manifest", "checksums", full)]
+    hooks = [edited(SOURCES["Pusher"]), failing_at("pebr_tf.release.release", "_publish", full)]
     done = pebr(world.folder, *RUN, hooks=hooks)
     assert sentence(done) == "run/file must have space. Received: No space left on device."
     # The validator, which always runs, has accepted the data again.

@@ -11,7 +11,7 @@ import pytest
 from conftest import BaseRun, CloudRuns
 from containers import in_order
 
-from serving.release import read_release
+from pebr_tf.release.release import Release
 from serving.retriever import Retriever
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ def test_the_release_returns_the_results_of_a_local_run(
 ) -> None:
     assert base.finished.code == 0, base.finished.err
     release = pushed(cloud_runs)
-    read_release(release)
+    Release.load(release)
     local, remote = (answers(path, knob="top_k", value=10) for path in (base.releases[0], release))
     for (_, here), (_, there) in zip(local, remote, strict=True):
         # Equal weights except for rounding: the order of summation differs.

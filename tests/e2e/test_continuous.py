@@ -10,7 +10,7 @@ from pebr_process import pebr
 from tiny_world import add_items, write_clicks
 
 from pebr_tf.release.evaluation import ModelEvaluation
-from serving.release import read_release
+from pebr_tf.release.release import Release
 from serving.retriever import Retriever
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ def test_a_new_span_starts_from_the_last_blessed_model(world: World) -> None:
     world.edit_config("warm_start: false", "warm_start: true")
     done = pebr(world.folder, *RUN)
     assert done.code == 0, done.err
-    release = read_release(world.releases[-1])
+    release = Release.load(world.releases[-1])
     assert len(world.releases) == 2
     assert release.manifest.span == 2
     evaluation = ModelEvaluation.load(release.directory)

@@ -171,7 +171,10 @@ def test_the_cache(world: World) -> None:
 
 
 # The tests of the other components simulate kills in their own process.
-KILLS = {"Trainer": killed_in_training(75), "Pusher": killed_at("serving.release", "_appear")}
+KILLS = {
+    "Trainer": killed_in_training(75),
+    "Pusher": killed_at("pebr_tf.release.release", "_publish"),
+}
 
 
 @pytest.mark.parametrize("component", KILLS)

@@ -19,10 +19,10 @@ from conftest import PEBR, BaseRun
 from pebr_process import pebr
 from tf_serving_stand_in import TfServingStandIn
 
-from serving import manifest as manifests
+from pebr_tf.release.release import ReleaseManifest
+from pebr_tf.release.versions import link_models
 from serving.client import RetrievalClient, Unavailable
 from serving.retriever import Retriever
-from serving.versions import link_models
 
 pytestmark = pytest.mark.slow
 
@@ -75,7 +75,7 @@ def push_again(release: Path, releases: Path, version: int) -> None:
     """Publishes the same release under another version, in one step."""
     scratch = releases / f".{version}"
     shutil.copytree(release, scratch)
-    replace(manifests.read(scratch), version=version).write(scratch)
+    replace(ReleaseManifest.load(scratch), version=version).save(scratch)
     scratch.rename(releases / str(version))
 
 

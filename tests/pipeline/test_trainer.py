@@ -4,6 +4,7 @@ import gzip
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
+from pebr_tf.release.towers import TowersDescription
 from pipeline import trainer
 
 HERE = Path(__file__).parent
@@ -105,13 +107,12 @@ def model(folder, tmp_path_factory):
 
 
 def test_the_description_of_the_towers(model):
-    assert json.loads((model / trainer.DESCRIPTION).read_text()) == {
+    assert json.loads((model / TowersDescription.FILE).read_text()) == {
         "family": "beta",
         "convention": "pdf",
         "delta_beta": 0.0,
         "dimension": 8,
         "loss": "beta_nce",
-        "item_inputs": ["title", "brand", "price", "item_id"],
         "steps": 3,
         "pipeline": "shop",
         "config": {
@@ -256,18 +257,15 @@ def weights(model):
     return [variable.numpy() for variable in model.trainable_variables]
 
 
-def test_the_model_of_another_pipeline_is_not_used(built, tmp_path, caplog):
+def test_the_model_of_another_pipeline_is_not_used(built, model, tmp_path, caplog):
     made, vocabularies = built
     before = weights(made)
-    path = tmp_path / trainer.DESCRIPTION
-    path.parent.mkdir()
-    for description in (None, {}, {"pipeline": "other"}):
-        if description is not None:
-            path.write_text(json.dumps(description))
+    for earlier in (None, "other"):
+        if earlier:
+            replace(TowersDescription.load(model), pipeline=earlier).save(tmp_path)
         trainer._start_from(made, str(tmp_path), "shop", vocabularies)
         for now, then in zip(weights(made), before, strict=True):
             np.testing.assert_array_equal(now, then)
-        earlier = (description or {}).get("pipeline")
         assert (
             f"A base model must be of pipeline shop to start from it. Received: {tmp_path} of "
             f"pipeline {earlier}."
@@ -283,7 +281,7 @@ class RemoteFilesystem(TensorflowFilesystem):
 def test_the_words_of_a_remote_base_model_are_read(built, model, monkeypatch):
     made, vocabularies = built
     DEFAULT_FILESYSTEM_REGISTRY.register(RemoteFilesystem, priority=10)
-    for name in (trainer.DESCRIPTION, *(f"assets/{name}" for name in vocabularies)):
+    for name in (TowersDescription.FILE, *(f"assets/{name}" for name in vocabularies)):
         with tf.io.gfile.GFile(f"ram://base/{name}", "wb") as file:
             file.write((model / name).read_bytes())
     started = []

@@ -13,7 +13,7 @@ def main(given):
     from tfx.types import standard_artifacts
     from tfx.utils import proto_utils
 
-    from pipeline.trainer import DESCRIPTION
+    from pebr_tf.release.towers import TowersDescription
 
     def artifact(kind, name):
         made = getattr(standard_artifacts, kind)()
@@ -33,7 +33,7 @@ def main(given):
         },
     )
     # The last file of an export.
-    description = Path(given["model"]) / "Format-Serving" / DESCRIPTION
+    description = Path(given["model"]) / "Format-Serving" / TowersDescription.FILE
     print(json.dumps({"exported": description.exists()}))
 
 

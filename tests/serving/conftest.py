@@ -1,12 +1,11 @@
 """The tiny release: its towers, vectors, parts, and the whole of it loaded."""
 
-import numpy as np
 import pytest
 from tiny_release import CONFIG, item_vectors, write_parts, write_towers
 from tiny_release import item_ids as tiny_item_ids
 
-from serving.moments import Moments
-from serving.release import latest_release, write_release
+from pebr_tf.release.catalogue import Moments
+from pebr_tf.release.release import latest_release, write_release
 from serving.retriever import Retriever
 
 
@@ -38,7 +37,7 @@ def item_ids():
 @pytest.fixture(scope="session")
 def moments(vectors):
     """Mean and covariance of the item vectors."""
-    return Moments(vectors.mean(axis=0), np.cov(vectors.T))
+    return Moments.of(vectors)
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,9 @@ from tiny_release import DIMENSION
 
 from pebr_tf.config import Index
 from pebr_tf.errors import UserError
+from pebr_tf.release.release import write_release
 from pebr_tf.retrieval import build_index, load_index
 from serving.cli.export import export
-from serving.release import write_release
 
 QUERIES = ["red phone", "cable", "blue laptop bag"]
 
@@ -40,10 +40,10 @@ def test_the_model_answers_as_the_index_of_its_release(parts, tmp_path):
     )
     model = tf.saved_model.load(str(tmp_path / "model"))
     found = model.signatures["retrieve"](query=tf.constant(QUERIES))
-    encode = tf.saved_model.load(str(release.path("query_model"))).signatures["serving_default"]
+    encode = tf.saved_model.load(str(release.query_model)).signatures["serving_default"]
     encoded = encode(query=tf.constant(QUERIES))
     np.testing.assert_array_equal(found["threshold"], encoded["threshold"])
-    expected = load_index(release.path("index")).search(
+    expected = load_index(release.catalogue.index).search(
         encoded["embedding"].numpy(), encoded["threshold"].numpy(), limit=150
     )
     np.testing.assert_array_equal(found["row_splits"], expected.row_splits)

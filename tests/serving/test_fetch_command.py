@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 from pebr_tf.cli.main import main
 from pebr_tf.errors import UserError
+from pebr_tf.release.release import Release, write_release
+from pebr_tf.release.versions import versions
 from serving.cli.fetch import fetch
-from serving.release import read_release, write_release
-from serving.remote import push_remote
-from serving.versions import versions
+from serving.push import push_anywhere
 
 BUCKET = "ram://fetch-command"
 REMOTE = f"{BUCKET}/releases"
@@ -45,9 +45,10 @@ def handlers():
 def push(parts, monkeypatch):
     """Pushes a release without trying it; gives its version back."""
     monkeypatch.setattr(
-        "serving.remote.push", lambda releases, parts, now: write_release(releases, parts, now=now)
+        "serving.push.push",
+        lambda releases, parts, now: write_release(releases, parts, now=now),
     )
-    return lambda: push_remote(REMOTE, parts).version
+    return lambda: push_anywhere(REMOTE, parts).version
 
 
 @pytest.fixture
@@ -138,11 +139,13 @@ def test_a_signal_in_the_middle_leaves_no_half_release(push, here, monkeypatch):
     push()
     sleeps(monkeypatch)
 
+    load = Release.load
+
     def interrupted(directory):
-        assert read_release(directory)
+        assert load(directory)
         end()
 
-    monkeypatch.setattr("serving.remote.read_release", interrupted)
+    monkeypatch.setattr("pebr_tf.release.remote.Release.load", interrupted)
     assert run(here, "--every", "1") == (0, "", "")
     assert os.listdir(here) == []
 

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from pebr_tf.errors import UserError
+from pebr_tf.release.release import latest_release
 from serving.cli.query import query
-from serving.release import latest_release
 
 
 def run(*arguments, stdin=None):

@@ -9,9 +9,9 @@ import pytest
 from tiny_release import calibration, titles
 
 from pebr_tf.errors import UserError
+from pebr_tf.release import payload
+from pebr_tf.release.payload import Payload
 from pebr_tf.retrieval import ExactSearcher
-from serving import payload
-from serving.payload import Payload
 from serving.retriever import Retriever
 
 QUERIES = ["red phone", "phone", "blue laptop bag", "cable"]

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from pebr_tf.cli.main import main
+from pebr_tf.release.release import latest_release, write_release
+from pebr_tf.release.versions import served, withdrawn
 from serving.cli.rollback import rollback
-from serving.release import latest_release, write_release
-from serving.versions import served, withdrawn
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def three(tmp_path_factory, parts):
     """A folder of three releases; the middle one is damaged."""
     folder = tmp_path_factory.mktemp("three") / "releases"
     found = [write_release(folder, parts) for _ in range(3)]
-    found[1].path("manifest.json").write_text("{")
+    (found[1].directory / "manifest.json").write_text("{")
     return folder
 
 
@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_written_is_named(releases, capsys, monkeypatch)
     def read_only(*arguments):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("serving.withdrawal._write", read_only)
+    monkeypatch.setattr("pebr_tf.release.versions._write", read_only)
     assert refused(capsys, releases) == (
         f"pebr: {releases} must be writable. Received: [Errno 30] Read-only file system.\n"
     )

@@ -1,11 +1,9 @@
 """A tiny catalogue, towers that hash characters, a level head and a made-up calibration."""
 
-import json
 import shutil
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import tensorflow as tf
 from evaluation_example import with_queries
 
@@ -13,9 +11,10 @@ from pebr_tf.config import Config
 from pebr_tf.cutoff.calibration import Calibration
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.models import LevelHead
+from pebr_tf.release.catalogue import EmbeddedCatalogue
+from pebr_tf.release.release import ReleaseSources
+from pebr_tf.release.towers import TowersDescription
 from pebr_tf.retrieval import build_index
-from serving.moments import Moments
-from serving.release import Parts
 from serving.signatures import export_query_model
 
 DIMENSION = 8
@@ -24,6 +23,16 @@ STRATUM_OF = {"red phone": 0, "phone": 1}
 COLOURS = ("red", "blue", "black", "white", "green")
 CONFIG = Config().replace_all(
     {"cutoff.limit": 150, "cutoff.probe_size": 20, "evaluation.average_k": [5, 50]}
+)
+DESCRIPTION = TowersDescription(
+    family="beta",
+    convention="pdf",
+    delta_beta=0.0,
+    dimension=DIMENSION,
+    loss="beta_nce",
+    steps=1,
+    pipeline="tiny",
+    config={},
 )
 THINGS = ("phone", "phone case", "tablet", "laptop", "laptop bag", "headset", "charger", "cable")
 
@@ -82,17 +91,7 @@ def write_towers(directory, vocabulary_folder):
     towers = Towers(vocabulary)
     signatures = {name: getattr(towers, name) for name in ("query", "item", "serialized_examples")}
     tf.saved_model.save(towers, str(directory), signatures=signatures)
-    (directory / "assets.extra").mkdir()
-    facts = {
-        "family": "beta",
-        "convention": "pdf",
-        "delta_beta": 0.0,
-        "dimension": DIMENSION,
-        "loss": "beta_nce",
-        "item_inputs": ["title"],
-        "steps": 1,
-    }
-    (directory / "assets.extra" / "towers.json").write_text(json.dumps(facts))
+    DESCRIPTION.save(directory)
     shutil.rmtree(vocabulary_folder)
     return towers
 
@@ -124,11 +123,8 @@ def write_parts(folder, towers_directory, towers, config=CONFIG, examples=None):
     """
     index, vectors, ids = folder / "index", item_vectors(towers), item_ids()
     build_index(index / "index", vectors, ids)
-    columns = {"item_id": ids.tolist(), "title": titles()}
-    pq.write_table(pa.table(columns).sort_by("item_id"), index / "payload.parquet")
-    moments = Moments(vectors.mean(axis=0), np.cov(vectors.T))
-    np.savez(index / "moments.npz", mean=moments.mean, covariance=moments.covariance)
-    np.save(index / "vectors.npy", vectors)
+    items = pa.table({"item_id": ids.tolist(), "title": titles()}).sort_by("item_id")
+    moments = EmbeddedCatalogue.save(index, items, vectors[np.argsort(ids)]).moments()
     cutoff = folder / "cutoff"
     cutoff.mkdir()
     (cutoff / "cutoff.json").write_text(calibration().to_json())
@@ -139,7 +135,7 @@ def write_parts(folder, towers_directory, towers, config=CONFIG, examples=None):
     evaluation.mkdir()
     with_queries(*(examples or ())).save(evaluation)
     (evaluation / "report.html").write_text("<p>report</p>")
-    return Parts(cutoff, index, evaluation, config, span=3)
+    return ReleaseSources(cutoff, index, evaluation, config, span=3)
 
 
 def calibration(policy="level", **changes):

@@ -1,9 +1,9 @@
 """A small world on disk: clicks in three splits, towers that look vectors up, an index."""
 
-import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 from tfx.types import Channel, artifact_utils
 from tfx.types.standard_artifacts import Examples, Model
@@ -12,6 +12,8 @@ from components.artifacts import CutoffModel, RetrievalIndex
 from components.cutoff_calibrator.component import CutoffCalibrator
 from components.cutoff_calibrator.executor import Executor
 from pebr_tf.config import Config
+from pebr_tf.release.catalogue import EmbeddedCatalogue
+from pebr_tf.release.towers import TowersDescription
 from pebr_tf.retrieval import build_index
 
 QUERIES, ITEMS, DIMENSION = 300, 400, 8
@@ -117,6 +119,21 @@ def write_examples(folder: Path, clicks: dict) -> Examples:
     return artifact(Examples, folder, clicks)
 
 
+def describe(path: Path, **changes) -> None:
+    """Writes the description of towers whose SavedModel is at `path`."""
+    values = {
+        "family": "beta",
+        "convention": "pdf",
+        "delta_beta": 0.0,
+        "dimension": DIMENSION,
+        "loss": "beta_nce",
+        "steps": 7,
+        "pipeline": "tiny",
+        "config": {},
+    }
+    TowersDescription(**{**values, **changes}).save(path)
+
+
 def write_inputs(folder: Path, world: World, family="beta") -> dict:
     """Everything that the calibrator reads, written below `folder`."""
     path = folder / "model" / "Format-Serving"
@@ -125,26 +142,10 @@ def write_inputs(folder: Path, world: World, family="beta") -> dict:
     tf.saved_model.save(
         towers, str(path), signatures={name: getattr(towers, name) for name in names}
     )
-    facts = {
-        "family": family,
-        "convention": "pdf",
-        "delta_beta": 0.0,
-        "dimension": DIMENSION,
-        "loss": "beta_nce" if family == "beta" else "exp_nce",
-        "item_inputs": ["title"],
-        "steps": 7,
-    }
-    (path / "assets.extra").mkdir()
-    (path / "assets.extra" / "towers.json").write_text(json.dumps(facts))
+    describe(path, family=family, loss="beta_nce" if family == "beta" else "exp_nce")
     index = folder / "index"
     build_index(index / "index", world.items, world.ids)
-    np.save(index / "vectors.npy", world.items)
-    np.save(index / "ids.npy", world.ids)
-    np.savez(
-        index / "moments.npz",
-        mean=world.items.mean(axis=0),
-        covariance=np.cov(world.items.T, bias=True),
-    )
+    EmbeddedCatalogue.save(index, pa.table({"item_id": world.ids}), world.items)
     return {
         "examples": [write_examples(folder / "examples", world.clicks)],
         "model": [artifact(Model, folder / "model")],

@@ -8,13 +8,20 @@ from index_builder_cases import build, inputs, item
 from components.index_builder.fit import require_fit, wanted_of
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
+from pebr_tf.release.towers import TowersDescription
 
 
 def write_description(model, **changes):
     """Writes the description of a model that was trained with the default settings."""
-    extra = model / "assets.extra"
-    extra.mkdir(parents=True)
-    (extra / "towers.json").write_text(json.dumps({**wanted_of(Config()), **changes}))
+    TowersDescription(
+        family="beta",
+        convention="pdf",
+        delta_beta=0.0,
+        dimension=8,
+        loss="beta_nce",
+        steps=1,
+        **{**wanted_of(Config()), **changes},
+    ).save(model)
 
 
 def require(model, **changes):

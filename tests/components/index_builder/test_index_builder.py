@@ -13,7 +13,8 @@ from components.index_builder import embed, shards
 from components.index_builder.embed import LeastHashes, hashed_queries
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
-from pebr_tf.retrieval import artifact, load_index
+from pebr_tf.retrieval import load_index
+from pebr_tf.retrieval.artifact import IndexManifest
 
 ITEMS = [
     item("b2", "red shoe", 0.5, colour="red"),
@@ -157,7 +158,7 @@ def test_a_large_catalogue_gets_a_tuned_index(tmp_path):
 def test_a_second_try_after_a_kill_succeeds(tmp_path, snapshot_at):
     given, folder = inputs(tmp_path, ITEMS, ["shoe"]), tmp_path / "index"
     # After the shards were written, and before the index is complete.
-    moments = {"shards": (shards, "write_json"), "manifest": (artifact, "write_manifest")}
+    moments = {"shards": (shards, "write_json"), "manifest": (IndexManifest, "save")}
     for moment, place in moments.items():
         snapshot_at(*place, folder, tmp_path / moment)
     build(tmp_path, given)

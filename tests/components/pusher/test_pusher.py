@@ -19,13 +19,14 @@ from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils
 from tfx.types import channel_utils
 from tfx.types.standard_artifacts import Examples, ModelBlessing
 
-from components.artifacts import CutoffModel, Release, RetrievalEvaluation, RetrievalIndex
+from components.artifacts import CutoffModel, PushedRelease, RetrievalEvaluation, RetrievalIndex
 from components.pusher import Pusher
 from components.pusher.executor import Executor
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
-from serving.release import latest_release, read_release, versions
-from serving.remote import fetch
+from pebr_tf.release.release import Release, latest_release
+from pebr_tf.release.remote import fetch
+from pebr_tf.release.versions import versions
 
 CONFIG = tiny_release.CONFIG.replace("cutoff.default_value", 0.7)
 KINDS = {
@@ -64,7 +65,7 @@ def inputs_at(artifacts, blessed=1, span=0):
 
 def run(inputs, folder, releases):
     """Runs the executor; the release artifact, in `folder`."""
-    release = artifact_at(Release, folder / "release")
+    release = artifact_at(PushedRelease, folder / "release")
     properties = {"config": CONFIG.to_yaml(comments=False), "releases": str(releases)}
     Executor().Do(inputs, {"release": [release]}, properties)
     return release
@@ -77,14 +78,14 @@ def push(artifacts, folder, **properties):
 
 def test_a_blessed_model_becomes_a_release(artifacts, tmp_path):
     artifact = push(artifacts, tmp_path, span=5)
-    release = read_release(latest_release(tmp_path / "releases"))
+    release = Release.load(latest_release(tmp_path / "releases"))
     assert release.manifest.span == 5
     assert release.config() == CONFIG
-    assert not release.path("vectors.npy").exists()
-    answers = json.loads(release.path("self_test.json").read_text())["answers"]
+    assert not (release.directory / "vectors.npy").exists()
+    answers = json.loads((release.directory / "self_test.json").read_text())["answers"]
     assert {answer["query"] for answer in answers} == {"red phone", "phone"}
     link = tmp_path / "releases/query_model" / str(release.version)
-    assert link.resolve() == release.path("query_model").resolve()
+    assert link.resolve() == (release.directory / "query_model").resolve()
     assert artifact.get_int_custom_property("pushed") == 1
     assert artifact.get_int_custom_property("version") == release.version
     assert json.loads((tmp_path / "release/release.json").read_text()) == {
@@ -104,7 +105,7 @@ def test_what_is_not_blessed_is_not_pushed(artifacts, tmp_path):
 
 def test_examples_without_a_span_give_none(artifacts, tmp_path):
     push(artifacts, tmp_path)
-    assert read_release(latest_release(tmp_path / "releases")).manifest.span is None
+    assert Release.load(latest_release(tmp_path / "releases")).manifest.span is None
 
 
 def as_in_kubeflow(artifact, title):
@@ -122,7 +123,7 @@ def test_numbers_that_kubeflow_made_floats(artifacts, tmp_path):
         inputs[name] = as_in_kubeflow(inputs[name][0], title)
     assert inputs["examples"][0].get_custom_property("span") == 20_408.0
     run(inputs, tmp_path, tmp_path / "releases")
-    span = read_release(latest_release(tmp_path / "releases")).manifest.span
+    span = Release.load(latest_release(tmp_path / "releases")).manifest.span
     assert (span, type(span)) == (20_408, int)
 
 
@@ -145,8 +146,8 @@ def test_a_release_goes_to_a_bucket(artifacts, tmp_path, bucket):
         "path": f"{bucket}/releases/{version}",
     }
     fetched = fetch(f"{bucket}/releases", tmp_path / "releases")
-    assert read_release(fetched).manifest.span == 5
-    assert read_release(fetched).version == version
+    assert Release.load(fetched).manifest.span == 5
+    assert Release.load(fetched).version == version
     assert sorted(os.listdir(tmp_path)) == ["release", "releases"]
 
 
@@ -200,7 +201,7 @@ def test_killed_in_the_middle_and_run_again(artifacts, tmp_path):
     push(artifacts, tmp_path)
     (version,) = versions(tmp_path / "releases")
     assert sorted(os.listdir(tmp_path / "releases")) == [str(version), "query_model"]
-    assert read_release(tmp_path / "releases" / str(version)).version == version
+    assert Release.load(tmp_path / "releases" / str(version)).version == version
 
 
 def test_the_component_carries_its_settings():
@@ -209,6 +210,6 @@ def test_the_component_carries_its_settings():
     assert Config.from_yaml(pusher.exec_properties["config"]) == CONFIG
     assert pusher.exec_properties["releases"] == "releases"
     assert pusher.exec_properties["source"] == "abc"
-    assert pusher.outputs["release"].type is Release
+    assert pusher.outputs["release"].type is PushedRelease
     elsewhere = Pusher(**channels, config=CONFIG, releases="elsewhere")
     assert elsewhere.exec_properties["releases"] == "elsewhere"

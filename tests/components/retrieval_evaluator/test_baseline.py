@@ -1,11 +1,9 @@
 """The last blessed model on the clicks of this run, against a loop; models that do not compare."""
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
-from calibrated_cases import DIMENSION, LookupTowers, artifact, unit
+from calibrated_cases import LookupTowers, artifact, describe, unit
 from evaluator_runs import EASY, evaluate, held_out
 from tfx.types.standard_artifacts import Examples, Model
 
@@ -13,7 +11,6 @@ from components.retrieval_evaluator.baseline import Clicks, measure_baseline
 from pebr_tf.release.evaluation import default_result, named_policy
 
 ORIGIN = {"pipeline": EASY.pipeline.name, "config": {"split": EASY.split.to_mapping()}}
-FACTS = {"family": "beta", "steps": 5, "dimension": DIMENSION}
 
 
 class EarlierTowers(LookupTowers):
@@ -60,8 +57,7 @@ def earlier(folder, world, noise):
     towers = EarlierTowers(queries, world.tau, items)
     names = ("query", "item", "serialized_examples")
     tf.saved_model.save(towers, str(path), {name: getattr(towers, name) for name in names})
-    (path / "assets.extra").mkdir()
-    (path / "assets.extra" / "towers.json").write_text(json.dumps({**FACTS, **ORIGIN}))
+    describe(path, steps=5, **ORIGIN)
     return artifact(Model, folder / "earlier", number=9), queries, items
 
 
@@ -118,15 +114,13 @@ def measured(model, catalogue, ids):
 
 
 def test_another_pipelines_or_splits_model_is_not_a_baseline(world, given, tmp_path):
-    folder = tmp_path / "Format-Serving" / "assets.extra"
-    folder.mkdir(parents=True)
     (catalogue,) = given["catalogue"]
     for changes in (
         {**ORIGIN, "pipeline": "other"},
         {**ORIGIN, "config": {"split": {**EASY.split.to_mapping(), "seed": 1}}},
         {},
     ):
-        (folder / "towers.json").write_text(json.dumps({**FACTS, **changes}))
+        describe(tmp_path / "Format-Serving", **changes)
         assert measured(artifact(Model, tmp_path), catalogue, world.ids) is None
 
 

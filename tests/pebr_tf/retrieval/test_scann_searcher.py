@@ -303,7 +303,7 @@ def test_fresh_queries_are_answered_almost_as_well_as_the_target_says(sample_of,
     With a few hundred items and a dozen answers each, one miss weighs a lot.
     """
     sample = sample_of(name)
-    target = sample.manifest["config"]["recall_target"]
+    target = sample.manifest.config["recall_target"]
     generator = np.random.default_rng(1_000)
     queries = sample.vectors[generator.integers(len(sample.ids), size=200)]
     queries = queries / np.linalg.norm(queries, axis=1, keepdims=True)

@@ -59,7 +59,7 @@ def tuned_to(sample_of):
     numbered = searcher.with_tuning(searcher.tuning)
     numbered._ids = np.arange(len(searcher))
     tokens = np.load(sample.directory / "tokens.npy")
-    error = sample.manifest["quantisation_error"]
+    error = sample.manifest.quantisation_error
 
     def of(target):
         tuning = tune(numbered, examples, tokens, error, target)

@@ -6,6 +6,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 import pytest
 from service_helpers import PATIENCE, Authority, GatedEngine, served
 
+from pebr_tf.release.release import latest_release
 from serving.client import (
     AsyncRetrievalClient,
     InvalidRequest,
@@ -15,7 +16,6 @@ from serving.client import (
     Unauthenticated,
     Unavailable,
 )
-from serving.release import latest_release
 
 QUERIES = ["red phone", "phone", "手机"]
 

@@ -82,7 +82,7 @@ def test_files_have_a_type_and_a_tag_for_revalidation(client):
 
 def test_the_report_is_that_of_the_release(client, retriever):
     response = client.get("/report")
-    assert response.content == retriever.release.path("report.html").read_bytes()
+    assert response.content == retriever.release.report.read_bytes()
     assert response.headers["content-type"].startswith("text/html")
     policy = response.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'")

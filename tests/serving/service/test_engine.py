@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from service_helpers import loaded, service_settings
 
+from pebr_tf.release.release import find_release
+from pebr_tf.release.versions import versions
 from serving.errors import InvalidArgument, ServiceError, UnavailableError
-from serving.release import find_release
 from serving.retrieval import RetrievalRequest
 from serving.retriever import Retriever
 from serving.service.engine import Engine
 from serving.service.metrics import Metrics
 from serving.service.release_manager import ReleaseSource
-from serving.versions import versions
 
 TEXTS = ["red phone", "phone", "blue laptop bag", "cable", "white charger"]
 KNOBS = [(None, None), ("recall", 0.8), ("budget", 20), ("top_k", 7), ("score", 0.2)]

@@ -10,11 +10,11 @@ from prometheus_client import generate_latest
 from pebr_tf.config import Serving
 from pebr_tf.config.serving import Batching
 from pebr_tf.errors import UserError
-from serving import manifest as manifests
+from pebr_tf.manifest import sha256
+from pebr_tf.release.release import ReleaseManifest
+from pebr_tf.release.versions import restore, versions, withdraw
 from serving.service.metrics import Metrics
 from serving.service.release_manager import ReleaseManager, ReleaseSource
-from serving.versions import versions
-from serving.withdrawal import restore, withdraw
 
 # No look happens by itself in the time of a test.
 SETTINGS = Serving(poll_seconds=3_600, batching=Batching(max_size=2, queue_limit=256))
@@ -125,9 +125,9 @@ def test_a_self_test_that_fails_is_a_reason_to_refuse(root, open_manager):
     # The manifest agrees with the file: only the answers are not those of the push.
     path = root / str(new) / "self_test.json"
     path.write_text(path.read_text().replace('"count": ', '"count": 9'))
-    manifest = manifests.read(path.parent)
-    files = {**manifest.files, path.name: manifests.checksum(path)}
-    replace(manifest, files=files).write(path.parent)
+    manifest = ReleaseManifest.load(path.parent)
+    files = {**manifest.files, path.name: sha256(path)}
+    replace(manifest, files=files).save(path.parent)
     manager.poll()
     assert version_of(manager) == old
     assert "items instead of 9" in exported(metrics, "pebr_release_refused{")[0]

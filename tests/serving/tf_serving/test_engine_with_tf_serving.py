@@ -33,7 +33,7 @@ def settings(address):
 @pytest.mark.slow
 def test_an_outage_ends_when_the_server_is_back(tmp_path, releases, retriever):
     release = retriever.release
-    (tmp_path / str(release.version)).symlink_to(release.path("query_model"))
+    (tmp_path / str(release.version)).symlink_to(release.query_model)
     server = TfServingStandIn(tmp_path)
     engine = Engine.open(ReleaseSource(releases, follow=False), settings(server.address), Metrics())
 

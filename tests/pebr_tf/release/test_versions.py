@@ -9,9 +9,17 @@ from datetime import datetime, timezone
 import pytest
 
 from pebr_tf.errors import UserError
-from serving.release import find_release, latest_release
-from serving.versions import Withdrawal, link_models, served, versions, withdrawn
-from serving.withdrawal import restore, roll_back, withdraw
+from pebr_tf.release.release import find_release, latest_release
+from pebr_tf.release.versions import (
+    Withdrawal,
+    link_models,
+    restore,
+    roll_back,
+    served,
+    versions,
+    withdraw,
+    withdrawn,
+)
 
 NOON = datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc)
 

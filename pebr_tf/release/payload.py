@@ -1,4 +1,4 @@
-"""What a release knows of an item beside its vector: the columns to answer with."""
+"""The payload: the columns of the catalogue that answers contain, looked up by item id."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ KEPT_CHOICES = 8
 
 
 class Payload:
-    """Rows of a catalogue, found by item id; never written to, so safe for concurrent callers."""
+    """Rows of a catalogue, found by item id; read-only, so safe for concurrent callers."""
 
     def __init__(self, table: pa.Table):
-        """Takes a table with the column `item_id`, and any others to give back."""
+        """Takes a table with the column `item_id` and the columns to return."""
         ids = table.column(ID_COLUMN).to_pylist()
         hashes = _hashes(ids)
         order = np.argsort(hashes, kind="stable")
-        # Numbers are found several times faster than texts.
+        # Searching for numbers is several times faster than searching for strings.
         self._hashes, self._order = hashes[order], order
         self._ids = np.asarray(ids, str)
         same = np.flatnonzero(self._hashes[1:] == self._hashes[:-1])
-        self._ambiguous = {ids[place]: place for at in (same, same + 1) for place in order[at]}
-        # In one piece, for Arrow joins the pieces of a column whenever it takes from several.
+        self._ambiguous = {ids[row]: row for at in (same, same + 1) for row in order[at]}
+        # One chunk: otherwise Arrow joins the chunks of a column on every `take`.
         self._table = table.drop([ID_COLUMN]).combine_chunks()
         self._kept: dict[tuple[str, ...] | None, dict[str, dict[str, str]]] = {}
 
@@ -61,7 +61,7 @@ class Payload:
     def values(
         self, item_ids: np.ndarray, columns: Iterable[str] | None = None
     ) -> dict[str, list[str | None]]:
-        """What is known of items [M]: column -> [M] values, None where nothing is known.
+        """Column -> [M] values of items [M], None where an item or its value is missing.
 
         Args:
           item_ids: [M].
@@ -72,15 +72,13 @@ class Payload:
         if not len(self._ids) or not len(wanted):
             return {name: [None] * len(wanted) for name in names}
         found = np.searchsorted(self._hashes, _hashes(wanted.tolist()))
-        place = self._order[np.minimum(found, len(self._order) - 1)]
+        rows = self._order[np.minimum(found, len(self._order) - 1)]
         if self._ambiguous:
-            others = ((at, self._ambiguous.get(each)) for at, each in enumerate(wanted.tolist()))
-            for at, other in others:
-                place[at] = place[at] if other is None else other
-        known = self._ids[place] == wanted
-        places = pa.array(place, mask=~known)
-        # Over NumPy, for Arrow makes a Python object of each value on its way to a list.
-        taken = (self._table.column(name).take(places) for name in names)
+            for at, item_id in enumerate(wanted.tolist()):
+                rows[at] = self._ambiguous.get(item_id, rows[at])
+        indices = pa.array(rows, mask=self._ids[rows] != wanted)
+        # NumPy's `tolist` is faster than Arrow's, which makes a scalar object of each value.
+        taken = (self._table.column(name).take(indices) for name in names)
         return {name: column.to_numpy().tolist() for name, column in zip(names, taken, strict=True)}
 
     def fields(
@@ -113,11 +111,11 @@ class Payload:
         return [kept[text] for text in texts]
 
     def rows(self, item_ids: np.ndarray) -> list[dict[str, str | None]]:
-        """What is known of items [M]: a dict of all columns each, None where nothing is known."""
+        """A dict of all columns for each of items [M], None where a value is missing."""
         values = self.values(item_ids)
         return [{name: values[name][row] for name in values} for row in range(len(item_ids))]
 
 
 def _hashes(ids: list[str]) -> np.ndarray:
-    """[M] int64, this process's own."""
+    """[M] int64 hashes, valid in this process only."""
     return np.fromiter(map(hash, ids), np.int64, len(ids))

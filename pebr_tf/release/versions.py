@@ -1,0 +1,247 @@
+"""The versions in a folder of releases: which exist, and which may be served.
+
+<releases>/<version>/                  a release
+<releases>/withdrawn.json              versions that may not be served, and why
+<releases>/query_model/<version>       link to ../<version>/query_model: TF Serving's base path
+
+A withdrawn version keeps its folder. A server that follows the releases changes to the newest
+version that is not withdrawn when it looks next.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from pebr_tf.errors import UserError
+from pebr_tf.files import locked, replacing_file
+
+WITHDRAWN = "withdrawn.json"
+QUERY_MODEL = "query_model"
+# The APIs and TF Serving hold versions in 64 bits.
+LARGEST = 2**63 - 1
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(timezone.utc)
+
+
+@dataclass(frozen=True)
+class Withdrawal:
+    """Why and when a version was withdrawn.
+
+    Attributes:
+      reason: One line, or empty.
+      time: ISO 8601 in UTC.
+    """
+
+    reason: str
+    time: str
+
+
+def is_version(name: str) -> bool:
+    """Whether a folder of this name can be a release: a whole number, written plainly."""
+    return name.isdecimal() and str(int(name)) == name and int(name) <= LARGEST
+
+
+def versions(releases: Path) -> list[int]:
+    """The versions in a folder of releases, ascending; none if there is no such folder.
+
+    A link that leads out of the folder is not a version.
+    """
+    releases = Path(releases)
+    if not releases.is_dir():
+        return []
+    root = releases.resolve()
+    return sorted(
+        int(path.name)
+        for path in releases.iterdir()
+        if is_version(path.name)
+        and path.is_dir()
+        and (not path.is_symlink() or path.resolve().is_relative_to(root))
+    )
+
+
+def withdrawn(releases: Path) -> dict[int, Withdrawal]:
+    """The withdrawn versions, including those whose folders no longer exist.
+
+    Raises:
+      UserError: withdrawn.json is not what `withdraw` writes.
+    """
+    path = Path(releases) / WITHDRAWN
+    try:
+        text = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise UserError(f"{path} must be readable JSON. Received: {error}.") from None
+    return parse_withdrawn(text, str(path))
+
+
+def parse_withdrawn(text: bytes, path: str) -> dict[int, Withdrawal]:
+    """The content of a withdrawn.json; an error names `path`."""
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"{path} must be readable JSON. Received: {error}.") from None
+    try:
+        entries = [
+            (name, Withdrawal(str(entry["reason"]), str(entry["time"])))
+            for name, entry in content.items()
+        ]
+    except (AttributeError, TypeError, KeyError):
+        raise UserError(
+            f"{path} must hold a reason and a time for each version. Received: {content!r}."
+        ) from None
+    for name, _ in entries:
+        if not is_version(name):
+            raise UserError(f"{path} must name versions. Received: {name!r}.")
+    return {int(name): entry for name, entry in entries}
+
+
+def newest_version(releases: Path) -> int:
+    """The newest version in a local folder, withdrawn or not; -1 if there is none."""
+    return max([*versions(releases), *withdrawn(releases)], default=-1)
+
+
+def served(releases: Path) -> list[int]:
+    """The versions that may be served, ascending; servers use the last one."""
+    gone = withdrawn(releases)
+    return [version for version in versions(releases) if version not in gone]
+
+
+def withdraw(releases: Path, version: int, reason: str = "", now: Clock = utc_now) -> None:
+    """Withdraws one version.
+
+    Raises:
+      UserError: No such version, one that is already withdrawn, or the last that may be served.
+    """
+    releases = _existing(releases)
+    with locked(releases):
+        _require_version(releases, version)
+        earlier = withdrawn(releases)
+        if version in earlier:
+            raise UserError(
+                f"version must be one that is not withdrawn. Received: {version}, withdrawn at "
+                f"{earlier[version].time}."
+            )
+        _withdraw(releases, [version], reason, now)
+
+
+def roll_back(
+    releases: Path, to: int | None = None, reason: str = "", now: Clock = utc_now
+) -> list[int]:
+    """Withdraws the newest served version, or all served versions above `to`.
+
+    Returns:
+      The versions that were withdrawn, ascending.
+
+    Raises:
+      UserError: `to` is not served, or nothing would be left to serve.
+    """
+    releases = _existing(releases)
+    with locked(releases):
+        candidates = served(releases)
+        if to is None:
+            above = candidates[-1:]
+        else:
+            _require_version(releases, to)
+            if to not in candidates:
+                raise UserError(f"--to must name a version that is not withdrawn. Received: {to}.")
+            above = [version for version in candidates if version > to]
+        if above or to is None:
+            _withdraw(releases, above, reason, now)
+    return above
+
+
+def restore(releases: Path, version: int) -> None:
+    """Reverses a withdrawal.
+
+    Raises:
+      UserError: The version is not withdrawn, or its folder no longer exists.
+    """
+    releases = _existing(releases)
+    with locked(releases):
+        earlier = withdrawn(releases)
+        if version not in earlier:
+            raise UserError(f"version must be one that is withdrawn. Received: {version}.")
+        _require_version(releases, version)
+        del earlier[version]
+        _write(releases, earlier)
+        _link(releases, served(releases))
+
+
+def link_models(releases: Path) -> None:
+    """Makes `query_model/` link to the query model of every served version, and no other.
+
+    TF Serving, configured to keep the latest two of them, then keeps what is served now and what
+    was served before.
+    """
+    with locked(releases):
+        _link(releases, served(releases))
+
+
+def _withdraw(releases: Path, chosen: Iterable[int], reason: str, now: Clock) -> None:
+    before = served(releases)
+    left = [version for version in before if version not in chosen]
+    if not left:
+        raise UserError(
+            f"{releases} must keep a version to serve. "
+            f"Received: {before[-1] if before else 'none'}, and no other that is not withdrawn."
+        )
+    printable = "".join(each if each.isprintable() else " " for each in reason)
+    entry = Withdrawal(" ".join(printable.split()), now().isoformat(timespec="seconds"))
+    _write(releases, {**withdrawn(releases), **dict.fromkeys(chosen, entry)})
+    # Servers that have not looked yet still need the model that was served until now.
+    _link(releases, [*left, before[-1]])
+
+
+def _write(releases: Path, entries: dict[int, Withdrawal]) -> None:
+    content = {str(version): asdict(entries[version]) for version in sorted(entries)}
+    with replacing_file(releases / WITHDRAWN) as temporary:
+        temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _link(releases: Path, linked: Iterable[int]) -> None:
+    """Makes `query_model/` link to `linked`; what is not a link stays."""
+    folder = Path(releases) / QUERY_MODEL
+    folder.mkdir(exist_ok=True)
+    wanted = {str(version): f"../{version}/{QUERY_MODEL}" for version in linked}
+    for name, target in wanted.items():
+        path = folder / name
+        if path.is_symlink():
+            if os.readlink(path) == target:
+                continue
+        elif path.exists():
+            continue
+        temporary = folder / f".{name}"
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(target)
+        temporary.replace(path)
+    # After the new links, so that a server that looks in between finds something.
+    for path in folder.iterdir():
+        if path.is_symlink() and path.name not in wanted:
+            path.unlink()
+
+
+def _existing(releases: Path) -> Path:
+    releases = Path(releases)
+    if not versions(releases):
+        raise UserError(f"{releases} must be a folder of releases.")
+    return releases
+
+
+def _require_version(releases: Path, version: int) -> None:
+    known = versions(releases)
+    if version not in known:
+        raise UserError(
+            f"version must be one of those in {releases}, the newest being {known[-1]}. "
+            f"Received: {version}."
+        )

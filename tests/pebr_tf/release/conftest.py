@@ -1,0 +1,31 @@
+"""Plain releases, which need no TensorFlow model."""
+
+import pytest
+from plain_release import write_sources
+
+from pebr_tf.errors import UserError
+from pebr_tf.release.release import write_release
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """What a release is made from; may be damaged."""
+    return write_sources(tmp_path / "sources")
+
+
+@pytest.fixture
+def release(tmp_path, sources):
+    """A release; may be damaged."""
+    return write_release(tmp_path / "releases", sources)
+
+
+@pytest.fixture
+def rejection():
+    """A function that returns the sentence with which a call is rejected."""
+
+    def rejected(function, *arguments, **keywords):
+        with pytest.raises(UserError) as caught:
+            function(*arguments, **keywords)
+        return str(caught.value)
+
+    return rejected

@@ -1,0 +1,405 @@
+"""Releases in an object store: TensorFlow's file system in memory stands in for one."""
+
+import contextlib
+import json
+import os
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+import tensorflow as tf
+
+from pebr_tf.files import is_remote
+from pebr_tf.release import remote
+from pebr_tf.release.release import Release, write_release
+from pebr_tf.release.remote import CLAIM, CLAIMS, fetch, latest_remote, upload
+from pebr_tf.release.versions import restore, roll_back, served, versions
+
+BUCKET = "ram://bucket"
+REMOTE = f"{BUCKET}/releases"
+NONE = f"{REMOTE} must have a release that is whole and not withdrawn."
+
+
+@pytest.fixture(autouse=True)
+def bucket():
+    tf.io.gfile.makedirs(BUCKET)
+    yield
+    # If the name of one folder begins with that of another, TensorFlow fails to find the second.
+    with contextlib.suppress(tf.errors.NotFoundError):
+        tf.io.gfile.rmtree(BUCKET)
+    assert not tf.io.gfile.exists(BUCKET)
+
+
+@pytest.fixture
+def here(tmp_path):
+    """Where releases are fetched to."""
+    return tmp_path / "here"
+
+
+def at(release, version):
+    """The same release with another version in its manifest."""
+    return replace(release, manifest=replace(release.manifest, version=version))
+
+
+def put(name, content=b""):
+    """Writes a remote file by its path below the bucket."""
+    path = f"{BUCKET}/{name}"
+    tf.io.gfile.makedirs(os.path.dirname(path))
+    # In memory, writing to an existing file appends to it.
+    if tf.io.gfile.exists(path):
+        tf.io.gfile.remove(path)
+    with tf.io.gfile.GFile(path, "wb") as file:
+        file.write(content)
+
+
+def put_release(release, *numbers):
+    """Uploads a release under given versions, without a claim."""
+    for number in numbers:
+        at(release, number).manifest.save(release.directory)
+        for name in (*release.manifest.files, "manifest.json"):
+            put(f"releases/{number}/{name}", (release.directory / name).read_bytes())
+
+
+def put_withdrawn(*numbers):
+    entries = {str(number): {"reason": "", "time": ""} for number in numbers}
+    put("releases/withdrawn.json", json.dumps(entries).encode())
+
+
+def manifest_of(version):
+    return json.loads(tf.io.gfile.GFile(f"{REMOTE}/{version}/manifest.json").read())
+
+
+def failing(error):
+    """A function that fails."""
+
+    def fail(*arguments):
+        raise error
+
+    return fail
+
+
+def nothing_left(here):
+    """Whether a folder is as it was before a fetch: missing or empty."""
+    return not here.exists() or os.listdir(here) == []
+
+
+def test_what_is_remote():
+    assert is_remote("gs://bucket/releases")
+    assert not is_remote("releases")
+    assert not is_remote("/mnt/gs:/releases")
+
+
+def test_a_release_goes_there_and_back_and_its_manifest_comes_last(release, here, monkeypatch):
+    copy, copied = tf.io.gfile.copy, []
+
+    def remember(source, target):
+        copied.append(target)
+        copy(source, target)
+
+    monkeypatch.setattr(tf.io.gfile, "copy", remember)
+    pushed = upload(f"{REMOTE}/", release)
+    assert pushed.path == f"{REMOTE}/{pushed.version}"
+    assert copied == [
+        f"{pushed.path}/{name}" for name in (*release.manifest.files, "manifest.json")
+    ]
+    assert fetch(REMOTE, here) == here / str(pushed.version)
+    fetched = Release.load(here / str(pushed.version))
+    assert fetched.manifest == release.manifest
+    link = here / "query_model" / str(pushed.version)
+    assert link.resolve() == fetched.query_model.resolve()
+    assert sorted(os.listdir(here)) == [str(pushed.version), "query_model"]
+    assert not list(fetched.directory.glob(".*"))
+
+
+@pytest.mark.parametrize("uploaded", [0, 3, -1])
+def test_an_upload_that_fails_is_no_release_and_its_version_is_used_up(
+    release, here, monkeypatch, rejection, uploaded
+):
+    names = [*sorted(release.manifest.files), "manifest.json"]
+    left = names[uploaded:]
+    copy = tf.io.gfile.copy
+
+    def until(source, target):
+        if target.split("/", 5)[5] == left[0]:
+            raise tf.errors.UnavailableError(None, None, "the store\nwent away.")
+        copy(source, target)
+
+    monkeypatch.setattr(tf.io.gfile, "copy", until)
+    assert rejection(upload, REMOTE, at(release, 5)) == (
+        f"{REMOTE} must be a folder that a release can be written to. "
+        "Received: the store went away."
+    )
+    assert tf.io.gfile.listdir(REMOTE) == ["5"]
+    for name in names:
+        assert tf.io.gfile.exists(f"{REMOTE}/5/{name}") == (name not in left)
+    assert rejection(fetch, REMOTE, here) == NONE
+    assert not here.exists()
+    monkeypatch.undo()
+    assert upload(REMOTE, at(release, 5)).version == 6
+    assert fetch(REMOTE, here).name == "6"
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_versions_are_above_all_that_are_there_or_withdrawn(release, here, monkeypatch, slash):
+    """Also in a store that marks folders with a slash, as Google Cloud Storage does."""
+    listdir = tf.io.gfile.listdir
+
+    def marked(path):
+        names = listdir(path)
+        return [f"{name}{slash}" if tf.io.gfile.isdir(f"{path}/{name}") else name for name in names]
+
+    monkeypatch.setattr(tf.io.gfile, "listdir", marked)
+    assert upload(REMOTE, at(release, 20)).version == 20
+    assert upload(REMOTE, at(release, 20)).version == 21
+    # Half a release, and what is not a version.
+    put("releases/25/cutoff.json")
+    put("releases/029/manifest.json")
+    put("releases/99999999999999999999/manifest.json")
+    assert upload(REMOTE, at(release, 20)).version == 26
+    put_withdrawn(7, 30)
+    assert upload(REMOTE, at(release, 20)).version == 31
+    assert upload(REMOTE, at(release, 40)).version == 40
+    assert fetch(REMOTE, here).name == "40"
+
+
+def test_pushes_at_once_get_versions_of_their_own(tmp_path, sources, here, monkeypatch):
+    all_have_looked, looks = threading.Barrier(4), threading.local()
+    versions_there = remote._versions
+
+    def look(folder):
+        """The first time, nobody goes on before all have seen that nothing is there."""
+        found = versions_there(folder)
+        if not hasattr(looks, "first"):
+            looks.first = found
+            all_have_looked.wait(60)
+        return found
+
+    releases = [at(write_release(tmp_path / "local", sources), 5) for _ in range(4)]
+    with monkeypatch.context() as patch, ThreadPoolExecutor(4) as pool:
+        patch.setattr(remote, "_versions", look)
+        found = sorted(
+            each.version for each in pool.map(lambda each: upload(REMOTE, each), releases)
+        )
+    assert len(set(found)) == 4
+    for version in found:
+        assert manifest_of(version)["version"] == version
+    assert fetch(REMOTE, here).name == str(found[-1])
+
+
+def test_a_version_that_another_push_claims_is_left_to_it(release, monkeypatch):
+    makedirs, faster = tf.io.gfile.makedirs, iter([True, True])
+
+    def after_another(path):
+        makedirs(path)
+        if re.fullmatch(r".*/\d+", path) and next(faster, False):
+            with tf.io.gfile.GFile(f"{path}/{CLAIM}", "w") as file:
+                file.write("of another")
+
+    monkeypatch.setattr(tf.io.gfile, "makedirs", after_another)
+    # The other claim sorts first, so that the other push would go on to the next version.
+    assert upload(REMOTE, at(release, 20)).version == 24
+    for version in (20, 22):
+        names = tf.io.gfile.listdir(f"{REMOTE}/{version}")
+        assert len(names) == 2
+        assert all(name.startswith(CLAIM) for name in names)
+
+
+def test_a_push_that_gets_no_version_gives_up(release, monkeypatch, rejection):
+    monkeypatch.setattr(remote, "_names", lambda folder: ["of another"])
+    assert rejection(upload, REMOTE, release) == (
+        f"{REMOTE} must have a version that no other push takes. Received: others at 10 tries."
+    )
+    monkeypatch.undo()
+    assert len(tf.io.gfile.listdir(REMOTE)) == CLAIMS
+
+
+def test_the_newest_is_fetched_once(release, here):
+    put_release(release, 9, 10)
+    put("releases/11/cutoff.json")
+    assert fetch(REMOTE, here) == here / "10"
+    before = os.stat(here / "10" / "manifest.json")
+    assert fetch(REMOTE, here) is None
+    assert os.stat(here / "10" / "manifest.json") == before
+    assert versions(here) == [10]
+    put_release(release, 12)
+    assert fetch(REMOTE, here) == here / "12"
+    assert sorted(os.listdir(here)) == ["10", "12", "query_model"]
+    assert sorted(os.listdir(here / "query_model")) == ["10", "12"]
+
+
+def test_only_what_is_whole_and_not_withdrawn_counts(release, here, rejection):
+    assert latest_remote(REMOTE) is None
+    put("releases/11/cutoff.json")
+    assert latest_remote(REMOTE) is None
+    put_release(release, 9, 10)
+    assert latest_remote(f"{REMOTE}/") == f"{REMOTE}/10"
+    put_withdrawn(10)
+    assert latest_remote(REMOTE) == f"{REMOTE}/9"
+    assert fetch(REMOTE, here) == here / "9"
+    put_withdrawn(10, 9)
+    assert rejection(fetch, REMOTE, here) == NONE
+    # A remote withdrawal does not withdraw what is already here.
+    assert served(here) == [9]
+
+
+def test_after_a_rollback_here_only_a_later_push_is_fetched(release, here):
+    put_release(release, 5)
+    fetch(REMOTE, here)
+    put_release(release, 6, 7)
+    assert fetch(REMOTE, here) == here / "7"
+    roll_back(here)
+    put_withdrawn(7)
+    # 6 was never here, so it is not what the rollback meant.
+    assert fetch(REMOTE, here) is None
+    assert served(here) == [5]
+    assert sorted(os.listdir(here / "query_model")) == ["5", "7"]
+    restore(here, 7)
+    put_release(release, 8)
+    assert fetch(REMOTE, here) == here / "8"
+
+
+def test_what_is_newer_here_stays(release, here, sources):
+    put_release(release, 5)
+    version = write_release(here, sources).version
+    assert fetch(REMOTE, here) is None
+    assert versions(here) == [version]
+
+
+def test_a_changed_or_missing_file_is_rejected(release, here, rejection):
+    put_release(release, 4)
+    fetch(REMOTE, here)
+    put_release(release, 5)
+    name = "query_model/saved_model.pb"
+    put(f"releases/5/{name}", b"modem")
+    assert re.fullmatch(
+        rf"{REMOTE}/5/{name} must have SHA-256 [0-9a-f]{{12}}\.\.\. as in manifest\.json\. "
+        r"Received: [0-9a-f]{12}\.\.\.",
+        rejection(fetch, REMOTE, here),
+    )
+    tf.io.gfile.remove(f"{REMOTE}/5/moments.npz")
+    sentence = f"{REMOTE}/5/moments.npz is missing from the release."
+    assert rejection(fetch, REMOTE, here) == sentence
+    assert sorted(os.listdir(here)) == ["4", "query_model"]
+
+
+def test_a_bad_manifest_is_rejected(release, here, rejection, tmp_path):
+    put_release(release, 6, 7)
+    of_another = tf.io.gfile.GFile(f"{REMOTE}/6/manifest.json", "rb").read()
+    outwards = manifest_of(7)
+    del outwards["digest"]
+    outwards["files"]["../../../outside"] = "0" * 64
+    put("releases/7/../../../outside", b"outside")
+    for manifest, expected in {
+        b"": "/manifest.json must be readable JSON. Received: Expecting value: line 1 column 1",
+        b'{"format": 2}': "/manifest.json must have format 1. Received: 2.",
+        of_another: " must hold the version that it is named after. Received: 6.",
+        json.dumps(outwards).encode(): (
+            "/manifest.json must list files inside the release. Received: '../../../outside'."
+        ),
+    }.items():
+        put("releases/7/manifest.json", manifest)
+        assert rejection(fetch, REMOTE, here).startswith(f"{REMOTE}/7{expected}")
+        assert nothing_left(here)
+    assert not (tmp_path / "outside").exists()
+
+
+def test_a_file_that_is_not_in_the_manifest_stays_behind(release, here):
+    put_release(release, 5)
+    put("releases/5/query_model/added", b"added")
+    fetch(REMOTE, here)
+    assert not (here / "5/query_model/added").exists()
+    assert Release.load(here / "5").version == 5
+
+
+def test_a_bad_list_of_withdrawals_is_rejected_by_its_own_name(release, here, rejection):
+    put_release(release, 5)
+    put("releases/withdrawn.json", b'{"newest": {"reason": "", "time": ""}}')
+    assert rejection(fetch, REMOTE, here) == (
+        f"{REMOTE}/withdrawn.json must name versions. Received: 'newest'."
+    )
+
+
+def test_a_fetch_that_another_one_overtakes_leaves_it_alone(release, here, monkeypatch):
+    put_release(release, 5)
+    load = Release.load
+
+    def overtaken(directory):
+        (here / "5").mkdir()
+        (here / "5" / "manifest.json").write_text("of another")
+        return load(directory)
+
+    monkeypatch.setattr(Release, "load", overtaken)
+    assert fetch(REMOTE, here) is None
+    assert os.listdir(here) == ["5"]
+    assert (here / "5" / "manifest.json").read_text() == "of another"
+
+
+def test_what_a_killed_fetch_left_goes_with_the_next_and_links_are_optional(release, here, caplog):
+    put_release(release, 5)
+    (here / ".staging-killed" / "5").mkdir(parents=True)
+    (here / "query_model").touch()
+    assert fetch(REMOTE, here) == here / "5"
+    assert sorted(os.listdir(here)) == ["5", "query_model"]
+    assert "TF Serving will not find version 5: " in caplog.text
+
+
+def test_a_store_that_fails_is_one_sentence(release, here, monkeypatch, rejection):
+    cloud = "cloud://bucket/releases"
+    unknown = f"Received: File system scheme 'cloud' not implemented (file: '{cloud}"
+    for function, arguments, use, file in (
+        (fetch, (here,), "fetched from", "/withdrawn.json"),
+        (latest_remote, (), "read from", "/withdrawn.json"),
+        (upload, (release,), "written to", ""),
+    ):
+        assert rejection(function, cloud, *arguments) == (
+            f"{cloud} must be a folder that a release can be {use}. {unknown}{file}')."
+        )
+    for path in ("releases", "gs://", "ram:/bucket/"):
+        sentence = (
+            f"a remote folder of releases must be like gs://bucket/releases. Received: {path}."
+        )
+        assert rejection(fetch, path, here) == rejection(upload, path, release) == sentence
+    put_release(release, 5)
+    unavailable = tf.errors.UnavailableError(None, None, "")
+    monkeypatch.setattr(tf.io.gfile, "listdir", failing(unavailable))
+    assert rejection(fetch, REMOTE, here) == (
+        f"{REMOTE} must be a folder that a release can be fetched from. Received: UnavailableError."
+    )
+    assert nothing_left(here)
+
+
+def test_a_store_that_fails_while_it_is_read_leaves_nothing(release, here, monkeypatch, rejection):
+    put_release(release, 5)
+    file, opened = tf.io.gfile.GFile, []
+
+    def third(name, mode):
+        opened.append(name)
+        if len(opened) == 3:
+            raise tf.errors.DeadlineExceededError(None, None, "too late")
+        return file(name, mode)
+
+    monkeypatch.setattr(tf.io.gfile, "GFile", third)
+    assert rejection(fetch, REMOTE, here) == (
+        f"{REMOTE} must be a folder that a release can be fetched from. Received: too late."
+    )
+    assert nothing_left(here)
+    assert fetch(REMOTE, here) == here / "5"
+
+
+def test_a_folder_that_cannot_be_written_is_named(release, here, tmp_path, monkeypatch, rejection):
+    put_release(release, 5)
+    (tmp_path / "file").touch()
+    beyond = tmp_path / "file" / "releases"
+    assert rejection(fetch, REMOTE, beyond) == (
+        f"{beyond} must be a folder that a release can be written to. "
+        f"Received: [Errno 20] Not a directory: '{beyond}'."
+    )
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr(remote.shutil, "copyfileobj", failing(full))
+    assert rejection(fetch, REMOTE, here) == (
+        f"{here} must be a folder that a release can be written to. "
+        "Received: [Errno 28] No space left on device."
+    )
+    assert nothing_left(here)

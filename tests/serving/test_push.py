@@ -1,0 +1,315 @@
+"""Pushes: the release is tested before it appears, and neither damage nor a full disk lose one."""
+
+import copy
+import dataclasses
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from tiny_release import write_parts
+
+from pebr_tf.errors import UserError
+from pebr_tf.release.release import Release, latest_release
+from pebr_tf.release.versions import versions
+from serving.push import push, push_anywhere
+from serving.retriever import Retriever
+from serving.self_test import RecordedAnswer, SelfTest, check, difference
+
+PAGE = 4_096
+QUERIES = ("red phone", "phone", "white laptop bag", "手机")
+# The last two scores are closer than rounding is allowed to move them.
+ANSWER = RecordedAnswer(
+    query="phone",
+    knob="recall",
+    value=0.9,
+    count=250,
+    threshold=0.4,
+    item_ids=("a", "b", "c", "d"),
+    scores=(0.9, 0.8, 0.70004, 0.7),
+)
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory, tower_files):
+    """What a release is made from; two of its example queries are not usable."""
+    queries = (*QUERIES, "phone", "  ")
+    return write_parts(tmp_path_factory.mktemp("sources"), *tower_files, examples=queries)
+
+
+@pytest.fixture(scope="module")
+def pushed(tmp_path_factory, sources):
+    """A release; do not write to it."""
+    return push(tmp_path_factory.mktemp("pushed"), sources)
+
+
+@pytest.fixture(scope="module")
+def loaded(pushed):
+    return Retriever.load(pushed.directory)
+
+
+def files(directory):
+    return [path for path in directory.rglob("*") if path.is_file()]
+
+
+def rejected(releases, sources):
+    """The sentence of a push that leaves everything as it was."""
+    before = sorted(os.listdir(releases)) if Path(releases).exists() else None
+    with pytest.raises(UserError) as caught:
+        push(releases, sources)
+    assert before == (sorted(os.listdir(releases)) if before is not None else None)
+    return str(caught.value)
+
+
+def test_rounding_is_no_difference():
+    for changes in (
+        {},
+        {"threshold": 0.4009},
+        {"count": 255},
+        {"count": 245},
+        {"scores": (0.90009, 0.80009, 0.70004, 0.7)},
+        # Near-ties change places.
+        {"item_ids": ("a", "b", "d", "c")},
+        # An item from beyond the best replaces one of the near-ties at the end.
+        {"item_ids": ("a", "b", "c", "e")},
+        {"item_ids": ("a", "b", "e", "d")},
+        # The last item crossed the threshold.
+        {"item_ids": ("a", "b", "c"), "scores": (0.9, 0.8, 0.70004)},
+        {"item_ids": ("a", "b", "c", "d", "e"), "scores": (0.9, 0.8, 0.70004, 0.7, 0.4)},
+        {"item_ids": (), "scores": ()},
+    ):
+        assert difference(ANSWER, dataclasses.replace(ANSWER, **changes)) is None, changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"threshold": 0.4011}, "threshold 0.40110 instead of 0.40000"),
+        ({"threshold": None}, "threshold none instead of 0.40000"),
+        ({"count": 256}, "256 items instead of 250"),
+        ({"count": 244}, "244 items instead of 250"),
+        ({"scores": (0.9, 0.8, 0.7, 0.6998)}, "score 0.69980 at rank 4 instead of 0.70000"),
+        ({"item_ids": ("b", "a", "c", "d")}, "item 'b' at rank 1 instead of 'a'"),
+        ({"item_ids": ("a", "e", "c", "d")}, "item 'e' at rank 2 instead of 'b'"),
+        ({"item_ids": ("c", "b", "a", "d")}, "item 'c' at rank 1 instead of 'a'"),
+    ],
+)
+def test_more_than_rounding_is_named(changes, words):
+    assert difference(ANSWER, dataclasses.replace(ANSWER, **changes)) == words
+
+
+def test_short_lists_may_differ_by_two_items():
+    short = dataclasses.replace(ANSWER, count=4)
+    assert difference(short, dataclasses.replace(short, count=6)) is None
+    assert difference(short, dataclasses.replace(short, count=7)) == "7 items instead of 4"
+    assert difference(dataclasses.replace(ANSWER, threshold=None), ANSWER) is not None
+
+
+def test_a_push_stores_the_answers_of_the_release(pushed, loaded, retriever):
+    """`retriever` has loaded a release that was made from equal sources without a self-test."""
+    assert SelfTest.FILE in pushed.manifest.files
+    answers = SelfTest.load(pushed.directory).answers
+    asked = [(answer.knob, answer.query) for answer in answers]
+    assert asked == [(knob, query) for knob in (None, "top_k") for query in QUERIES]
+    for answer in answers:
+        found = retriever.retrieve([answer.query], answer.knob, answer.value)
+        item_ids, scores = found.items.row(0)
+        assert answer.count == len(item_ids) >= len(answer.item_ids)
+        assert list(answer.item_ids) == item_ids[:10].tolist()
+        assert answer.scores == pytest.approx(scores[:10].tolist(), abs=1e-6)
+        if answer.knob is None:
+            assert answer.threshold == pytest.approx(float(found.items.thresholds[0]), abs=1e-6)
+        else:
+            assert answer.count == 10
+    check(loaded)
+
+
+def test_a_push_adds_warm_up_requests_and_links_for_tf_serving(pushed, sources):
+    name = "query_model/assets.extra/tf_serving_warmup_requests"
+    assert name in pushed.manifest.files
+    assert len(list(tf.data.TFRecordDataset(str(pushed.directory / name)))) > 0
+    assert not (sources.cutoff / name).exists()
+    assert not (sources.cutoff / "manifest.json").exists()
+    releases = pushed.directory.parent
+    assert versions(releases) == [pushed.version]
+    link = releases / "query_model" / str(pushed.version)
+    assert link.resolve() == pushed.query_model.resolve()
+    # Also compares all checksums with those of the push.
+    assert Release.load(latest_release(releases)) == pushed
+
+
+def test_a_release_that_answers_otherwise_is_rejected(tmp_path, loaded, pushed):
+    other = copy.copy(loaded)
+    other.release = dataclasses.replace(pushed, directory=tmp_path)
+    answers = list(SelfTest.load(pushed.directory).answers)
+    right = answers[5].scores
+    wrong = (*right[:2], right[2] + 0.01, *right[3:])
+    answers[5] = dataclasses.replace(answers[5], scores=wrong)
+    SelfTest(tuple(answers)).save(tmp_path)
+    with pytest.raises(UserError) as caught:
+        check(other)
+    assert str(caught.value) == (
+        f"{tmp_path} must answer as when it was pushed. Received: for 'phone' by top_k 10, "
+        f"score {right[2]:.5f} at rank 3 instead of {wrong[2]:.5f}."
+    )
+    answers[0] = dataclasses.replace(answers[0], threshold=None)
+    SelfTest(tuple(answers)).save(tmp_path)
+    with pytest.raises(UserError, match=r"'red phone' by the default knob, threshold 0\."):
+        check(other)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"answers": [{"query": "phone"}]}', '{"answers": 3}'])
+def test_what_is_no_self_test_is_rejected(tmp_path, text):
+    (tmp_path / "self_test.json").write_text(text)
+    with pytest.raises(UserError, match=r"self_test\.json must be the self-test of a release\. Re"):
+        SelfTest.load(tmp_path)
+
+
+def test_a_release_without_a_self_test_passes(retriever, caplog):
+    assert not (retriever.release.directory / SelfTest.FILE).exists()
+    with caplog.at_level("INFO"):
+        check(retriever)
+    assert f"Release {retriever.release.version} has no self-test." in caplog.messages
+
+
+def test_a_push_without_examples_says_so(tmp_path, parts, caplog):
+    release = push(tmp_path, parts)
+    assert SelfTest.load(release.directory) == SelfTest()
+    assert SelfTest.FILE in release.manifest.files
+    assert "The evaluation has no examples: no warm-up, and an empty self-test." in caplog.messages
+
+
+@pytest.fixture
+def damaged(tmp_path, sources):
+    """A copy of the sources to damage, beside a folder that has a release."""
+    names = ("cutoff", "index", "evaluation")
+    folders = {name: shutil.copytree(getattr(sources, name), tmp_path / name) for name in names}
+    (tmp_path / "releases/7").mkdir(parents=True)
+    return dataclasses.replace(sources, **folders)
+
+
+def damage_model(sources):
+    (sources.cutoff / "query_model/saved_model.pb").write_bytes(b"no model")
+
+
+def damage_index(sources):
+    path = sources.index / "index/ids.npy"
+    path.write_bytes(path.read_bytes()[:-8])
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (damage_model, "query_model must be a "),
+        (damage_index, "index/ids.npy must have SHA-256 "),
+    ],
+)
+def test_what_does_not_load_is_not_pushed(tmp_path, damaged, damage, reason):
+    damage(damaged)
+    sentence = rejected(tmp_path / "releases", damaged)
+    assert sentence.startswith(
+        f"a release must load and answer before it is pushed. Received: {reason}"
+    )
+    assert "\n" not in sentence
+    assert str(tmp_path / "releases") not in sentence
+
+
+def test_a_release_that_does_not_answer_the_same_twice_is_not_pushed(
+    tmp_path, damaged, monkeypatch
+):
+    record = SelfTest.record
+
+    def noisy(retriever, queries):
+        first, *others = record(retriever, queries).answers
+        return SelfTest((dataclasses.replace(first, count=first.count + 9), *others))
+
+    monkeypatch.setattr(SelfTest, "record", noisy)
+    sentence = rejected(tmp_path / "releases", damaged)
+    assert "must answer as when it was pushed. Received: for 'red phone' by the defau" in sentence
+
+
+def test_a_release_that_does_not_answer_is_not_uploaded(damaged):
+    damage_model(damaged)
+    with pytest.raises(UserError, match=r"^a release must load and answer before it is pushed\. R"):
+        push_anywhere("ram://pushes/releases", damaged)
+    assert not tf.io.gfile.exists("ram://pushes/releases")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 64 MB of its own, and a function that leaves some pages of it."""
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(mount)]
+    if subprocess.run(command, capture_output=True).returncode != 0:
+        pytest.skip("mounting a disk takes more rights")
+
+    def leave(number):
+        filler = mount / "filler"
+        filler.unlink(missing_ok=True)
+        status = os.statvfs(mount)
+        size = (status.f_bavail - number) * PAGE
+        with filler.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+
+    yield mount, leave
+    # A model or an index that was loaded from there may not be collected yet.
+    subprocess.run(["umount", "--lazy", str(mount)], check=True)
+
+
+def test_a_full_disk_loses_nothing(small_disk, sources, pushed):
+    mount, leave = small_disk
+    old = push(mount / "releases", sources)
+    needed = sum(-(-path.stat().st_size // PAGE) for path in files(pushed.directory))
+    sentence = f"{mount / 'releases'} must have space. Received: No space left on device."
+    # In the first file, in the model, in the index, among the warm-up and what is written last.
+    for left in (0, needed // 4, needed // 2, needed - 12, needed - 4, needed - 1):
+        leave(left)
+        assert rejected(mount / "releases", sources) == sentence
+        assert Release.load(old.directory) == old
+    leave(needed + 8)
+    new = push(mount / "releases", sources)
+    assert versions(mount / "releases") == [old.version, new.version]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [1_000, 60_000])
+def test_a_limit_on_the_size_of_files_loses_nothing(tmp_path, sources, pushed, limit):
+    old = shutil.copytree(pushed.directory, tmp_path / str(pushed.version))
+    assert limit < max(path.stat().st_size for path in files(old))
+    program = """
+        import resource, sys
+        from pathlib import Path
+        from pebr_tf.config import Config
+        from pebr_tf.errors import UserError
+        from pebr_tf.release.release import ReleaseSources
+        from serving.push import push
+
+        limit, releases, *folders = sys.argv[1:]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
+        try:
+            push(Path(releases), ReleaseSources(*map(Path, folders), Config()))
+        except UserError as error:
+            print(error)
+    """
+    folders = [sources.cutoff, sources.index, sources.evaluation]
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(limit), tmp_path, *folders],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout == f"{tmp_path} must have space. Received: {os.strerror(errno.EFBIG)}.\n"
+    assert os.listdir(tmp_path) == [old.name]
+    assert Release.load(old).version == pushed.version
+
+
+def test_a_folder_that_nobody_may_write_to_is_named(tmp_path, sources):
+    (tmp_path / "releases").write_text("a file")
+    with pytest.raises(UserError, match=r"releases must be a folder that a release can be written"):
+        push(tmp_path / "releases", sources)
