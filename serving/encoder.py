@@ -1,4 +1,4 @@
-"""Query texts to all that is known of them before the search."""
+"""Encodes query texts with the query model, in this process."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pebr_tf.retrieval.encoded import ENCODED_FIELDS, EncodedQueries
 
 
 class Encoder(Protocol):
-    """What turns texts into `EncodedQueries`; safe for concurrent callers."""
+    """Turns texts into `EncodedQueries`; thread-safe."""
 
     def encode(self, queries: Sequence[str], deadline: float = math.inf) -> EncodedQueries:
-        """Encodes texts [B], by `deadline` on the clock of `time.monotonic`."""
+        """Encodes texts [B] before `deadline`, on the clock of `time.monotonic`."""
         ...
 
 
 def tune_for_small_graphs() -> None:
-    """Makes TensorFlow fast at graphs of many small operations; before its first use.
+    """Makes TensorFlow fast for graphs of many small operations; call it before the first use.
 
-    A query model has hundreds of operations and no large one: handing them from thread to thread
-    takes longer than they do, and so do the assertions among them, on what the model itself made.
+    A query model has hundreds of small operations: passing them between threads takes longer than
+    running them, and so do the graph's assertions on values that the model itself computed.
     """
     tf.config.threading.set_inter_op_parallelism_threads(1)
     tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -33,7 +33,7 @@ def tune_for_small_graphs() -> None:
 
 
 class EmbeddedEncoder:
-    """A query model loaded into this process; safe for concurrent callers."""
+    """A query model loaded into this process; thread-safe."""
 
     def __init__(self, directory: Path):
         """Loads a SavedModel with the signature `serving_default` of `serving.signatures`."""
@@ -44,6 +44,6 @@ class EmbeddedEncoder:
             raise UserError(f"{directory} must be a query model. Received: {error}.") from None
 
     def encode(self, queries: Sequence[str], deadline: float = math.inf) -> EncodedQueries:
-        """Encodes texts [B]; takes milliseconds, so that no deadline is looked at."""
+        """Encodes texts [B]; takes milliseconds, so the deadline is ignored."""
         outputs = self._function(query=tf.constant(list(queries), tf.string, [len(queries)]))
         return EncodedQueries(**{name: outputs[name].numpy() for name in ENCODED_FIELDS})

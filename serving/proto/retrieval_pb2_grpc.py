@@ -30,14 +30,14 @@ class RetrievalServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Retrieve(self, request, context):
-        """The items of each query. The deadline is the call's own; the server has one for calls without.
+        """Returns the items of each query. Calls without a deadline get the server's default.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetRelease(self, request, context):
-        """The release that answers now, and what it accepts.
+        """Returns the release that answers now, and what it accepts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
