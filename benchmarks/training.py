@@ -3,10 +3,10 @@
   python -m benchmarks training
   python -m benchmarks training --batch 512 --steps 40
 
-All sides have the same towers and take the same batches, held in memory, in turn, a step each. The
-stock task has one softmax over the items; ours is the default loss, with a softmax each way, masks
-and a temperature of each query. Counted is CPU time of the process, for the time on the clock says
-more about the neighbours on a shared machine.
+All sides have the same towers and take the same batches, held in memory, one step each in turn. The
+stock task has one softmax over the items; ours is the default loss, with a softmax in both
+directions, masks and a temperature per query. The benchmark counts CPU time of the process, because
+wall time on a shared machine depends on other processes.
 """
 
 import tempfile
@@ -54,7 +54,7 @@ class StockTowers(tfrs.Model):
 
 
 class ClickCorpus:
-    """Raw examples of synthetic clicks in a file, and the way from them to the towers' inputs."""
+    """Raw examples of synthetic clicks in a file, and their conversion to the towers' inputs."""
 
     def __init__(self, folder: Path, clicks: int, config: Config):
         write(SyntheticSpec(clicks=clicks), folder / "made", "parquet")
@@ -77,11 +77,11 @@ class ClickCorpus:
                 counts[token] += count
         words = [word for word, n in counts.most_common() if n >= config.features.min_token_count]
         self.words = len(words)
-        places = tf.lookup.KeyValueTensorInitializer(words, np.arange(len(words)))
-        self._table = tf.lookup.StaticVocabularyTable(places, config.features.oov_buckets)
+        indices = tf.lookup.KeyValueTensorInitializer(words, np.arange(len(words)))
+        self._table = tf.lookup.StaticVocabularyTable(indices, config.features.oov_buckets)
 
     def parse(self, examples: tf.Tensor) -> Batch:
-        """What Transform's graph does, without the frequencies."""
+        """The inputs of the towers, as Transform's graph makes them, without the frequencies."""
         spec = {name: tf.io.FixedLenFeature([], tf.string) for name in ("query", "item", "title")}
         raw = tf.io.parse_example(examples, spec)
         query = normalised(raw["query"])
@@ -97,9 +97,9 @@ class ClickCorpus:
         }
 
     def _ids(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        different, places = tf.unique(texts)
-        tokens = tokens_of(different, self._features)
-        return tf.gather(tokens.with_flat_values(self._table.lookup(tokens.flat_values)), places)
+        unique, indices = tf.unique(texts)
+        tokens = tokens_of(unique, self._features)
+        return tf.gather(tokens.with_flat_values(self._table.lookup(tokens.flat_values)), indices)
 
 
 def _example(query: str, item: str, title: str) -> bytes:
@@ -124,7 +124,7 @@ def step_of(
 
 
 def measure(steps: dict[str, Callable[[Batch], tf.Tensor]], data: list[Batch], rounds: int) -> dict:
-    """CPU seconds of a step of each side: the median over rounds in which each has its turn."""
+    """CPU seconds per step of each side, the median over interleaved rounds."""
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(rounds):
         for name, step in steps.items():
@@ -135,7 +135,7 @@ def measure(steps: dict[str, Callable[[Batch], tf.Tensor]], data: list[Batch], r
 
 
 def input_seconds(corpus: ClickCorpus, config: Config, rounds: int) -> float:
-    """CPU seconds of a batch from the file."""
+    """CPU seconds per batch of the input pipeline."""
     batches = iter(training_batches([corpus.file], corpus.parse, config.training))
     next(batches)
     start = time.process_time()
@@ -145,13 +145,13 @@ def input_seconds(corpus: ClickCorpus, config: Config, rounds: int) -> float:
 
 
 def rows(corpus: ClickCorpus, size: int, rounds: int) -> dict[str, float]:
-    """CPU seconds of a batch of each side, the stock one first, and of the input."""
+    """CPU seconds per batch of each side, the stock task first, and of the input."""
     config = Config().replace("training.batch_size", size)
     source = iter(training_batches([corpus.file], corpus.parse, config.training))
     data = [next(source) for _ in range(_HELD)]
     del source
     rate = config.training.effective_learning_rate
-    # The stock task asks for the length of a tensor, which only AutoGraph understands.
+    # The stock task calls `len` on a tensor, which requires AutoGraph.
     stock = {
         "stock Retrieval, Keras Adam": tf.keras.optimizers.Adam(rate),
         "stock Retrieval, our SparseAdam": SparseAdam(rate),
@@ -173,12 +173,12 @@ def rows(corpus: ClickCorpus, size: int, rounds: int) -> dict[str, float]:
 @click.option("--steps", default=60, show_default=True, help="Steps of each side.")
 @click.option("--clicks", default=60_000, show_default=True, help="Pairs to train on.")
 def main(sizes: tuple[int, ...], steps: int, clicks: int) -> None:
-    """Print pairs a second of training and of its input, and their ratios."""
+    """Print pairs per second of training and of its input, and their ratios."""
     console = Console()
     with console.status("measuring"), tempfile.TemporaryDirectory() as directory:
         corpus = ClickCorpus(Path(directory), clicks, Config())
         table = Table(title=f"Training with {corpus.words:,} words")
-        for column in ("batch", "", "ms CPU a step", "pairs a CPU second", "ratio"):
+        for column in ("batch", "", "ms CPU per step", "pairs per CPU second", "ratio"):
             table.add_column(column, justify="right" if column else "left")
         for size in sizes:
             seconds = rows(corpus, size, steps)

@@ -10,7 +10,7 @@ import numpy as np
 from pebr_tf.errors import UserError
 from pebr_tf.retrieval.vectors import unit_vectors
 
-# Of relevant items a query: the median, the deviation of the logarithm, and the most.
+# Relevant items per query: the median, the standard deviation of the logarithm, the maximum.
 MEDIAN_COUNT, COUNT_DEVIATION, MOST = 150, 1.95, 4_900
 BLOCK = 100_000
 
@@ -43,7 +43,7 @@ def clustered(count: int, dimension: int, queries: int, seed: int) -> SearchCorp
     wanted = np.exp(generator.normal(np.log(MEDIAN_COUNT), COUNT_DEVIATION, queries))
     wanted = wanted.clip(1, min(MOST, count // 2)).astype(int)
     chosen = generator.integers(0, count, queries)
-    broad, middle, narrow = (level[place[chosen]] for level, place in levels)
+    broad, middle, narrow = (level[centre_of[chosen]] for level, centre_of in levels)
     centre = np.where(
         (wanted < 20)[:, None], narrow, np.where((wanted < 400)[:, None], middle, broad)
     )
@@ -129,7 +129,7 @@ def from_files(
     cosines = loaded["thresholds"].astype(np.float32)
     if cosines.shape != (len(asked),) or np.isnan(cosines).any():
         raise UserError(
-            f"{thresholds} must hold {len(asked)} numbers, one a query. "
+            f"{thresholds} must hold {len(asked)} numbers, one per query. "
             f"Received: shape {cosines.shape}."
         )
     chosen = np.random.default_rng(seed).permutation(len(asked))[:count]

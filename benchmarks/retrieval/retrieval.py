@@ -1,8 +1,8 @@
 """Range search against what a user would pick instead: tuned alike, timed interleaved, one thread.
 
 Every method is tuned to the same recall on one set of queries and timed on another, in rounds in
-which the methods take turns, for times on a shared machine wander: the figures are medians over
-rounds, and the ratios are of times that were measured side by side.
+which the methods take turns, because times on a shared machine vary. Figures are medians over
+rounds; ratios compare times that were measured side by side.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ RIVALS: dict[str, Callable[[], Method]] = {
 
 @dataclass
 class MethodFigures:
-    """What was measured of a method.
+    """Measurements of one method.
 
     Attributes:
       method: The method, tuned.
       recall: Macro and micro on the timed queries.
-      false_positives: Items that it returned below their threshold.
-      rate: Batch size -> queries a second, the median over rounds.
+      false_positives: Returned items below their threshold.
+      rate: Batch size -> queries per second, the median over rounds.
       latencies: [Q] seconds of each query alone, the least over rounds.
     """
 

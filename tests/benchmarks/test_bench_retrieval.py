@@ -65,7 +65,7 @@ def test_own_files_are_checked(tmp_path):
         [0.5, 0.5],
     )
     with pytest.raises(
-        UserError, match=r"must hold 3 numbers, one a query\. Received: shape \(2,\)"
+        UserError, match=r"must hold 3 numbers, one per query\. Received: shape \(2,\)"
     ):
         corpus.from_files(vectors, queries, write("t.npy", np.ones(2)), 2, seed=0)
     with pytest.raises(UserError, match=r"queries must have dimension 4\. Received: 3\."):

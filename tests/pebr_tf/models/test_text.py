@@ -91,7 +91,7 @@ def test_a_text_does_not_depend_on_its_batch():
         ("", []),
     ],
 )
-def test_words_of(text, expected):
+def test_words(text, expected):
     assert words(text) == expected
 
 
