@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib import resources
 
 from experiments.markdown import pieces
+from experiments.markup import Markup, element, heads, joined, row, section, table
 from experiments.results import Plot, Results, Table
-from pebr_tf.report.markup import Markup, element, heads, joined, row, section, table
-from pebr_tf.report.style import STYLE
 
 # Nothing is loaded and nothing runs; points that are drawn as a picture stand in the file.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -50,7 +50,7 @@ def page(results: Results, drawings: Mapping[str, str]) -> str:
         element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         element("meta", name="color-scheme", content="light dark"),
         element("title", _plain(results.title)),
-        element("style", Markup(STYLE + _STYLE)),
+        element("style", Markup(_report_style() + _STYLE)),
     )
     header = element(
         "header",
@@ -64,7 +64,7 @@ def page(results: Results, drawings: Mapping[str, str]) -> str:
         ),
     )
     main = element(
-        "main", *(section(name, _plain(title), None, content) for name, title, content in sections)
+        "main", *(section(name, _plain(title), content) for name, title, content in sections)
     )
     return f"<!DOCTYPE html>\n{element('html', head, element('body', header, main), lang='en')}\n"
 
@@ -98,6 +98,10 @@ def inlined(svg: str, prefix: str, label: str) -> Markup:
     )
 
 
+def _report_style() -> str:
+    return resources.files("pebr_tf.report").joinpath("report.css").read_text(encoding="utf-8")
+
+
 def _figure(plot: Plot, svg: str) -> Markup:
     card = element(
         "div",
@@ -114,9 +118,9 @@ def _table(content: Table) -> Markup:
     rows = [
         row(_inline(first), *(_inline(cell) for cell in cells)) for first, *cells in content.rows
     ]
-    head = [heads(*(_inline(text) for text in content.head))]
+    head = heads(*(_inline(text) for text in content.head))
     note = element("p", _inline(content.note), class_="note") if content.note else None
-    return joined([table(None, head, rows, _plain(content.title), "named"), note])
+    return joined([table(head, rows, _plain(content.title)), note])
 
 
 def _inline(text: str) -> Markup:
