@@ -8,11 +8,16 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "cutoff_calibrator"))
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
+@pytest.fixture(autouse=True, scope="session")
+def _quick():
+    """Few calls to time, and heads that are fitted for a moment."""
     from components.retrieval_evaluator import searching
+    from pebr_tf.cutoff import fitting
 
-    monkeypatch.setattr(searching, "CALLS", 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(searching, "CALLS", 3)
+        patch.setattr(fitting, "MOST_STEPS", 60)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +28,7 @@ def world():
 
 
 @pytest.fixture(scope="session")
-def inputs(world, tmp_path_factory):
+def inputs(world, _quick, tmp_path_factory):
     """Everything that the evaluator needs, on disk."""
     from calibrated_cases import artifact, calibrate, write_inputs
 

@@ -85,12 +85,20 @@ def test_a_model_that_passes_is_blessed(evaluated):
 
 
 def test_a_gate_that_fails_is_named_with_both_numbers(inputs, evaluated, tmp_path):
-    """And the run goes on; the last blessed evaluation stands beside it."""
+    """The run goes on, with the head's levels; the last blessed evaluation stands beside it."""
     shutil.copytree(evaluated[0] / "evaluation", tmp_path / "releases" / "41")
-    config = EASY.replace_all({"evaluation.gates.min_recall_lift": 5, "evaluation.max_queries": 60})
+    config = EASY.replace_all(
+        {
+            "cutoff.level_source": "head",
+            "evaluation.gates.min_recall_lift": 5,
+            "evaluation.max_queries": 60,
+        }
+    )
     content, blessing = evaluate(tmp_path, inputs, config)
     assert not content.blessed
     assert content.data.test_queries == 60
+    assert [policy.name for policy in content.policies if policy.default] == ["level_head"]
+    assert content.index.recall_macro == 1.0
     (failed,) = (gate for gate in content.gates if not gate.passed)
     assert (failed.name, failed.required) == ("min_recall_lift", ">= 5.00")
     assert not is_model_blessed(blessing)
@@ -101,13 +109,6 @@ def test_a_gate_that_fails_is_named_with_both_numbers(inputs, evaluated, tmp_pat
     )
     assert content.previous.version == 41
     assert content.previous == evaluated[1].as_previous(41)
-
-
-def test_the_head_alone_can_serve(inputs, tmp_path):
-    config = EASY.replace("cutoff.level_source", "head")
-    content, _ = evaluate(tmp_path, inputs, config)
-    assert [p.name for p in content.policies if p.default] == ["level_head"]
-    assert content.index.recall_macro == 1.0
 
 
 def test_no_test_clicks(inputs, tmp_path):
