@@ -1,7 +1,8 @@
 """A digest of the code of a component, so that an edit of the code invalidates the cache.
 
 The cache keys of TFX hold inputs and settings only. The code of a component is its module and all
-modules of this project that it imports, directly or indirectly; other edits keep the cache valid.
+modules of this project that it imports, directly or indirectly, with the HTML and CSS beside them;
+other edits keep the cache valid.
 Packages re-export more than one user needs, so only the names that are imported from them count.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PACKAGES = ("pebr_tf", "components", "pipeline", "serving")
@@ -50,7 +51,18 @@ def source_digest(module: str, root: Path = ROOT) -> str:
     for name in sorted(files):
         digest.update(f"{name}\0".encode())
         digest.update(hashlib.sha256(files[name].read_bytes()).digest())
+    for template in _templates(files.values()):
+        digest.update(hashlib.sha256(template.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def _templates(files: Iterable[Path]) -> list[Path]:
+    """The HTML and CSS files beside modules, in an order that does not depend on the root."""
+    folders = {path.parent for path in files}
+    found = [path for folder in folders for path in folder.iterdir()]
+    return sorted(
+        (path for path in found if path.suffix in (".html", ".css")), key=lambda path: path.parts
+    )
 
 
 def _file(module: str, root: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""RetrievalEvaluator: measures a model on test clicks, blesses it or says why not."""
+"""RetrievalEvaluator: measures a model on test clicks, and blesses it or gives reasons."""
 
 from components.retrieval_evaluator.component import RetrievalEvaluator
 

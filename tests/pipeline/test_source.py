@@ -80,6 +80,14 @@ def test_an_edit_elsewhere_is_not(root: Path, name: str) -> None:
     assert edited(root, name) == before
 
 
+def test_a_template_beside_a_module_that_runs_is_seen(root: Path) -> None:
+    before = source_digest(MODULE, root)
+    (root / "components/pusher/page.html").write_text("<p>")
+    one = source_digest(MODULE, root)
+    (root / "components/pusher/page.html").write_text("<b>")
+    assert len({before, one, source_digest(MODULE, root)}) == 3
+
+
 def test_how_progress_is_shown_is_no_part_of_a_result(root: Path) -> None:
     before = edited(root, "components/pusher/executor.py", "from pipeline.display import bar\n")
     assert edited(root, "pipeline/display.py") == before

@@ -27,5 +27,5 @@ def format_of(name: str, given: str = "auto") -> Format:
 
 
 def is_compressed(name: str) -> bool:
-    """Whether the name says gzip."""
+    """Whether the name ends with .gz."""
     return name.endswith(COMPRESSED)

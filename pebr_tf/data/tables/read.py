@@ -1,7 +1,7 @@
 """Reads CSV, TSV, JSONL and Parquet files batch by batch, in bounded memory.
 
-Values stay as the file has them: `convert` makes text, numbers and times of them. Here a row is
-refused only where the format itself is broken: another number of fields, a line that is not JSON.
+Values stay as they are in the file: `convert` turns them into text, numbers and times. This module
+rejects a row only where the format is broken: a wrong number of fields, a line that is not JSON.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pebr_tf.data.tables.batch import Batch, Rejected
 from pebr_tf.data.tables.formats import format_of, is_compressed
 from pebr_tf.errors import UserError
 
-# Bytes of text that become a batch, and rows of a Parquet file that do.
+# Size of a batch: bytes of text, or rows of a Parquet file.
 BLOCK = 8 << 20
 PARQUET_ROWS = 65_536
-# A quote that is never closed would else make one record of the rest of the file.
+# Without a limit, a quote that is never closed would turn the rest of the file into one record.
 LONGEST_RECORD = 8 * BLOCK
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 SHOWN_HEADER = 200
