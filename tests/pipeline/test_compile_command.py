@@ -37,9 +37,9 @@ def run(folder: Path, text: str, *options: str) -> int:
 
 @pytest.mark.parametrize(
     ("options", "same"),
-    [((), {}), (("--index-only",), {"index_only": True}), (("--span", "7"), {"span": 7})],
+    [((), {}), (("--index-only", "--span", "7"), {"index_only": True, "span": 7})],
 )
-def test_it_writes_what_compile_job_gives(
+def test_it_writes_the_compiled_job(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str], same: dict[str, Any]
 ) -> None:
     assert run(tmp_path, CLOUD.to_yaml(), *options) == 0
@@ -58,21 +58,12 @@ def test_it_writes_what_compile_job_gives(
             "cloud.project must name a project to run on Vertex AI. Received: null.",
         ),
         (
-            {'"gs://shop/run"': "run"},
-            "pipeline.root must be on gs:// to run on Vertex AI. Received: 'run', a path of this "
-            "machine.",
-        ),
-        (
             {"shop/pebr:7": "shop/pebr"},
             "cloud.image must be null or an image with a tag or a digest, such as pebr:1. "
             "Received: 'europe-docker.pkg.dev/shop/pebr'.",
         ),
-        (
-            {'trainer: "4 cpu, 16 GB"': 'trainer: "4 cpu, 16 GB, 1 NVIDIA_T4"'},
-            "NVIDIA_RTX_PRO_6000. Received: '4 cpu, 16 GB, 1 NVIDIA_T4'.",
-        ),
     ],
-    ids=["project", "path", "image", "accelerator"],
+    ids=["project", "image"],
 )
 def test_mistakes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, str], sentence: str
