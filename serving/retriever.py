@@ -198,7 +198,7 @@ class Retriever:
         ]
 
     def _knob(self, request: RetrievalRequest) -> tuple[str, float]:
-        if request.knob is None:
+        if request.knob is None or request.value is None:
             return self.settings.default_knob, self.settings.default_value
         return request.knob, float(request.value)
 

@@ -47,13 +47,13 @@ class Executor(BaseExecutor):
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         config = Config.from_yaml(exec_properties["config"])
         with contextlib.ExitStack() as stack:
-            folders = (
+            cutoff, index, evaluation = (
                 stack.enter_context(local_folder(artifact_utils.get_single_uri(input_dict[name])))
                 for name in ("cutoff", "index", "evaluation")
             )
             # ExampleGen's span is a custom property, and 0 where there is none.
             span = examples.get_int_custom_property(SPAN_PROPERTY_NAME) or None
-            sources = ReleaseSources(*folders, config, span)
+            sources = ReleaseSources(cutoff, index, evaluation, config, span)
             result = push_anywhere(exec_properties["releases"], sources)
         output.set_int_custom_property("version", result.version)
         output.set_int_custom_property("pushed", 1)

@@ -125,8 +125,10 @@ def stop_values(retriever: Retriever, knob: str) -> list[float]:
 
 def histogram(cosines: np.ndarray) -> dict[str, list[float]]:
     """Counts of cosines in BINS bins of equal width; empty lists if there are no cosines."""
-    counts, edges = np.histogram(cosines, BINS) if len(cosines) else ([], [])
-    return {"edges": [float(edge) for edge in edges], "counts": [int(count) for count in counts]}
+    if not len(cosines):
+        return {"edges": [], "counts": []}
+    counts, edges = np.histogram(cosines, BINS)
+    return {"edges": edges.tolist(), "counts": counts.tolist()}
 
 
 @dataclass(frozen=True)

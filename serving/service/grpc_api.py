@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -29,7 +29,7 @@ from serving.service.metrics import Metrics
 from serving.service.rendering import describe_release, to_message
 
 SERVICE = DESCRIPTOR.services_by_name["Retrieval"].full_name
-_CONTEXT = grpc.aio.ServicerContext
+_CONTEXT: TypeAlias = grpc.aio.ServicerContext
 _MESSAGE = TypeVar("_MESSAGE", bound=Message)
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic_core import ErrorDetails
 
 from pebr_tf.config import Serving
 from pebr_tf.config.error import shown
@@ -30,7 +31,7 @@ Status = Literal[
 _MOST_ERRORS = 100
 
 
-def _range(description: str, **bounds: float) -> Any:
+def _range(description: str, **bounds: JsonValue) -> Any:
     """Returns a field with a range for the document; the range is checked elsewhere."""
     return Field(None, description=description, json_schema_extra=bounds)
 
@@ -99,7 +100,7 @@ def parse_request(body: bytes) -> RetrieveRequestBody:
         raise _invalid_argument(error.errors(include_url=False)[0]) from None
 
 
-def _invalid_argument(error: dict[str, Any]) -> InvalidArgument:
+def _invalid_argument(error: ErrorDetails) -> InvalidArgument:
     """Translates an error of pydantic."""
     kind, location, received = error["type"], error["loc"], shown(error["input"])
     if kind == "json_invalid":

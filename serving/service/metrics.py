@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,7 +93,7 @@ class Metrics:
         def gauge(name: str, text: str, *labels: str) -> Gauge:
             return Gauge(f"pebr_{name}", text, labels, registry=registry)
 
-        def histogram(name: str, text: str, buckets: Iterable[float], *labels: str) -> Histogram:
+        def histogram(name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
             return Histogram(f"pebr_{name}", text, labels, registry=registry, buckets=buckets)
 
         requests = counter("requests", "Calls by outcome", "api", "status")

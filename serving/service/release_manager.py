@@ -66,6 +66,9 @@ class _Rejection:
 class ReleaseManager:
     """Holds the release that answers, and follows a directory of releases."""
 
+    _current: Retriever | None = None
+    _previous: Retriever | None = None
+
     def __init__(
         self,
         source: ReleaseSource,
@@ -87,8 +90,6 @@ class ReleaseManager:
         self._source, self._settings, self._metrics = source, settings, metrics
         self._clock = clock
         self._rejections: dict[int, _Rejection] = {}
-        self._current: Retriever | None = None
-        self._previous: Retriever | None = None
         # TF Serving may be starting beside this process: the first release waits for it.
         self._patience = START_SECONDS
         if source.follow:

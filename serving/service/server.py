@@ -148,7 +148,7 @@ def listen(host: str, port: int, name: str) -> socket.socket:
         listener.listen(2_048)
     except OSError as error:
         listener.close()
-        raise _cannot_listen(name, host, port, os.strerror(error.errno).lower()) from None
+        raise _cannot_listen(name, host, port, os.strerror(error.errno or 0).lower()) from None
     return listener
 
 

@@ -44,6 +44,7 @@ def load_credentials(settings: Tls) -> Credentials | None:
 
 
 def _context(settings: Tls) -> ssl.SSLContext:
+    assert settings.certificate is not None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:

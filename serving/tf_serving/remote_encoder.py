@@ -217,6 +217,7 @@ class RemoteEncoder:
                 failure.__cause__ = error
                 if code not in RETRIED or self._closed.is_set():
                     break
+        assert failure is not None
         raise failure
 
     def _pause(self, attempt: int, end: float) -> bool:
@@ -234,7 +235,7 @@ class RemoteEncoder:
             f"{self._server} did not respond within {self._settings.deadline_milliseconds} ms."
         )
 
-    def _failure(self, error: Exception, code: grpc.StatusCode | None) -> UnavailableError:
+    def _failure(self, error: Any, code: Any) -> UnavailableError:
         if self._closed.is_set():
             return UnavailableError(f"The connection to {self._server} is closed.")
         if code is grpc.StatusCode.NOT_FOUND:
