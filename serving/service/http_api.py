@@ -149,7 +149,9 @@ async def _read_body(request: Request, settings: Serving) -> bytes:
     if declared.isdecimal() and int(declared) > limit:
         raise _too_large(limit, declared)
     body = b""
-    task, late = asyncio.current_task(), []
+    task = asyncio.current_task()
+    assert task is not None
+    late: list[bool] = []
 
     def expire() -> None:
         late.append(True)
