@@ -30,7 +30,7 @@ def write_report(evaluation: ModelEvaluation, path: Path) -> None:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
-        finalize=_printable,
+        finalize=printable,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
@@ -58,5 +58,6 @@ def _worst_stratum(evaluation: ModelEvaluation) -> str | None:
     )
 
 
-def _printable(value: Any) -> Any:
+def printable(value: Any) -> Any:
+    """Returns a text without the characters that HTML forbids; other values as they are."""
     return _UNPRINTABLE.sub("�", value) if type(value) is str else value

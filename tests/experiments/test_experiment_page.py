@@ -103,7 +103,7 @@ SVG = (
 
 def test_a_drawing_gets_ids_of_its_own_and_keeps_its_texts():
     assert inlined(SVG, "p", 'A "label"') == (
-        '<svg viewBox="0 0 90.5 20" role="img" aria-label="A &quot;label&quot;" '
+        '<svg viewBox="0 0 90.5 20" role="img" aria-label="A &#34;label&#34;" '
         'style="max-width: 90.5pt">\n<defs></defs>'
         '<g id="p-a"><use href="#p-b" clip-path="url(#p-c)"/><text>id="d" url(#e)</text></g>\n'
         "</svg>"
