@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -13,7 +13,7 @@ from experiments.step import Store, run_steps
 
 SMALL = Settings("small", 1, None)
 # Enough to see that every part fits the next.
-_STEPS = 40
+_STEPS = 20
 
 
 def figures(precision, recall, average, empty=0.0):
@@ -31,17 +31,14 @@ def output(at, level_temperature=1.0, **more):
     return {"at": shown, "level_temperature": level_temperature, **more}
 
 
-def run_small(module: ModuleType, tmp_path_factory: pytest.TempPathFactory):
+def run_small(module: ModuleType, cache: Path):
     """Outputs and results of an experiment at the small scale, with shorter trainings.
 
-    Experiments share their towers, also between the workers of pytest-xdist.
+    Experiments that are given the same cache share their towers.
     """
-    root = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        root = root.parent
     with pytest.MonkeyPatch.context() as patch:
         changes = settings_module._CHANGES[SYNTHETIC, "small"]
         shorter = {**changes, "training.steps": _STEPS}
         patch.setitem(settings_module._CHANGES, (SYNTHETIC, "small"), shorter)
-        outputs = run_steps(module.steps(SMALL), Store(root / "experiments"))
+        outputs = run_steps(module.steps(SMALL), Store(cache))
         return outputs, module.results(SMALL, outputs)

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from experiment_runs import output, run_small
+from experiment_runs import output
 
 from experiments import ablation
 from experiments.ablation_cutoffs import (
@@ -16,7 +16,6 @@ from experiments.ablation_cutoffs import (
     probe_name,
 )
 from experiments.ablation_tables import clear
-from experiments.plots import drawn
 from experiments.settings import Settings
 from pebr_tf.report.formats import DASH
 
@@ -100,50 +99,3 @@ def test_one_seed_knows_no_noise():
     assert not clear(1.0, math.nan)
     assert clear(-0.021, 0.01)
     assert not clear(-0.019, 0.01)
-
-
-def test_the_summary_tells_what_moves_recall(results):
-    said, of_cutoffs = results.summary
-    assert "from −.030 (neither term nor mask) to +.019 (one temperature" in said
-    assert "beyond twice their standard error: neither term nor mask −.030." in said
-    # The best fixed level_temperature is 2, with .6; the probe has .551 and the head .52 where
-    # .55 is exact.
-    assert "tuned one by +.050 in recall" in of_cutoffs
-    assert "change the recall by .001 at most" in of_cutoffs
-    assert "head by −.030 at k = 5, −.030 at k = 15" in of_cutoffs
-
-
-def test_level_temperatures_and_levels_have_tables(results):
-    level_temperatures, levels = results.tables[3:5]
-    cells = {row[0]: row[1] for row in level_temperatures.rows}
-    assert cells["T tuned (0.6, 0.8)"] == ".200/.550"
-    assert cells["T = 0"] == "**.300**/.400"
-    assert cells["T = 2"] == ".100/**.600**"
-    assert cells["top k"] == ".100/.400"
-    rows = {row[0]: row[1:] for row in levels.rows}
-    assert rows["exact, over all items"] == (".200/.550", ".200/.550", ".200/.550", "", "")
-    assert rows["head, from the query alone"][2:] == (".200/.520", ".200", ".950")
-    assert rows["probe of 1,000, sample of 2,000"][3:] == (".010", "1.000")
-    assert len(rows) == 2 + len(PROBED)
-
-
-def test_plots_can_be_drawn(results):
-    changes, literal, level_temperatures = (drawn(plot)["svg"].decode() for plot in results.plots)
-    assert "one temperature for all" in changes
-    # It has no literal pEBR.
-    assert "one temperature for all" not in literal
-    assert "level from the head" in level_temperatures
-
-
-@pytest.mark.slow
-def test_a_small_run(tmp_path_factory):
-    outputs, results = run_small(ablation, tmp_path_factory)
-    assert set(outputs) == {f"synthetic/{name}/0" for name in (*VARIANTS, "cutoffs")}
-    default, found = outputs["synthetic/default/0"], outputs["synthetic/cutoffs/0"]
-    assert found["level_temperature"] == default["level_temperature"]
-    assert found["at"][TUNED] == default["at"]["level"]
-    # The more is looked at, the closer the level.
-    assert found["error"][probe_name(1_000, 2_000)] <= found["error"][probe_name(10, 200)]
-    assert found["error"][HEAD] > found["error"][probe_name(100, 2_000)]
-    assert len(results.tables) == 5
-    assert all(drawn(plot) for plot in results.plots)

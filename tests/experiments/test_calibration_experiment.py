@@ -1,17 +1,13 @@
 """What the recall knob keeps, query by query; coverage against loops and known chances."""
 
-import json
-
 import numpy as np
 import pytest
-from experiment_runs import run_small
 from random_towers import clicked_in, random_towers
 
 from experiments import calibration
 from experiments.calibration_measured import ASKED, WAYS, measure, pooled
 from experiments.coverage import coverage, telling_part
 from experiments.released import released
-from experiments.writing import write_results
 from pebr_tf.cutoff import KnobMap
 from pebr_tf.cutoff.calibration import recall_map
 from pebr_tf.metrics import STRATA, RankedLists, Ranks
@@ -136,16 +132,6 @@ def test_a_map_that_promises_too_much_is_found_out(fit, expected):
     assert not found.holds[0]
 
 
-def test_a_small_excess_is_found_out_with_many_queries():
-    honest, wrong = (
-        coverage(random_lists(2, queries=600), (0.4, 0.6), 60, 1, 100, fit=fit)
-        for fit in (recall_map, shifted)
-    )
-    assert honest.holds.all()
-    assert not wrong.holds.any()
-    assert (wrong.mean < [0.4, 0.6]).all()
-
-
 def test_too_few_draws_or_queries_are_refused():
     lists = random_lists(0)
     for draws in (2, 5):
@@ -238,12 +224,6 @@ def test_maps_promise_what_they_reach_and_raw_laws_what_is_asked(release, measur
         np.testing.assert_allclose(measured["promised"]["level"][name], expected)
 
 
-def test_all_held_out_queries_are_drawn_from(towers, measured):
-    queries = len(towers.rows("calibrate")) + len(towers.rows("test"))
-    assert measured["coverage"]["overall"]["queries"] == queries
-    assert measured["coverage"]["overall"]["kept"].shape == (4, len(ASKED))
-
-
 def hand_made(error):
     """A run that keeps `error` more than it promises, but where raw; half as many draws."""
     asked = np.array(ASKED)
@@ -282,20 +262,3 @@ def test_bars_are_kept_on_the_mean_of_the_seeds():
         in (results.summary[0])
     )
     assert results.tables[-1].rows[0][1:] == ("−0.0130",) * 8 + ("–",) * 2
-
-
-@pytest.mark.slow
-def test_a_small_run_writes_all_files(tmp_path_factory, tmp_path):
-    outputs, results = run_small(calibration, tmp_path_factory)
-    page = write_results(results, tmp_path / "calibration")
-    figures = json.loads((page.parent / "figures.json").read_text("utf-8"))
-    assert figures["draws"] == 40
-    assert outputs["synthetic/0"]["coverage"]["overall"]["kept"].shape == (40, len(ASKED))
-    for each in figures["synthetic"]["coverage"].values():
-        pairs = zip(each["holds"], each["reached"], strict=True)
-        assert all(holds for holds, reached in pairs if reached)
-    assert figures["synthetic"]["ways"]["level"]["overall"]["error"][0] < 0.1
-    for name in ("reliability-synthetic", "coverage-synthetic"):
-        for ending in ("svg", "png"):
-            assert (page.parent / f"{name}.{ending}").stat().st_size > 5_000
-    assert "coverage over random halves" in page.read_text("utf-8")

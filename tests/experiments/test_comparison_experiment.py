@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from experiment_runs import figures, run_small
+from experiment_runs import figures
 
 from experiments import comparison
 from experiments.comparison_bars import bars_of, beats, closed, strongest_point
 from experiments.comparison_measured import at_recall
 from experiments.comparison_tables import MAIN
-from experiments.settings import Settings
 from pebr_tf.metrics import RankedLists, Ranks
 
 AVERAGES = (5, 15, 50)
@@ -160,42 +159,3 @@ def test_gains_are_those_of_the_queries_over_seeds():
     # Columns run against each other, so their difference has twice the spread of one.
     spread = 2 * np.linspace(-0.05, 0.05, 40).std() / np.sqrt(40)
     assert entry["high"] - entry["low"] == pytest.approx(2 * 1.96 * spread, rel=0.1)
-
-
-def test_tables_show_the_best_in_bold_and_what_was_missed():
-    outputs = {f"synthetic/{kind}/0": run({"level": (0.15, 0.6)}) for kind in comparison.COMPARED}
-    results = comparison.results(Settings("small", 1, None), outputs)
-    main, bars, *others = results.tables
-    rows = {row[0]: row[1:] for row in main.rows}
-    assert rows["**level** (served)"] == ("**.150/.600**",) * 3
-    assert rows["oracle"] == (".200/.900",) * 3
-    assert rows["top k"] == (".100/.500",) * 3
-    assert bars.title.startswith("Bars: ")
-    assert {row[-1] for row in bars.rows} == {"reached", "**missed**"}
-    titles = [table.title for table in others]
-    assert "synthetic, k = 15: head, torso and tail" in titles
-    assert "synthetic: the T dial of the level" in titles
-    (gains,) = [table for table in others if "paired bootstrap" in table.title]
-    assert gains.rows[0][0] == "level less top k, same towers, precision"
-    assert gains.rows[0][1].startswith("+.050 [+.050, +.050], p < .001")
-    assert "where top k has .100 and .500" in results.summary[0]
-
-
-@pytest.mark.slow
-def test_a_small_run(tmp_path_factory):
-    outputs, results = run_small(comparison, tmp_path_factory)
-    run = outputs["synthetic/beta/0"]
-    assert set(run["at"]) == {"clicks", "unseen", "real", "truth"}
-    assert set(run["at"]["clicks"]) == POLICIES
-    for policy, by_average in run["at"]["clicks"].items():
-        for k, groups in by_average.items():
-            assert groups["overall"]["average"] <= int(k) + 1e-9
-            for measure in ("precision", "recall"):
-                column = run["columns"][policy][k][measure]
-                assert column.mean() == pytest.approx(groups["overall"][measure], abs=1e-4)
-            # Nobody has more recall than the oracle at the same average.
-            best = run["at"]["clicks"]["oracle"][k]["overall"]
-            if best["average"] > 0.98 * int(k):
-                assert groups["overall"]["recall"] <= best["recall"] + 1e-6
-    assert results.figures["synthetic"]["level_temperature"]["beta"] == [run["level_temperature"]]
-    assert [plot.name for plot in results.plots] == ["frontier-synthetic"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -14,7 +12,6 @@ from experiments.cutoffs_measured import KEEPS, POLICIES, SHOWN, measure
 from experiments.released import released
 from experiments.settings import Settings
 from experiments.study import Study
-from experiments.writing import plain, write_results
 from pebr_tf.cutoff import QueryVectors
 
 
@@ -175,50 +172,3 @@ def test_where_most_lists_are_capped_no_order_is_claimed():
     assert "Head above torso above tail: at 0 of 0 shares by the level" in found.summary[0]
     assert "standard deviation" not in found.tables[0].note
     assert found.figures["synthetic"]["policies"]["level"]["deviation"]["head"].tolist() == [0] * 8
-
-
-def test_what_is_said_and_shown(results):
-    assert results.summary == (
-        "synthetic: asked to keep 0.6, the calibrated level gives head 24.0, torso 9.0, tail 6.0 "
-        "items a query. The more is to be kept, the more items every query gets: not always. Head "
-        "above torso above tail: at 8 of 8 shares by the level, at 8 of 8 shares with one cut-off "
-        "for all, and at 0 of 8 shares by literal pEBR.",
-        "Only the synthetic logs were measured.",
-    )
-    averages, kept, spread, paper = results.tables
-    assert averages.head == (
-        "policy, queries",
-        *(".99", ".95", ".9", ".8", ".7", ".6", ".5", ".4"),
-    )
-    assert averages.rows[1] == (
-        "level, head",
-        *("31.5", "30.0", "28.5", "27.0", "25.5", "24.0", "22.5", "21.0"),
-    )
-    # sqrt(2) * 1 / 3 of twice as many.
-    assert "over 2 seeds is at most 47% of the level's" in averages.note
-    assert kept.rows[0] == ("promised by the calibration", *[".400"] * 8)
-    assert spread.rows[1] == ("level, head", "24.0", "15", "17", "30", "30")
-    assert paper.rows[2][1] == "1,805"
-    assert [plot.name for plot in results.plots] == ["histogram-synthetic", "averages-synthetic"]
-
-
-def test_the_folder_is_written_and_its_plots_are_drawn(results, tmp_path):
-    write_results(results, tmp_path / "cutoffs")
-    shown = (tmp_path / "cutoffs" / "histogram-synthetic.svg").read_text()
-    assert "head, 2 queries" in shown
-    # 15, 17, 30 and 34: the lower middle, and the mean.
-    assert "median 17" in shown
-    assert "mean 24" in shown
-    assert plain(results.figures)["synthetic"]["policies"]["cdf"]["monotone"] is False
-
-
-def test_steps_are_those_of_each_data_set_and_seed(tmp_path):
-    settings = Settings("small", 2)
-    steps = cutoffs.steps(settings)
-    assert list(steps) == ["synthetic/0", "synthetic/1"]
-    first, second = steps.values()
-    assert first.title == "synthetic, seed 0: retrieved items"
-    assert [need.title for need in second.needs] == ["synthetic, seed 1: towers"]
-    assert first.key == second.key
-    changed = dataclasses.replace(settings, scale="full")
-    assert next(iter(cutoffs.steps(changed).values())).key != first.key

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from experiments.console import Estimate, StepDisplay, console_table
+from experiments.console import Estimate, StepDisplay
 from experiments.results import Table
 from experiments.step import Step
 
@@ -61,49 +61,6 @@ def test_a_line_a_step_where_there_is_no_terminal():
         "[2/3] lists: 7,200.0 s; about 9 min left",
         f"[3/3] {'b' * 90}: 1.2 s",
     ]
-
-
-def test_a_bar_on_a_terminal_goes_when_it_ends():
-    console = Console(file=io.StringIO(), force_terminal=True, width=100)
-
-    def stop():
-        with StepDisplay(console, Clock()) as display:
-            display.plan(STEPS, 0)
-            display.begin(STEPS[0])
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stop()
-    shown = console.file.getvalue()
-    assert "towers [bold]" in shown
-    assert "0/3, about 16 min left" in shown
-    # The cursor is back, and the bar's line is erased.
-    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
-    assert "\x1b[2K" in shown[shown.rindex("left") :]
-
-
-TABLE = Table(
-    "synthetic: items by **share**",
-    ("policy, queries", *(f".{keep} kept" for keep in range(8))),
-    (
-        ("the level, all queries", *["1,234"] * 8),
-        ("a word that is longer than any column of words", *["**98,765**"] * 8),
-    ),
-    "A [note].",
-)
-
-
-@pytest.mark.parametrize("width", [30, 60, 80, 100])
-def test_numbers_stay_whole_however_narrow_the_terminal_is(width):
-    console = Console(file=io.StringIO(), width=width)
-    console.print(console_table(TABLE), width=width, crop=False)
-    shown = console.file.getvalue()
-    rows = [line for line in shown.splitlines() if "1,234" in line or "98,765" in line]
-    assert [row.split()[-8:] for row in rows] == [["1,234"] * 8, ["98,765"] * 8]
-    # A line of the title and the note too; words wrap at spaces.
-    assert "A [note]." in shown
-    assert "**" not in shown
-    assert max(map(len, shown.splitlines())) <= max(width, 12 + 8 * 9 + 4)
 
 
 def test_rows_must_have_the_cells_of_the_head():

@@ -221,11 +221,6 @@ def test_the_synthetic_log_and_its_truth_are_those_that_are_written(made):
     assert 0.93 < inside < 0.97
 
 
-def test_a_corpus_is_made_once_a_process(made):
-    settings, _ = made
-    assert corpus(settings, SYNTHETIC) is corpus(settings, SYNTHETIC)
-
-
 def test_the_key_of_a_synthetic_log_is_all_that_decides_it(made):
     settings, spec = made
     key = corpus_key(settings, SYNTHETIC)

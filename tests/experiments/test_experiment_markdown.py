@@ -68,13 +68,3 @@ def test_every_text_is_shown_as_it_is(text):
     assert texts(tokens, "th_open") == ["words", shown]
     assert texts(tokens, "td_open") == [shown, "1", shown, shown]
     assert {child.type for token in tokens for child in token.children or ()} == {"text", "image"}
-
-
-def test_the_document():
-    table = Table("Items", ("", ".9", ".8"), (("all", "12", "**3**"),), "A note.")
-    plot = Plot("histogram", "Histogram", "Items.", lambda figure: None)
-    assert markdown(Results("Title", ("Found.",), {}, (table,), (plot,))) == (
-        "# Title\n\nFound.\n\n"
-        "## Items\n\n|  | .9 | .8 |\n| --- | ---: | ---: |\n| all | 12 | **3** |\n\nA note.\n\n"
-        "## Histogram\n\n![Items.](histogram.png)\n\nItems.\n"
-    )

@@ -114,14 +114,6 @@ def test_one_temperature_for_all_has_no_literal_pebr(towers, family):
     assert tuple(found["at"]) == ("level", "top_k", "score", "oracle")
 
 
-def test_what_decides_figures_is_in_the_key(towers):
-    config = towers.config
-    for key in ("cutoff.limit", "evaluation.average_k", "loss.family"):
-        value = {"cutoff.limit": 7, "evaluation.average_k": (9,), "loss.family": "exp_nce"}[key]
-        other = measured.measured_with(config.replace_all({key: value}))
-        assert other != measured.measured_with(config)
-
-
 @pytest.mark.parametrize("level_temperature", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize(("probe", "sample"), [(3, 15), (10, 15), (3, 40)])
 def test_probed_levels_are_those_of_the_retriever(

@@ -11,18 +11,9 @@ from experiments.plots import (
     legend_below,
     literal,
     look,
-    looks,
     thousands,
 )
-from experiments.policies import (
-    CorpusLawPolicy,
-    DepthLawPolicy,
-    FittedLawPolicy,
-    RankQuantilePolicy,
-)
 from experiments.results import Plot
-from pebr_tf.cutoff.policies import AdapterPolicy, CdfPolicy, evaluated_policies
-from pebr_tf.metrics import STRATA
 
 
 def draw(figure):
@@ -61,25 +52,6 @@ def test_settings_are_as_before_even_after_a_failure():
     with pytest.raises(ZeroDivisionError):
         drawn(plot_of(fail))
     assert dict(matplotlib.rcParams) == before
-
-
-def test_policies_and_strata_differ_in_more_than_colour():
-    fitted = (AdapterPolicy, CorpusLawPolicy, DepthLawPolicy, FittedLawPolicy, RankQuantilePolicy)
-    unfitted = (*evaluated_policies(1.0), CdfPolicy(convention="pdf"))
-    chosen = [look(policy.name) for policy in (*unfitted, *fitted)]
-    assert len({(each.colour, each.marker, str(each.dash)) for each in chosen}) == len(chosen)
-    assert len({(each.marker, str(each.dash)) for each in chosen}) == len(chosen)
-    assert len({look(name).colour for name in STRATA}) == len({look(n).marker for n in STRATA}) == 3
-
-
-def test_the_lines_of_one_plot_all_differ():
-    found = looks(("level", "a", "score", "b", "c", "d"))
-    assert list(found) == ["level", "score", "a", "b", "c", "d"]
-    assert found["level"] == look("level")
-    assert len({each.colour for each in found.values()}) == 6
-    # More than there are: some look alike, none is missing.
-    names = tuple(map(str, range(20)))
-    assert set(looks(names)) == set(names)
 
 
 @pytest.mark.parametrize(

@@ -72,23 +72,6 @@ def test_the_oracle_never_competes():
     assert table.rows == (("ours", "**.200/.500**"), ("oracle", ".900/.900"), ("none", DASH))
 
 
-def test_deviations_have_tables_of_their_own():
-    rows = [("level", "level", seeds.over_seeds(RUNS)), ("none", "cdf", seeds.over_seeds(RUNS))]
-    recall, precision = seeds.spread_tables("synthetic", rows, (5,), 3)
-    assert recall.rows == (("level", ".600 ± .100"),)
-    assert precision.rows == (("level", ".300 ± .100"),)
-    assert "3 seeds" in recall.title
-    assert seeds.spread_tables("synthetic", rows, (5,), 1) == ()
-
-
-def test_the_note_has_the_largest_deviation():
-    found = seeds.over_seeds(RUNS)
-    rows = [("level", "level", found), ("top k", "top_k", found), ("none", "cdf", found)]
-    assert ".100 in precision and .100 in recall" in seeds.noise(rows, (5,), 3)
-    assert ".000 in precision and .050 in recall" in seeds.noise(rows[1:], (5,), 3)
-    assert "may be noise" in seeds.noise(rows, (5,), 1)
-
-
 def test_lists_that_ties_keep_short_are_named():
     at = {"score": {"100": figures(0.1, 0.1, 98.9)}, "level": {"100": figures(0.1, 0.1, 99.5)}}
     at["oracle"] = {"100": figures(0.1, 0.1, 3.0)}

@@ -134,9 +134,3 @@ def test_a_result_that_vanishes_during_a_run_is_told(tmp_path):
         ValueError, match=r"^The result of 'first' must stay in the store during a run\.$"
     ):
         run_steps({"a": workshop.step("second", first)}, Store(tmp_path), Thief())
-
-
-def test_no_steps_are_no_work(tmp_path):
-    told = Told()
-    assert run_steps({}, Store(tmp_path), told) == {}
-    assert told.lines == [("plan", [], 0)]

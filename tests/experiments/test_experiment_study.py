@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from small_logs import small_corpus
 
-from experiments import study as module
 from experiments.released import released
-from experiments.settings import SYNTHETIC, Settings
-from experiments.study import Study, study
+from experiments.study import Study
 from pebr_tf.cutoff import ClickedPairs, QueryVectors
 
 
@@ -117,27 +115,6 @@ def test_levels_by_hand(towers):
     for level_temperature in (0.5, 1.0):
         expected = level_temperature * np.log(np.exp(logits / level_temperature).mean(axis=1))
         np.testing.assert_allclose(found.levels[level_temperature], expected, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("loss", "family"), [("beta_nce", "beta"), ("mle", "beta"), ("exp_nce", "exponential")]
-)
-def test_the_family_is_that_of_the_loss(towers, loss, family):
-    config = towers.config.replace_all({"loss.family": loss, "loss.symmetric_weight": 0.0})
-    other = dataclasses.replace(towers, config=config)
-    assert other.family == family
-    assert other.candidates("test", (1.0,)).family == family
-
-
-def test_a_study_has_the_corpus_and_the_changes(towers, monkeypatch):
-    monkeypatch.setattr(module, "corpus", lambda settings, dataset: towers.corpus)
-    result = {"items": towers.items, "vectors": towers.queries.vectors, "tau": towers.queries.tau}
-    found = study(Settings("small", 1), SYNTHETIC, result, {"loss.family": "exp_nce"})
-    assert found.corpus is towers.corpus
-    assert found.config.loss.family == "exp_nce"
-    assert found.family == "exponential"
-    np.testing.assert_array_equal(found.queries.strata, towers.corpus.strata)
-    np.testing.assert_array_equal(found.items, towers.items)
 
 
 def test_what_is_released_keeps_what_it_says(towers):

@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 from small_logs import small_corpus
 
-from experiments import towers
 from experiments.settings import SYNTHETIC, Settings
 from experiments.store import Store
 from experiments.towers import tower_step, train
@@ -69,14 +68,6 @@ def test_the_same_seed_gives_the_same_towers_and_another_does_not(data, start):
         np.testing.assert_array_equal(again[name], start[name])
         assert np.abs(other[name] - start[name]).max() > 1e-4
     assert again["loss"] == start["loss"] != other["loss"]
-
-
-def test_all_queries_and_items_are_embedded_however_many_go_at_once(data, first, monkeypatch):
-    """And a whole training repeats itself."""
-    monkeypatch.setattr(towers, "_EMBEDDED", 7)
-    parts = trained(data)
-    for name in ("vectors", "items", "tau"):
-        np.testing.assert_allclose(parts[name], first[name], atol=1e-5)
 
 
 class Enough(Exception):
@@ -185,10 +176,3 @@ def test_the_name_of_towers_is_all_that_decides_them(tmp_path):
         tower_step(Settings("full"), SYNTHETIC),
     ]
     assert len({name(base), *map(name, others)}) == 1 + len(others)
-
-
-def test_the_title_says_what_is_trained():
-    assert tower_step(SETTINGS, SYNTHETIC).title == "synthetic, seed 0: towers"
-    step = tower_step(SETTINGS, SYNTHETIC, {"loss.family": "exp_nce"}, 2, 0.46)
-    assert step.title == "synthetic, family exp_nce, 46% of the log, seed 2: towers"
-    assert step.cost == pytest.approx(300 * 256 / 12_000)

@@ -136,12 +136,6 @@ def library(tmp_path) -> Path:
     return folder
 
 
-def test_goodbooks_is_measured_where_it_is_given(library, experiments, tmp_path, capsys):
-    assert run("one", "--out", tmp_path / "out", "--goodbooks", library) == 0
-    assert experiments["one"].settings.datasets == ("synthetic", "goodbooks")
-    assert "Synthetic logs only" not in capsys.readouterr().out
-
-
 def rejected(capsys, message: str, *arguments: object) -> None:
     assert run(*arguments) == 2
     captured = capsys.readouterr()
@@ -233,33 +227,3 @@ def test_help_lists_the_experiments_and_imports_nothing_heavy():
     shown = " ".join(" ".join(lines).split())
     for name, (_, text) in EXPERIMENTS.items():
         assert f"{name} {text}" in shown
-
-
-@pytest.mark.slow
-def test_cutoffs_from_logs_to_page_and_again_from_the_cache(tmp_path, capsys):
-    """A training on the small synthetic logs; the second run computes nothing."""
-    arguments = ("cutoffs", "--out", tmp_path, "--scale", "small")
-    assert run(*arguments) == 0
-    printed = capsys.readouterr().out
-    assert "2 steps to compute\n" in printed
-    assert "synthetic, seed 0: towers" in printed
-    folder = tmp_path / "cutoffs"
-    first = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert set(first) == {
-        *("index.html", "figures.json", "tables.md"),
-        *(
-            f"{name}-synthetic.{end}"
-            for name in ("histogram", "averages")
-            for end in ("svg", "png")
-        ),
-    }
-    figures = json.loads(first["figures.json"])
-    level = figures["synthetic"]["policies"]["level"]
-    assert level["monotone"] is True
-    # The recall knob was calibrated on other queries of the same log.
-    for promised, kept in zip(figures["synthetic"]["promised"], level["kept"], strict=True):
-        assert kept > promised - 0.1
-    assert level["average"]["head"][0] > level["average"]["head"][-1] > 0
-    assert run(*arguments) == 0
-    assert "0 steps to compute, 1 there already\n" in capsys.readouterr().out
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == first

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments import ablation, corpus_size, losses, recall_at
-from experiments.ablation_variants import DEFAULT, variants_of
+from experiments.ablation_variants import variants_of
 from experiments.kinds import KINDS
 from experiments.settings import GOODBOOKS, SCALES, SYNTHETIC, Settings
 from experiments.step import Store
@@ -39,13 +39,6 @@ def test_every_change_is_valid_and_changes_something(scale, dataset):
         assert len(set(titles)) == len(titles)
 
 
-def test_a_small_ablation_trains_a_handful():
-    small, full = variants_of("small"), variants_of("full")
-    assert next(iter(small)) == next(iter(full)) == DEFAULT
-    assert len(small) <= 5 < len(full)
-    assert small.items() <= full.items()
-
-
 def test_experiments_share_what_they_measure(tmp_path):
     """Steps are named by what decides them; a source that is no module would raise."""
     store, settings = Store(tmp_path), Settings("full", 2)
@@ -65,16 +58,3 @@ def test_experiments_share_what_they_measure(tmp_path):
     assert [store.name(need) for need in short.needs] == [
         store.name(need) for need in losses.steps(settings)["synthetic/beta/1"].needs
     ]
-
-
-def test_towers_are_those_of_the_kind():
-    settings = Settings("full", 1)
-    for name, kind in KINDS.items():
-        towers = losses.steps(settings)[f"synthetic/{name}/0"].needs[0]
-        changed = settings.config(SYNTHETIC).replace_all(dict(kind.changes)).to_mapping()
-        assert towers.key["loss"] == changed["loss"]
-    shares = [
-        corpus_size.steps(settings)[f"synthetic/{share:g}/0"].needs[0].key["share"]
-        for share in corpus_size.SHARES
-    ]
-    assert shares == [1.0, 0.46, 0.23]

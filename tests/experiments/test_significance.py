@@ -96,15 +96,6 @@ def test_draws_spread_as_if_each_had_its_own_cut_off(place, figure, world, refit
         )
 
 
-def test_without_the_correction_the_spread_would_be_another(world, refitted):
-    """Why there is one: the test above can fail."""
-    lists = world.lists(world.plain)
-    counts = lists.counts_at(lists.cutoff_at(AVERAGE))
-    raw = lists.hits(counts) / lists.totals
-    truth = refitted[:, 1, 1].std()
-    assert raw.std() / np.sqrt(QUERIES) > 1.15 * truth
-
-
 def test_an_interval_is_scipy_s(world):
     ours, theirs = (
         columns_at(world.lists(scores), AVERAGE).recall for scores in (world.informed, world.plain)

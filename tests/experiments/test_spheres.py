@@ -1,18 +1,12 @@
 """Three queries and their lists against sorting by hand; points on the unit sphere."""
 
-import json
-
 import numpy as np
 import pytest
-from experiment_runs import run_small
 from random_towers import clicked_in, random_towers
 
-from experiments import spheres
-from experiments.plots import drawn
 from experiments.released import released
 from experiments.spheres_measured import drawn_items, examples, measure, on_sphere, readable
-from experiments.spheres_plots import facing, plot_of
-from experiments.writing import write_results
+from experiments.spheres_plots import facing
 
 
 def unit(count, dimension=6, seed=0):
@@ -44,11 +38,6 @@ def test_neighbours_stay_neighbours():
     points = on_sphere(vectors, 250)
     nearest = np.argmax(points @ points.T - 2 * np.eye(200), axis=1)
     assert (clouds[nearest] == clouds).mean() > 0.8
-
-
-def test_four_points_are_enough():
-    points = on_sphere(unit(4), 250)
-    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1, atol=1e-6)
 
 
 def test_the_examples_are_in_the_middle_and_alike():
@@ -131,13 +120,6 @@ def test_lists_are_those_of_sorting_by_hand(towers, measured):
     assert [query["stratum"] for query in measured["queries"]] == ["head", "torso", "tail"]
 
 
-def test_measured_points_are_unit_vectors(measured):
-    points = np.concatenate([measured["points"], measured["query_points"]])
-    assert len(measured["points"]) == len(measured["places"])
-    assert len(measured["query_points"]) == 3
-    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1, atol=1e-6)
-
-
 @pytest.mark.parametrize("direction", [*np.eye(3), -np.eye(3)[2], np.array([0.3, -2, 1])])
 def test_a_turned_sphere_shows_the_query_in_front(direction):
     rotation = facing(direction)
@@ -145,52 +127,3 @@ def test_a_turned_sphere_shows_the_query_in_front(direction):
     assert np.linalg.det(rotation) == pytest.approx(1)
     front = rotation @ direction / np.linalg.norm(direction)
     np.testing.assert_allclose(front, [0, 0, 1], atol=1e-12)
-
-
-def test_a_plot_has_texts_as_they_are(measured):
-    odd = [{**query, "text": "a $1 b$ <pot>"} for query in measured["queries"]]
-    plot = plot_of("small", {**measured, "queries": odd})
-    text = drawn(plot)["svg"].decode()
-    assert text.count("a $1 b$ &lt;pot&gt;") == 3
-    query = measured["queries"][0]
-    said = f"{query['count']} items, {query['kept']} of {len(query['clicked'])} held-out clicks"
-    assert said in text
-
-
-def test_tables_have_both_lists_of_each_query(measured):
-    results = spheres.results(spheres.Settings("small", 3, None), {"synthetic": measured})
-    lists, titles = results.tables
-    assert len(lists.rows) == 6
-    assert len(titles.rows) == 3
-    first = measured["queries"][0]
-    assert lists.rows[0][2] == f"{first['count']}"
-    assert lists.rows[1][3] == f"{first['fixed_kept']} of {len(first['clicked'])}"
-    figures = results.figures["synthetic"]
-    assert "items" not in figures["queries"][0]
-    assert np.linalg.norm(figures["queries"][2]["point"]) == pytest.approx(1)
-
-
-def test_one_seed_is_enough_however_many_are_asked_for():
-    one, three = (spheres.steps(spheres.Settings("small", seeds, None)) for seeds in (1, 3))
-    assert list(one) == list(three) == ["synthetic"]
-    assert one["synthetic"].key == three["synthetic"].key
-    assert "seed 0" in one["synthetic"].needs[0].title
-
-
-@pytest.mark.slow
-def test_a_small_run_writes_all_files(tmp_path_factory, tmp_path):
-    outputs, results = run_small(spheres, tmp_path_factory)
-    page = write_results(results, tmp_path / "spheres")
-    points = outputs["synthetic"]["points"]
-    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1, atol=1e-6)
-    figures = json.loads((page.parent / "figures.json").read_text("utf-8"))
-    assert [query["stratum"] for query in figures["synthetic"]["queries"]] == [
-        "head",
-        "torso",
-        "tail",
-    ]
-    assert 20_000 < (page.parent / "spheres-synthetic.svg").stat().st_size < 500_000
-    assert (page.parent / "spheres-synthetic.png").is_file()
-    text = page.read_text("utf-8")
-    assert "data:image/png" in text
-    assert figures["synthetic"]["queries"][0]["text"] in text

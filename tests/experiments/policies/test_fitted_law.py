@@ -9,7 +9,7 @@ import tensorflow as tf
 from cutoff_worlds import make_world
 
 from experiments.policies.fitted_law import CLICKS, _clicks, fit_law
-from pebr_tf.cutoff import collect_candidates, fitting
+from pebr_tf.cutoff import collect_candidates
 from pebr_tf.metrics import Ranks
 
 
@@ -109,12 +109,3 @@ def test_what_the_corpus_lacks_is_no_click_when_all_are_candidates():
     assert not below[:, 1].any()
     assert weights[3].sum() == 0
     np.testing.assert_allclose(np.delete(weights.sum(axis=1), 3), 1, rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_law(monkeypatch):
-    monkeypatch.setattr(fitting, "MOST_STEPS", 20)
-    candidates, _ = drawn_candidates(queries=40)
-    first, second = (fit_law(candidates).head.get_weights() for _ in range(2))
-    for one, other in zip(first, second, strict=True):
-        np.testing.assert_array_equal(one, other)

@@ -1,0 +1,58 @@
+"""Every experiment at the small scale, with shared towers: outputs, files and one figure each."""
+
+import json
+from importlib import import_module
+
+import pytest
+from experiment_runs import run_small
+
+from experiments import EXPERIMENTS
+from experiments.writing import write_results
+
+
+def level_at(outputs, step, k="15"):
+    return outputs[step]["at"]["level"][k]["overall"]["recall"]
+
+
+SANE = {
+    "comparison": lambda outputs, figures: (
+        outputs["synthetic/beta/0"]["at"]["clicks"]["top_k"]["15"]["overall"]["average"] == 15
+    ),
+    # The recall knob was calibrated on other queries of the same log.
+    "cutoffs": lambda outputs, figures: all(
+        kept > promised - 0.15
+        for promised, kept in zip(
+            figures["promised"], figures["policies"]["level"]["kept"], strict=True
+        )
+    ),
+    "recall-at": lambda outputs, figures: (
+        level_at(outputs, "synthetic/beta/0", "2") < level_at(outputs, "synthetic/beta/0", "20")
+    ),
+    "corpus-size": lambda outputs, figures: (
+        len({level_at(outputs, f"synthetic/{share}/0") for share in ("1", "0.46", "0.23")}) == 3
+    ),
+    "losses": lambda outputs, figures: (
+        "cdf" not in outputs["synthetic/info/0"]["at"] and "cdf" in outputs["synthetic/exp/0"]["at"]
+    ),
+    "ablation": lambda outputs, figures: (
+        outputs["synthetic/cutoffs/0"]["at"]["tuned"]
+        == outputs["synthetic/default/0"]["at"]["level"]
+    ),
+    "spheres": lambda outputs, figures: (
+        [query["stratum"] for query in figures["queries"]] == ["head", "torso", "tail"]
+    ),
+    "calibration": lambda outputs, figures: figures["ways"]["level"]["overall"]["error"][0] < 0.1,
+}
+
+
+@pytest.mark.slow
+def test_small_runs_of_all_experiments(tmp_path):
+    assert set(SANE) == set(EXPERIMENTS)
+    for name, (module, _) in EXPERIMENTS.items():
+        outputs, results = run_small(import_module(module), tmp_path / "cache")
+        page = write_results(results, tmp_path / name)
+        files = {path.name for path in page.parent.iterdir()}
+        plots = {f"{plot.name}.{end}" for plot in results.plots for end in ("svg", "png")}
+        assert files == {"figures.json", "tables.md", "index.html", *plots}
+        figures = json.loads((page.parent / "figures.json").read_text("utf-8"))["synthetic"]
+        assert SANE[name](outputs, figures), name
