@@ -20,7 +20,6 @@ from experiments.settings import Settings
 from pebr_tf.report.formats import DASH
 
 AVERAGES = (5, 15, 50)
-VARIANTS = ("default", "constant_tau", "one_way_unmasked", "log_q")
 PROBED = [probe_name(probe, sample) for probe in PROBES for sample in SAMPLES]
 
 

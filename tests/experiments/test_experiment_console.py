@@ -1,4 +1,4 @@
-"""What a person sees of a run: the time left by hand, plain lines, a bar, and whole numbers."""
+"""The output of a run: the time left by hand, and one line per step."""
 
 from __future__ import annotations
 

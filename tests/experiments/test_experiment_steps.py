@@ -100,16 +100,6 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
     assert results == {"a": {"name": "second"}, "b": {"name": "third"}}
 
 
-def test_a_damaged_result_is_computed_anew(tmp_path):
-    workshop = Workshop()
-    step = workshop.step("first")
-    run_steps({"a": step}, Store(tmp_path))
-    (archive,) = tmp_path.iterdir()
-    archive.write_bytes(archive.read_bytes()[:-5])
-    assert run_steps({"a": step}, Store(tmp_path)) == {"a": {"name": "first"}}
-    assert workshop.names() == ["first", "first"]
-
-
 def test_the_first_run_gives_what_a_later_one_gives(tmp_path):
     """A tuple is a list, and a NumPy scalar a number, from the beginning."""
     workshop = Workshop()

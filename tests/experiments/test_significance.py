@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments import significance
 from experiments.significance import columns_at, compare, drawn_means
 from pebr_tf.metrics.ranked import RankedLists, Ranks
 
@@ -118,7 +117,7 @@ def test_an_interval_is_scipy_s(world):
     np.testing.assert_allclose((found.low, found.high), theirs_by_scipy, atol=0.1 * deviation)
 
 
-@pytest.mark.parametrize("shift", [-2.0, -0.5, 0.0, 1.0, 2.0])
+@pytest.mark.parametrize("shift", [-0.5, 0.0, 2.0])
 def test_a_p_value_is_that_of_a_one_sided_test(shift):
     rng = np.random.default_rng(4)
     theirs = rng.normal(size=400)
@@ -174,17 +173,6 @@ def test_other_shapes_are_refused(ours, theirs):
         match=r"^ours and theirs must have the same shape, \[Q\] or \[S, Q\]\. Received: ",
     ):
         compare(np.zeros(ours), np.zeros(theirs))
-
-
-def test_draws_do_not_depend_on_how_many_are_held_at_once(monkeypatch):
-    values = np.random.default_rng(6).normal(size=37)
-    whole = drawn_means(values, 101, 3)
-    monkeypatch.setattr(significance, "_MOST_DRAWN", 200)
-    np.testing.assert_array_equal(drawn_means(values, 101, 3), whole)
-    monkeypatch.setattr(significance, "_MOST_DRAWN", 1)
-    np.testing.assert_array_equal(drawn_means(values, 101, 3), whole)
-    assert len(set(whole.tolist())) > 90
-    assert (drawn_means(values, 101, 4) != whole).any()
 
 
 def test_where_nothing_can_move_the_figures_are_as_they_are():
