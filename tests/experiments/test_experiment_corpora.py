@@ -46,31 +46,19 @@ def split_of(tables):
     return [alone(row["query"], row["item_id"]) for row in tables[0]]
 
 
-def test_rows_are_those_of_the_log(data, tables):
+def test_rows_and_pairs_are_those_of_the_log_in_the_pipeline_s_splits(data, tables, split_of):
     rows = tables[0]
     assert data.queries[data.query].tolist() == [row["query"] for row in rows]
     assert data.item_ids[data.item].tolist() == [row["item_id"] for row in rows]
     assert data.clicks.tolist() == [row["clicks"] for row in rows]
-    assert data.titles.tolist() == [row["title"] for row in tables[1].values()]
     assert len(set(data.queries)) == len(data.queries)
-
-
-def test_the_split_is_the_pipeline_s(data, split_of):
     for name in splits.NAMES:
-        expected = [place for place, split in enumerate(split_of) if split == name]
+        expected = [index for index, split in enumerate(split_of) if split == name]
         assert data.rows(name).tolist() == expected
         assert len(expected) > 50
-
-
-def test_pairs_are_the_different_ones_by_query(data, split_of):
-    for name in splits.NAMES:
-        expected = {
-            (query, item)
-            for query, item, split in zip(data.query, data.item, split_of, strict=True)
-            if split == name
-        }
+        pairs = sorted(set(zip(data.query[expected], data.item[expected], strict=True)))
         found = data.pairs(name)
-        assert list(zip(found.rows, found.items, strict=True)) == sorted(expected)
+        assert list(zip(found.rows, found.items, strict=True)) == pairs
 
 
 def train_clicks(tables, split_of, column):
@@ -122,18 +110,11 @@ def tokens(text):
     return tokens_of(tf.constant([text]), small_config().features).to_list()[0]
 
 
-@pytest.fixture(scope="module")
-def words(tables, split_of):
-    return vocabulary(tables, split_of, ("query", "title"), tokens)
-
-
-def test_the_vocabulary_has_the_frequent_tokens_of_queries_and_titles(data, words):
+def test_ids_are_places_in_the_vocabulary_and_buckets_behind_it(data, tables, split_of):
+    words = vocabulary(tables, split_of, ("query", "title"), tokens)
     assert data.vocabulary_sizes["tokens"] == len(words) == 60
     # The normal form: width, case and accents are gone.
     assert {b"green", b"blue", b"cafe", "手 机".encode()} <= set(words)
-
-
-def test_ids_are_places_in_the_vocabulary_and_buckets_behind_it(data, words):
     both = {"query_tokens": data.queries, "item_title_tokens": data.titles}
     rare = 0
     for name, texts in both.items():

@@ -6,40 +6,27 @@ import dataclasses
 
 import numpy as np
 import pytest
-from small_logs import small_corpus
+from random_towers import clicked_in, random_towers
 
 from experiments.released import released
-from experiments.study import Study
-from pebr_tf.cutoff import ClickedPairs, QueryVectors
+from pebr_tf.cutoff import ClickedPairs
 
 
 @pytest.fixture(scope="module")
 def towers():
-    """Random ones, and a truth that is no one's clicks."""
-    rng = np.random.default_rng(0)
-    data = small_corpus()
-
-    def unit(count):
-        vectors = rng.normal(size=(count, 8))
-        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-
-    queries = len(data.queries)
-    tau = rng.uniform(0.05, 0.3, queries).astype(np.float32)
+    """Random towers, and a truth that is independent of the clicks."""
+    towers, rng = random_towers(), np.random.default_rng(0)
+    queries = len(towers.queries)
     keys = np.sort(rng.choice(queries * 40, 9 * queries, replace=False))
     keys = np.union1d(keys, np.arange(queries) * 40)
-    data = dataclasses.replace(data, truth=ClickedPairs(*np.divmod(keys, 40)))
-    return Study(data, data.config, unit(40), QueryVectors(unit(queries), tau, data.strata))
+    data = dataclasses.replace(towers.corpus, truth=ClickedPairs(*np.divmod(keys, 40)))
+    return dataclasses.replace(towers, corpus=data)
 
 
 def asked(towers, split):
     """Places of the queries of a split, and their items by place."""
-    clicked: dict[int, set[int]] = {}
-    names = ("train", "calibrate", "test")
-    data = towers.corpus
-    for query, item, place in zip(data.query, data.item, data.split, strict=True):
-        if names[place] == split:
-            clicked.setdefault(int(query), set()).add(int(item))
-    return sorted(clicked), clicked
+    clicked = clicked_in(towers, split)
+    return list(clicked), clicked
 
 
 def by_hand(towers, rows, relevant, depth):
@@ -55,8 +42,7 @@ def by_hand(towers, rows, relevant, depth):
     return np.array(cosines), ranks, totals
 
 
-@pytest.mark.parametrize("depth", [7, 40, 1_000])
-@pytest.mark.parametrize("split", ["calibrate", "test"])
+@pytest.mark.parametrize(("split", "depth"), [("calibrate", 7), ("test", 40), ("test", 1_000)])
 def test_candidates_and_their_truth_by_hand(towers, split, depth):
     rows, clicked = asked(towers, split)
     assert towers.rows(split).tolist() == rows

