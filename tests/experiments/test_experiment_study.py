@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from random_towers import clicked_in, random_towers
 
-from experiments.released import released
 from pebr_tf.cutoff import ClickedPairs
 
 
@@ -101,21 +100,3 @@ def test_levels_by_hand(towers):
     for level_temperature in (0.5, 1.0):
         expected = level_temperature * np.log(np.exp(logits / level_temperature).mean(axis=1))
         np.testing.assert_allclose(found.levels[level_temperature], expected, rtol=1e-4, atol=1e-4)
-
-
-def test_what_is_released_keeps_what_it_says(towers):
-    """The map of all queries on the calibrate split, and lists that grow with the share."""
-    release = released(towers)
-    assert len(release.test) == len(asked(towers, "test")[0])
-    before = release.counts(0.05)
-    for keep in (0.2, 0.5, 0.8, 0.95):
-        counts = release.counts(keep)
-        assert (counts >= before).all()
-        before = counts
-    one = release.calibration.recall.cutoff(0.5)
-    scores = release.test.logits - release.test.levels[release.policy.level_temperature][:, None]
-    by_scores = (scores >= one).sum(axis=1)
-    floor, limit = towers.config.cutoff.floor, towers.config.cutoff.limit
-    np.testing.assert_array_equal(
-        release.counts(0.5, by_stratum=False), np.clip(by_scores, floor, min(limit, 40))
-    )

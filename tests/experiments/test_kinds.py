@@ -10,22 +10,6 @@ from experiments.kinds import KINDS
 from experiments.settings import GOODBOOKS, SCALES, SYNTHETIC, Settings
 from experiments.step import Store
 
-ONE_WAY = {"loss.symmetric_weight": 0.0, "loss.mask_known_positives": False}
-
-
-def test_the_changes_name_cached_trainings():
-    """A change of these would train all towers anew."""
-    assert {name: dict(kind.changes) for name, kind in KINDS.items()} == {
-        "beta": {},
-        "beta_one": ONE_WAY,
-        "exp": {"loss.family": "exp_nce"},
-        "exp_one": {"loss.family": "exp_nce", **ONE_WAY},
-        "info": {"loss.family": "info_nce"},
-        "info_one": {"loss.family": "info_nce", **ONE_WAY},
-        "pointwise": {"loss.family": "pointwise", "loss.symmetric_weight": 0.0},
-        "mle": {"loss.family": "mle", "loss.symmetric_weight": 0.0},
-    }
-
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("dataset", [SYNTHETIC, GOODBOOKS])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from cutoff_worlds import clicks_by_breadth
 
-from experiments.policies import rank_quantile
 from experiments.policies.rank_quantile import (
     SHARES,
     RankQuantilePolicy,
@@ -51,13 +50,6 @@ def test_one_cut_keeps_one_share_of_every_query(candidates, fitted):
         counts = lists.counts_at(-share)
         for chosen in (broad, ~broad):
             assert lists.figures(counts, chosen).recall == pytest.approx(share, abs=0.06)
-
-
-def test_the_fit_is_the_same_every_time(candidates, monkeypatch):
-    monkeypatch.setitem(rank_quantile._TREES, "max_iter", 3)
-    few = candidates.part(np.arange(600) < 60)
-    first, second = (fit_rank_quantile(few).scores(few) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
 
 
 def test_shares_by_hand(candidates):
