@@ -10,7 +10,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from pebr_tf.config import Config, ConfigError, Gates, Training
+from pebr_tf.config import Config, ConfigError, Gates, Machine, Training
+from pebr_tf.config.cloud import ACCELERATORS
 from pebr_tf.config.section import Key, leaves
 from pebr_tf.config.setting import split_null
 
@@ -212,12 +213,27 @@ def test_errors_survive_pickling() -> None:
     assert str(error) == "pebr.yaml: training.seed must be an integer. Received: null."
 
 
-def test_importing_it_is_light() -> None:
+def test_another_process_has_the_same_fingerprint_and_imports_nothing_heavy() -> None:
     program = (
-        "import sys, pebr_tf.config; heavy = ('tensorflow', 'numpy', 'tfx', 'apache_beam'); "
-        "print([name for name in heavy if name in sys.modules])"
+        "import sys; from pebr_tf.config import Config; print(Config().fingerprint()); "
+        "print({'tensorflow', 'numpy', 'tfx', 'apache_beam'} & set(sys.modules))"
     )
     printed = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     ).stdout
-    assert printed.strip() == "[]"
+    assert printed.splitlines() == [Config().fingerprint(), "set()"]
+    assert len(Config().fingerprint()) == 64
+
+
+def test_the_accelerators_are_those_of_the_client_library() -> None:
+    from google.cloud.aiplatform_v1.types import AcceleratorType
+
+    known = {kind.name for kind in AcceleratorType}
+    assert set(ACCELERATORS) == {name for name in known if name.startswith("NVIDIA_")}
+
+
+def test_a_text_describes_a_machine() -> None:
+    assert Machine.of("16 cpu, 64 GB") == Machine(16, 64)
+    assert Machine.of("16 cpu, 64 GB, 2 NVIDIA_L4") == Machine(16, 64, "NVIDIA_L4", 2)
+    for text in Config().cloud.resources.to_mapping().values():
+        assert Machine.of(text) == Machine(4, 16)

@@ -1,10 +1,6 @@
 """The fingerprint: equal for equal configurations, different for any change."""
 
-import subprocess
-import sys
 from typing import Any, Literal, get_args, get_origin
-
-import pytest
 
 from pebr_tf.config import Config
 from pebr_tf.config.section import Key, leaves
@@ -66,18 +62,15 @@ def neighbour(key: Key, value: Any) -> Any:
     return value + 1 if isinstance(value, int) else value / 2 or 0.5
 
 
-@pytest.mark.parametrize("path", sorted(set(LEAVES) - set(JOINT)))
-def test_each_setting_changes_it(path: str) -> None:
-    base, value = CHOSEN.get(path, ({}, None))
-    config = Config().replace_all(base)
-    if path not in CHOSEN:
-        value = neighbour(LEAVES[path], config.value_at(path))
-    assert config.replace(path, value).fingerprint() != config.fingerprint()
-
-
-@pytest.mark.parametrize("path", sorted(JOINT))
-def test_joint_settings_change_it(path: str) -> None:
-    assert Config().replace_all(JOINT[path]).fingerprint() != Config().fingerprint()
+def test_each_setting_changes_it() -> None:
+    for path in sorted(set(LEAVES) - set(JOINT)):
+        base, value = CHOSEN.get(path, ({}, None))
+        config = Config().replace_all(base)
+        if path not in CHOSEN:
+            value = neighbour(LEAVES[path], config.value_at(path))
+        assert config.replace(path, value).fingerprint() != config.fingerprint(), path
+    for changes in JOINT.values():
+        assert Config().replace_all(changes).fingerprint() != Config().fingerprint()
 
 
 def test_key_order_does_not_matter() -> None:
@@ -87,15 +80,6 @@ def test_key_order_does_not_matter() -> None:
     }
     assert list(backwards) != list(mapping)
     assert Config.from_mapping(backwards).fingerprint() == Config().fingerprint()
-
-
-def test_it_is_the_same_in_another_process() -> None:
-    program = "from pebr_tf.config import Config; print(Config().fingerprint())"
-    printed = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True
-    ).stdout
-    assert printed.strip() == Config().fingerprint()
-    assert len(Config().fingerprint()) == 64
 
 
 def test_a_section_has_its_own() -> None:

@@ -1,7 +1,5 @@
 """`pebr config`: what it writes, prints and refuses."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -113,37 +111,3 @@ def test_check_refuses_in_one_sentence(
         Path("mine.yaml").write_text(text, encoding="utf-8")
     assert run("config", "check", "mine.yaml") == 2
     assert capsys.readouterr() == ("", f"pebr: {sentence}\n")
-
-
-def test_as_a_process() -> None:
-    def pebr(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "pebr_tf.cli.main", *arguments], capture_output=True, text=True
-        )
-
-    made = pebr("config", "init")
-    assert (made.returncode, made.stdout, made.stderr) == (0, "Wrote pebr.yaml.\n", "")
-    checked = pebr("config", "check", "pebr.yaml")
-    assert (checked.returncode, checked.stderr) == (0, "")
-    assert checked.stdout.startswith("pebr.yaml is valid.\n")
-    text = Path("pebr.yaml").read_text(encoding="utf-8").replace("by: pair", "by: luck")
-    Path("pebr.yaml").write_text(text, encoding="utf-8")
-    refused = pebr("config", "check", "pebr.yaml")
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr == (
-        "pebr: pebr.yaml: split.by must be one of pair, time, query. Received: 'luck'.\n"
-    )
-
-
-def test_help_of_the_whole_command_reads_no_yaml() -> None:
-    program = (
-        "import sys\n"
-        "from pebr_tf.cli.main import cli\n"
-        "cli.main(['--help'], standalone_mode=False)\n"
-        "print([name for name in ('yaml', 'pebr_tf.config', 'tensorflow') if name in sys.modules])"
-    )
-    printed = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True
-    ).stdout
-    assert "Write or check a configuration file." in printed
-    assert printed.splitlines()[-1] == "[]"
