@@ -5,7 +5,7 @@ losses.get_layer("beta_nce")(symmetric_weight=1.0)                          -> a
 """
 
 from pebr_tf.losses.beta_nce import beta_logits, beta_nce
-from pebr_tf.losses.coverage import Coverage, coverage_loss
+from pebr_tf.losses.coverage import CoverageMetric, coverage_loss
 from pebr_tf.losses.exp_nce import exp_logits, exp_nce, info_nce
 from pebr_tf.losses.layer_base import RetrievalLoss
 from pebr_tf.losses.layers import (
@@ -27,7 +27,7 @@ __all__ = [
     "MLE",
     "NAMES",
     "BetaNCE",
-    "Coverage",
+    "CoverageMetric",
     "ExpNCE",
     "InfoNCE",
     "Negatives",

@@ -42,7 +42,7 @@ def coverage_loss(law: CosineLaw, cosines: Any, keep: Sequence[float] = (0.9,)) 
 
 
 @tf.keras.utils.register_keras_serializable("pebr_tf")
-class Coverage(tf.keras.metrics.Metric):
+class CoverageMetric(tf.keras.metrics.Metric):
     """The share of positives at or above their query's own threshold; nominally `keep`.
 
     A positive is kept when the upper tail of its query's law beyond it holds at most `keep`, which

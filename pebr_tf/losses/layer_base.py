@@ -9,7 +9,7 @@ import tensorflow as tf
 from pebr_tf.distributions import CosineLaw
 from pebr_tf.distributions.law import traced_as_is
 from pebr_tf.losses import similarity
-from pebr_tf.losses.coverage import Coverage, coverage_loss, require_keep
+from pebr_tf.losses.coverage import CoverageMetric, coverage_loss, require_keep
 from pebr_tf.losses.negatives import Negatives
 from pebr_tf.losses.shapes import Shapes
 from pebr_tf.losses.softmax import require_weight
@@ -179,7 +179,7 @@ class QueryTemperature(RetrievalLoss):
         super().__init__(function, options, **kwargs)
         self._coverage_weight = require_weight("coverage_weight", coverage_weight)
         self._keep = require_keep(keep)
-        self.coverage = [Coverage(level) for level in self._keep]
+        self.coverage = [CoverageMetric(level) for level in self._keep]
 
     def law(self, tau: Any) -> CosineLaw:
         """The law of relevant items' cosines that the temperatures [B] stand for."""

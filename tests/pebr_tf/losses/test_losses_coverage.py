@@ -7,7 +7,7 @@ import scipy.stats
 import tensorflow as tf
 
 from pebr_tf.distributions import Beta, TruncatedExponential
-from pebr_tf.losses import Coverage, coverage_loss
+from pebr_tf.losses import CoverageMetric, coverage_loss
 
 TAU = np.array([0.05, 0.1, 0.4])
 COSINES = np.array([0.95, 0.2, 0.9])
@@ -132,7 +132,7 @@ class TestLoss:
             with pytest.raises(ValueError, match=oracle.exactly(message)):
                 coverage_loss(Beta.from_tau(TAU), COSINES, keep)
         with pytest.raises(ValueError, match=r"keep must hold shares in \(0, 1\)"):
-            Coverage(1.0)
+            CoverageMetric(1.0)
         message = "cosines must have the shape [B]. Received: shape (3, 1)."
         with pytest.raises(ValueError, match=oracle.exactly(message)):
             coverage_loss(Beta.from_tau(TAU), COSINES[:, np.newaxis])
@@ -142,12 +142,12 @@ class TestMetric:
     def test_counts_positives_at_or_above_the_threshold(self):
         law = Beta.from_tau(np.full(4, 0.25))
         threshold = power_threshold(0.8, 0.25)
-        metric = Coverage(0.8)
+        metric = CoverageMetric(0.8)
         metric.update_state(law.survival(threshold + np.array([-0.1, 1e-6, 0.1, 0.2])))
         assert float(metric.result()) == 0.75
         metric.update_state(law.survival(threshold + np.full(4, -0.01)))
         assert float(metric.result()) == 0.375
-        metric = Coverage(0.5)
+        metric = CoverageMetric(0.5)
         metric.update_state([0.4, 0.6], sample_weight=[3.0, 1.0])
         assert float(metric.result()) == 0.75
 
@@ -157,17 +157,17 @@ class TestMetric:
         cosines = 2 * generator.beta(1 + 1 / tau, 1.0) - 1
         survival = Beta.from_tau(tau).survival(cosines)
         for keep in (0.1, 0.5, 0.9, 0.99):
-            metric = Coverage(keep)
+            metric = CoverageMetric(keep)
             metric.update_state(survival)
             assert float(metric.result()) == pytest.approx(keep, abs=0.01)
 
     def test_empty_reset_name_and_config(self):
-        metric = Coverage(0.9)
+        metric = CoverageMetric(0.9)
         assert metric.name == "coverage_0.9"
         assert float(metric.result()) == 0.0
         metric.update_state([0.1])
         metric.reset_state()
         assert float(metric.result()) == 0.0
-        config = Coverage(0.95, name="mine").get_config()
-        twin = Coverage.from_config(config)
+        config = CoverageMetric(0.95, name="mine").get_config()
+        twin = CoverageMetric.from_config(config)
         assert (twin.keep, twin.name) == (0.95, "mine")
