@@ -13,7 +13,7 @@ IMPLIED = {"strata.tail"}
 BY_COMPONENT = "cloud.resources."
 
 
-def attributes_read() -> set[str]:
+def attributes_read():
     """The names of all attributes that the packages read, outside the configuration itself."""
     return {
         node.attr

@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-from collections.abc import Iterator
 
 import pytest
 from import_graph import (
@@ -21,7 +20,7 @@ from import_graph import (
 HEAVY = {"tfx", "apache_beam", "ml_metadata", "tensorflow_transform", "tensorflow_data_validation"}
 
 
-def forbidden_roots(package: str) -> set[str]:
+def forbidden_roots(package):
     """Top-level names that a package must not import."""
     above = set(PACKAGES[PACKAGES.index(package) + 1 :])
     return above | {"tests", *RESEARCH} | (HEAVY if package in ("pebr_tf", "serving") else set())
@@ -34,12 +33,12 @@ def test_no_module_imports_upwards(package):
         assert not roots & forbidden_roots(package), module
 
 
-def sub_package(module: str) -> str:
+def sub_package(module):
     """`serving.service` for all modules of that folder."""
     return ".".join(module.split(".")[:2])
 
 
-def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
+def cycles(graph):
     """The sets of nodes that reach each other, each sorted."""
     reached = {node: set(edges) for node, edges in graph.items()}
     for middle in graph:
@@ -55,7 +54,7 @@ def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_sub_packages_form_no_cycle(package):
-    graph: dict[str, set[str]] = {}
+    graph = {}
     for module in files(package):
         edges = graph.setdefault(sub_package(module), set())
         edges |= {
@@ -67,7 +66,7 @@ def test_sub_packages_form_no_cycle(package):
     assert cycles(graph) == []
 
 
-def entry_modules() -> Iterator[str]:
+def entry_modules():
     """What a user, a container or TFX can name: entry points, documented imports, `python -m`."""
     yield "pebr_tf.cli.main"
     yield from (f"{package}.cli" for package in PACKAGES if (ROOT / package / "cli").exists())

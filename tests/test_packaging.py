@@ -21,7 +21,7 @@ LOCK_OF = {
 TOOLS = {"pytest", "ruff", "mypy", "hypothesis"}
 
 
-def locked(lock: str) -> dict[str, str]:
+def locked(lock):
     """{package: version} of requirements/LOCK.txt; every package has a hash."""
     text = (ROOT / "requirements" / f"{lock}.txt").read_text().replace("\\\n", "")
     found = re.findall(r"^([a-z0-9][\w.-]*)==(\S+)(.*)$", text, re.MULTILINE)
@@ -29,13 +29,13 @@ def locked(lock: str) -> dict[str, str]:
     return {package: version for package, version, _ in found}
 
 
-def prefixes(module: str) -> list[str]:
+def prefixes(module):
     """The module and the packages that hold it, innermost first."""
     parts = module.split(".")
     return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
-def importable(lock: str) -> set[str]:
+def importable(lock):
     """Top-level modules that the packages of a lock install; of `google`, the level below."""
     found = set()
     for package in locked(lock):

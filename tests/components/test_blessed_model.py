@@ -1,7 +1,5 @@
 """Which model counts as the last blessed one, in a real metadata store."""
 
-from __future__ import annotations
-
 import ml_metadata
 import pytest
 from ml_metadata.proto import metadata_store_pb2
@@ -30,23 +28,23 @@ class History:
         self._step = self.store.put_execution_type(step)
         self.made = {kind: [] for kind in self._kinds}
 
-    def examples(self) -> int:
+    def examples(self):
         return self._make(Examples, [])
 
-    def train(self, examples: int) -> int:
+    def train(self, examples):
         return self._make(Model, [examples])
 
-    def bless(self, model: int, blessed: int = 1) -> int:
+    def bless(self, model, blessed=1):
         return self._make(ModelBlessing, [model], blessed=blessed, current_model_id=model)
 
-    def push(self, blessing: int, version: int) -> int:
+    def push(self, blessing, version):
         return self._make(PushedRelease, [blessing], version=version)
 
-    def look(self, name: str, *artifacts: int) -> None:
+    def look(self, name, *artifacts):
         """A resolver has looked at artifacts and found one of them."""
         self._record(list(artifacts), artifacts[-1], Event.INTERNAL_OUTPUT)
 
-    def _make(self, kind, inputs: list[int], **properties: int) -> int:
+    def _make(self, kind, inputs, **properties):
         artifact = metadata_store_pb2.Artifact(type_id=self._kinds[kind], uri=f"{kind.TYPE_NAME}")
         for name, value in properties.items():
             artifact.custom_properties[name].int_value = value
@@ -55,7 +53,7 @@ class History:
         self.made[kind].append(made)
         return made
 
-    def _record(self, inputs: list[int], output: int, kind: int) -> None:
+    def _record(self, inputs, output, kind):
         execution = metadata_store_pb2.Execution(type_id=self._step)
         (number,) = self.store.put_executions([execution])
         pairs = [*((each, Event.INPUT) for each in inputs), (output, kind)]
@@ -63,7 +61,7 @@ class History:
             [Event(artifact_id=a, execution_id=number, type=kind) for a, kind in pairs]
         )
 
-    def resolve(self, releases, examples: int | None = None) -> int | None:
+    def resolve(self, releases, examples=None):
         """The id of the model that the strategy takes."""
         given = {"model": self._artifacts(Model), "model_blessing": self._artifacts(ModelBlessing)}
         if examples is not None:
@@ -73,7 +71,7 @@ class History:
         assert len(found["model"]) == len(found["model_blessing"])
         return found["model"][0].id if found["model"] else None
 
-    def _artifacts(self, kind) -> list:
+    def _artifacts(self, kind):
         kinds = self.store.get_artifact_types()
         (proto,) = (each for each in kinds if each.name == kind.TYPE_NAME)
         return [

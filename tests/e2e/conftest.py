@@ -1,14 +1,11 @@
 """One run of the tiny world, shared by all tests of this folder, and copies to work on."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,11 +37,11 @@ class World:
     folder: Path
 
     @property
-    def releases(self) -> list[Path]:
+    def releases(self):
         """Folders of the releases, oldest first."""
         return sorted((self.folder / "releases").glob("[0-9]*"))
 
-    def edit_config(self, old: str, new: str) -> None:
+    def edit_config(self, old, new):
         """Changes the text of pebr.yaml."""
         path = self.folder / "pebr.yaml"
         text = path.read_text(encoding="utf-8")
@@ -60,14 +57,14 @@ class BaseRun(World):
 
 
 @pytest.fixture(scope="session")
-def base(tmp_path_factory: pytest.TempPathFactory) -> BaseRun:
+def base(tmp_path_factory):
     """`pebr run` on the tiny world, by the installed command; read-only."""
     folder = _made_once(tmp_path_factory, "tiny_world", _run_pebr)
     out, err, code = ((folder / name).read_text("utf-8") for name in ("out", "err", "code"))
     return BaseRun(folder, Finished(int(code), out, err))
 
 
-def _run_pebr(folder: Path) -> None:
+def _run_pebr(folder):
     write_world(folder)
     done = subprocess.run(
         [PEBR, *RUN], cwd=folder, capture_output=True, encoding="utf-8", check=False
@@ -94,13 +91,13 @@ class CloudRuns(World):
 
 
 @pytest.fixture(scope="session")
-def cloud_runs(tmp_path_factory: pytest.TempPathFactory) -> CloudRuns:
+def cloud_runs(tmp_path_factory):
     """Both jobs of the tiny world, on local paths; read-only."""
     folder = _made_once(tmp_path_factory, "cloud_world", _run_containers)
     return CloudRuns(folder, **json.loads((folder / "result.json").read_text("utf-8")))
 
 
-def _run_containers(folder: Path) -> None:
+def _run_containers(folder):
     from containers import Vertex
 
     from pebr_tf.config import Config
@@ -120,7 +117,7 @@ def _run_containers(folder: Path) -> None:
     (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
 
 
-def _made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+def _made_once(factory, name, make):
     """A folder that all workers of pytest-xdist share; the first that needs it makes it."""
     shared = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -134,7 +131,7 @@ def _made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path]
 
 
 @pytest.fixture
-def world(base: BaseRun, tmp_path: Path) -> World:
+def world(base, tmp_path):
     """A copy of the first run. Its metadata holds paths relative to the working directory."""
     assert base.finished.code == 0, base.finished.err
     shutil.copytree(base.folder, tmp_path / "world")

@@ -5,8 +5,6 @@ artifacts, writes the ExecutorInput of each task, and answers the queries of res
 artifacts of earlier tasks.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, field
@@ -33,13 +31,7 @@ class Vertex:
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     log: dict[str, str] = field(default_factory=dict)
 
-    def run(
-        self,
-        job: dict[str, Any],
-        name: str,
-        cached: dict[str, dict[str, Any]] | None = None,
-        until: str | None = None,
-    ) -> dict[str, dict[str, Any]]:
+    def run(self, job, name, cached=None, until=None):
         """Runs a job; returns the outputs of each task by their keys.
 
         Args:
@@ -51,7 +43,7 @@ class Vertex:
         spec = job["pipelineSpec"]
         tasks = spec["root"]["dag"]["tasks"]
         root = f"{job['runtimeConfig']['gcsOutputDirectory']}/1/{name}"
-        outputs: dict[str, dict[str, Any]] = {}
+        outputs = {}
         for task in in_order(tasks):
             if cached and task in cached:
                 outputs[task] = cached[task]
@@ -71,9 +63,7 @@ class Vertex:
                 break
         return outputs
 
-    def _inputs(
-        self, task: dict[str, Any], outputs: dict[str, dict[str, Any]]
-    ) -> dict[str, list[dict[str, Any]]]:
+    def _inputs(self, task, outputs):
         sources = {
             key: source["taskOutputArtifact"]
             for key, source in task.get("inputs", {}).get("artifacts", {}).items()
@@ -83,15 +73,7 @@ class Vertex:
             for key, source in sources.items()
         }
 
-    def _execute(
-        self,
-        name: str,
-        component: dict[str, Any],
-        container: dict[str, Any],
-        inputs: dict[str, list[dict[str, Any]]],
-        task: dict[str, Any],
-        root: str,
-    ) -> dict[str, list[dict[str, Any]]]:
+    def _execute(self, name, component, container, inputs, task, root):
         created = {
             key: self._new(definition["artifactType"], f"{root}/{key}")
             for key, definition in component["outputDefinitions"]["artifacts"].items()
@@ -122,12 +104,12 @@ class Vertex:
         self.artifacts += created.values()
         return {key: [artifact] for key, artifact in created.items()}
 
-    def _new(self, kind: dict[str, str], uri: str) -> dict[str, Any]:
+    def _new(self, kind, uri):
         # Not ascending: the names of Vertex AI do not tell the order.
         number = hash((uri, len(self.artifacts))) % 10**12
         return {"name": f"{STORE}/{number}", "type": kind, "uri": uri, "metadata": {}}
 
-    def _process(self, name: str, command: list[str], given: dict[str, Any]) -> None:
+    def _process(self, name, command, given):
         interpreter, flag, module, *arguments = command
         assert (interpreter, flag) == ("python", "-m")
         text = json.dumps(given)
@@ -137,9 +119,7 @@ class Vertex:
         if done.code:
             raise TaskFailedError(name, self.log[name])
 
-    def _resolved(
-        self, resolver: dict[str, Any], inputs: dict[str, list[dict[str, Any]]]
-    ) -> dict[str, list[dict[str, Any]]]:
+    def _resolved(self, resolver, inputs):
         found = {}
         for key, query in resolver["outputArtifactQueries"].items():
             terms = query["filter"].split(" AND ")
@@ -152,9 +132,9 @@ class TaskFailedError(Exception):
     """A task failed: its name and what it printed."""
 
 
-def in_order(tasks: dict[str, Any]) -> list[str]:
+def in_order(tasks):
     """The names of the tasks, each after those that it depends on or reads from."""
-    ordered: list[str] = []
+    ordered = []
     while len(ordered) < len(tasks):
         ready = [
             name
@@ -166,18 +146,18 @@ def in_order(tasks: dict[str, Any]) -> list[str]:
     return ordered
 
 
-def _needed(task: dict[str, Any]) -> set[str]:
+def _needed(task):
     sources = task.get("inputs", {}).get("artifacts", {}).values()
     read = {source["taskOutputArtifact"]["producerTask"] for source in sources}
     return read | set(task.get("dependentTasks", ()))
 
 
-def fits(artifact: dict[str, Any], terms: list[str], inputs: dict[str, Any]) -> bool:
+def fits(artifact, terms, inputs):
     """Whether an artifact matches all terms of a resolver's filter."""
     return all(_fits(artifact, term, inputs) for term in terms)
 
 
-def _fits(artifact: dict[str, Any], term: str, inputs: dict[str, Any]) -> bool:
+def _fits(artifact, term, inputs):
     left, _, right = term.partition("=")
     right = right.strip('"')
     if left == "state":

@@ -4,8 +4,6 @@ A cached run spends half of its time on importing TFX. The processes here are fo
 has imported it and done nothing else. Each runs the command from its arguments to its exit code.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib
@@ -15,7 +13,7 @@ import runpy
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +42,7 @@ class Finished:
     out: str
     err: str
 
-    def states(self) -> dict[str, str]:
+    def states(self):
         """`cached` or `ran` for each component of a run."""
         lines = (line.split() for line in self.out.splitlines())
         return {
@@ -53,7 +51,7 @@ class Finished:
             if len(words) in (2, 3) and words[0][0].isupper() and words[-1] in ("cached", "s")
         }
 
-    def ran(self) -> list[str]:
+    def ran(self):
         """The components that were not cached."""
         return [name for name, state in self.states().items() if state == "ran"]
 
@@ -61,9 +59,7 @@ class Finished:
 class Running:
     """A running command."""
 
-    def __init__(
-        self, folder: Path, *arguments: str, hooks: Sequence[Hook] = (), module: str | None = None
-    ):
+    def __init__(self, folder, *arguments, hooks=(), module=None):
         """Starts `pebr ARGUMENTS` in a folder, or `python -m MODULE ARGUMENTS`.
 
         `hooks` are called first, in its process.
@@ -76,11 +72,11 @@ class Running:
         self._process.start()
 
     @property
-    def pid(self) -> int:
+    def pid(self):
         """Its process id."""
         return self._process.pid
 
-    def finish(self) -> Finished:
+    def finish(self):
         """Waits for its end; kills it after LONGEST seconds."""
         self._process.join(LONGEST)
         if self._process.exitcode is None:
@@ -91,24 +87,17 @@ class Running:
         return Finished(self._process.exitcode, out, err)
 
 
-def pebr(folder: Path, *arguments: str, hooks: Sequence[Hook] = ()) -> Finished:
+def pebr(folder, *arguments, hooks=()):
     """Runs `pebr ARGUMENTS` in a folder, from beginning to end."""
     return Running(folder, *arguments, hooks=hooks).finish()
 
 
-def python(folder: Path, module: str, *arguments: str) -> Finished:
+def python(folder, module, *arguments):
     """Runs `python -m MODULE ARGUMENTS` in a folder, from beginning to end."""
     return Running(folder, *arguments, module=module).finish()
 
 
-def _command(
-    folder: Path,
-    arguments: Sequence[str],
-    hooks: Sequence[Hook],
-    module: str | None,
-    out: Path,
-    err: Path,
-) -> None:
+def _command(folder, arguments, hooks, module, out, err):
     os.chdir(folder)
     # Processes that a shell starts in the background ignore interrupts, and so do their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -126,61 +115,61 @@ def _command(
     main(list(arguments))
 
 
-def edited(*modules: str) -> Hook:
+def edited(*modules):
     """As if the code of these modules had been edited."""
     return functools.partial(_edit, modules)
 
 
-def _edit(modules: tuple[str, ...]) -> None:
+def _edit(modules):
     from pipeline import pipeline
 
     real = pipeline.source_digest
     pipeline.source_digest = lambda name: "edited" if name in modules else real(name)
 
 
-def killed_at(module: str, name: str) -> Hook:
+def killed_at(module, name):
     """SIGKILL when a function of a module is called."""
     return functools.partial(_replace, module, name, _kill)
 
 
-def failing_at(module: str, name: str, error: BaseException) -> Hook:
+def failing_at(module, name, error):
     """An error where a function of a module is called."""
     return functools.partial(_replace, module, name, functools.partial(_raise, error))
 
 
-def waiting_at(module: str, name: str, pipe: Path) -> Hook:
+def waiting_at(module, name, pipe):
     """Waits where a function of a module is called, until the writer of a named pipe closes it."""
     return functools.partial(_replace, module, name, functools.partial(_read, pipe))
 
 
-def _replace(module: str, name: str, action: Callable[[], None]) -> None:
+def _replace(module, name, action):
     owner = importlib.import_module(module)
     real = getattr(owner, name)
 
     @functools.wraps(real)
-    def replaced(*arguments: object, **keywords: object) -> object:
+    def replaced(*arguments, **keywords):
         action()
         return real(*arguments, **keywords)
 
     setattr(owner, name, replaced)
 
 
-def killed_in_training(step: int) -> Hook:
+def killed_in_training(step):
     """SIGKILL when the training reports a step."""
     return functools.partial(_kill_in_training, step)
 
 
-def _kill_in_training(last: int) -> None:
+def _kill_in_training(last):
     # Not in `pipeline.trainer`, which TFX imports again.
     from pipeline import display
 
     real = display.training_progress
 
     @contextlib.contextmanager
-    def watched(*arguments: int) -> Iterator[Callable[[int, float], None]]:
+    def watched(*arguments):
         with real(*arguments) as progress:
 
-            def show(step: int, loss: float) -> None:
+            def show(step, loss):
                 progress(step, loss)
                 if step >= last:
                     _kill()
@@ -190,15 +179,15 @@ def _kill_in_training(last: int) -> None:
     display.training_progress = watched
 
 
-def _raise(error: BaseException) -> None:
+def _raise(error):
     raise error
 
 
-def _read(pipe: Path) -> None:
+def _read(pipe):
     pipe.read_bytes()
 
 
-def _kill() -> None:
+def _kill():
     sys.stdout.flush()
     sys.stderr.flush()
     os.kill(os.getpid(), signal.SIGKILL)

@@ -3,23 +3,20 @@
 The tests of ClickLogExampleGen hold every case of bad input; here one stands for all.
 """
 
-from __future__ import annotations
-
 import errno
 import os
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from conftest import RUN, SOURCES, World
-from pebr_process import Finished, edited, failing_at, pebr
+from pebr_process import edited, failing_at, pebr
 from pyarrow import parquet
 from tiny_world import write_world
 
 pytestmark = pytest.mark.slow
 
 
-def sentence(done: Finished) -> str:
+def sentence(done):
     """The only line of a run that ended with a user error."""
     assert done.code == 2, done.err
     (line,) = done.err.splitlines()
@@ -28,13 +25,13 @@ def sentence(done: Finished) -> str:
     return line.removeprefix("pebr: ")
 
 
-def artifact_files(world: World) -> set[Path]:
+def artifact_files(world):
     """Files of artifacts, without the dead letters, which the user needs."""
     files = (path for path in (world.folder / "run/artifacts").rglob("*") if path.is_file())
     return {path for path in files if ".rejected" not in str(path)}
 
 
-def test_a_wrong_config_and_an_unusable_click_log(tmp_path: Path) -> None:
+def test_a_wrong_config_and_an_unusable_click_log(tmp_path):
     write_world(tmp_path / "world")
     world = World(tmp_path / "world")
     world.edit_config("steps: 100", "steps: many")
@@ -53,7 +50,7 @@ def test_a_wrong_config_and_an_unusable_click_log(tmp_path: Path) -> None:
     assert not (world.folder / "releases").exists()
 
 
-def test_a_full_disk(world: World) -> None:
+def test_a_full_disk(world):
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "run/file")
     before, releases = artifact_files(world), world.releases
     hooks = [edited(SOURCES["Pusher"]), failing_at("pebr_tf.release.release", "_publish", full)]

@@ -1,14 +1,10 @@
 """The compiled jobs as Vertex AI runs them: every executor in the container entry point of TFX."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from conftest import BaseRun, CloudRuns
 from containers import in_order
 
 from pebr_tf.release.release import Release
@@ -20,7 +16,7 @@ QUERIES = ["huawei phone", "华为手机", "red", "小米冰箱", "shoes"]
 ENTRYPOINT = ["python", "-m", "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"]
 
 
-def pushed(runs: CloudRuns) -> Path:
+def pushed(runs):
     (release,) = runs.outputs["whole"]["Pusher"]["release"]
     path = json.loads((runs.folder / release["uri"] / "release.json").read_text("utf-8"))["path"]
     assert release["metadata"]["pushed"] == 1
@@ -28,7 +24,7 @@ def pushed(runs: CloudRuns) -> Path:
     return Path(path)
 
 
-def answers(release: Path, **knob: Any) -> list[tuple[list[str], list[float]]]:
+def answers(release, **knob):
     found = Retriever.load(release).retrieve(QUERIES, **knob).items
     return [
         tuple(values.tolist() for values in found.row(row))  # type: ignore[misc]
@@ -36,7 +32,7 @@ def answers(release: Path, **knob: Any) -> list[tuple[list[str], list[float]]]:
     ]
 
 
-def test_every_container_uses_the_tfx_entry_point(cloud_runs: CloudRuns) -> None:
+def test_every_container_uses_the_tfx_entry_point(cloud_runs):
     for name, job in cloud_runs.jobs.items():
         executors = job["pipelineSpec"]["deploymentSpec"]["executors"]
         containers = {
@@ -52,9 +48,7 @@ def test_every_container_uses_the_tfx_entry_point(cloud_runs: CloudRuns) -> None
     assert "ClickLogExampleGen driver" in cloud_runs.log
 
 
-def test_the_release_returns_the_results_of_a_local_run(
-    base: BaseRun, cloud_runs: CloudRuns
-) -> None:
+def test_the_release_returns_the_results_of_a_local_run(base, cloud_runs):
     assert base.finished.code == 0, base.finished.err
     release = pushed(cloud_runs)
     Release.load(release)
@@ -70,7 +64,7 @@ def test_the_release_returns_the_results_of_a_local_run(
     assert lengths[1] == pytest.approx(lengths[0], rel=0.1, abs=2)
 
 
-def test_the_blessing_names_the_model_and_the_resolver_finds_it(cloud_runs: CloudRuns) -> None:
+def test_the_blessing_names_the_model_and_the_resolver_finds_it(cloud_runs):
     whole, index = cloud_runs.outputs["whole"], cloud_runs.outputs["index"]
     assert whole["LastBlessedModel-model-resolver"] == {"model": []}
     (model,) = whole["Trainer"]["model"]
@@ -85,7 +79,7 @@ def test_the_blessing_names_the_model_and_the_resolver_finds_it(cloud_runs: Clou
     np.testing.assert_allclose(first, second, atol=1e-6)
 
 
-def test_the_second_run_compares_with_the_first(cloud_runs: CloudRuns) -> None:
+def test_the_second_run_compares_with_the_first(cloud_runs):
     (accepted,) = cloud_runs.outputs["index"]["LastAcceptedRun"]["last_accepted"]
     (first,) = cloud_runs.outputs["whole"]["ExampleValidator"]["anomalies"]
     assert accepted["uri"] == first["uri"]

@@ -1,11 +1,9 @@
 """Continuous training: a new span starts from the last blessed model; index-only runs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
-from conftest import RUN, World
+from conftest import RUN
 from pebr_process import pebr
 from tiny_world import add_items, write_clicks
 
@@ -16,7 +14,7 @@ from serving.retriever import Retriever
 pytestmark = pytest.mark.slow
 
 
-def test_a_new_span_starts_from_the_last_blessed_model(world: World) -> None:
+def test_a_new_span_starts_from_the_last_blessed_model(world):
     (first,) = (world.folder / "run/artifacts/Trainer/model").iterdir()
     write_clicks(world.folder / "data/2/clicks.tsv", seed=8)
     world.edit_config("data/clicks.tsv", "data/{SPAN}/clicks.tsv")
@@ -45,7 +43,7 @@ def test_a_new_span_starts_from_the_last_blessed_model(world: World) -> None:
     assert done.ran() == ["ClickLogExampleGen"]
 
 
-def test_index_only(world: World) -> None:
+def test_index_only(world):
     add_items(world.folder)
     done = pebr(world.folder, *RUN, "--index-only")
     assert done.code == 0, done.err

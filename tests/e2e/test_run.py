@@ -1,7 +1,5 @@
 """The whole pipeline by its command, on the tiny world: results, cache, kills, gates."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -11,7 +9,7 @@ from pathlib import Path
 
 import ml_metadata
 import pytest
-from conftest import RUN, SOURCES, BaseRun, World
+from conftest import RUN, SOURCES
 from ml_metadata.proto import metadata_store_pb2
 from pebr_process import (
     Running,
@@ -35,7 +33,7 @@ COMPONENTS = [
 ALWAYS = "ExampleValidator"
 
 
-def finished_artifacts(world: World) -> dict[str, set[str]]:
+def finished_artifacts(world):
     """The folder of each artifact that is finished by the metadata, and the files in it."""
     config = metadata_store_pb2.ConnectionConfig()
     config.sqlite.filename_uri = str(world.folder / "run/metadata.sqlite")
@@ -48,11 +46,11 @@ def finished_artifacts(world: World) -> dict[str, set[str]]:
     return {uri: files(world.folder / uri) for uri in folders}
 
 
-def files(folder: Path) -> set[str]:
+def files(folder):
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_first_run(base: BaseRun) -> None:
+def test_the_first_run(base):
     done = base.finished
     assert done.code == 0, done.err
     assert list(done.states()) == COMPONENTS
@@ -71,7 +69,7 @@ def test_the_first_run(base: BaseRun) -> None:
     assert [uri for uri, names in artifacts if not names and "/Transform/" not in uri] == []
 
 
-def test_its_release_can_be_queried(base: BaseRun) -> None:
+def test_its_release_can_be_queried(base):
     query = ("query", "--release", "releases")
     done = pebr(base.folder, *query, "huawei phone", "华为手机")
     assert (done.code, done.err) == (0, "")
@@ -91,7 +89,7 @@ def test_its_release_can_be_queried(base: BaseRun) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_the_query_model_needs_tensorflow_only(base: BaseRun) -> None:
+def test_the_query_model_needs_tensorflow_only(base):
     script = """
 import json, sys
 import tensorflow as tf
@@ -134,7 +132,7 @@ print(json.dumps({"shapes": shapes, "norms": norms, "ours": ours}))
     assert shapes["serialized_examples"].items() >= both.items()
 
 
-def test_the_cache(world: World) -> None:
+def test_the_cache(world):
     """A run repeats only what depends on changed code or settings."""
     releases = world.releases
     done = pebr(world.folder, *RUN)
@@ -178,7 +176,7 @@ KILLS = {
 
 
 @pytest.mark.parametrize("component", KILLS)
-def test_a_kill_in_the_middle(world: World, component: str) -> None:
+def test_a_kill_in_the_middle(world, component):
     arguments = (*RUN, "--until", component)
     edit, kill = edited(SOURCES[component]), KILLS[component]
     before, releases = finished_artifacts(world), world.releases
@@ -210,11 +208,11 @@ def test_a_kill_in_the_middle(world: World, component: str) -> None:
         assert not list((world.folder / "releases").glob(".*")), "files of the killed push"
 
 
-def _without_events(names: set[str]) -> frozenset[str]:
+def _without_events(names):
     return frozenset(name for name in names if "tfevents" not in name)
 
 
-def test_a_second_run_an_interrupt_and_an_internal_error(world: World) -> None:
+def test_a_second_run_an_interrupt_and_an_internal_error(world):
     arguments = (*RUN, "--until", "SchemaGen", "--no-cache")
     place = ("components.click_log_example_gen.publish", "write_dead_letters")
     pipe = world.folder / "pipe"

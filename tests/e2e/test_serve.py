@@ -1,7 +1,5 @@
 """A release of the pipeline behind real servers: one result by all interfaces, and swaps."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
@@ -9,13 +7,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import httpx
 import pytest
-from conftest import PEBR, BaseRun
+from conftest import PEBR
 from pebr_process import pebr
 from tf_serving_stand_in import TfServingStandIn
 
@@ -39,7 +35,7 @@ class Server:
     http: str
     grpc: str
 
-    def ask(self, queries: list[str], **options: object) -> dict:
+    def ask(self, queries, **options):
         """The response of the HTTP API."""
         body = {"queries": queries, **options}
         answer = httpx.post(f"{self.http}v1/retrieve", json=body, timeout=LONGEST)
@@ -48,7 +44,7 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(*arguments: object) -> Iterator[Server]:
+def serving(*arguments):
     """`pebr serve` on free ports until the end of the block, where SIGTERM must end it cleanly."""
     command = [PEBR, "serve", "--http-port", "0", "--grpc-port", "0", *map(str, arguments)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -71,7 +67,7 @@ def serving(*arguments: object) -> Iterator[Server]:
         process.wait()
 
 
-def push_again(release: Path, releases: Path, version: int) -> None:
+def push_again(release, releases, version):
     """Publishes the same release under another version, in one step."""
     scratch = releases / f".{version}"
     shutil.copytree(release, scratch)
@@ -79,16 +75,14 @@ def push_again(release: Path, releases: Path, version: int) -> None:
     scratch.rename(releases / str(version))
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
+def wait_until(condition):
     end = time.monotonic() + LONGEST
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
 
 
-def test_all_interfaces_agree_and_no_request_is_lost_while_releases_change(
-    base: BaseRun, tmp_path: Path
-) -> None:
+def test_all_interfaces_agree_and_no_request_is_lost_while_releases_change(base, tmp_path):
     (release,) = base.releases
     done = pebr(
         base.folder,
@@ -110,7 +104,7 @@ def test_all_interfaces_agree_and_no_request_is_lost_while_releases_change(
         page = httpx.get(server.http).text
         report = httpx.get(f"{server.http}report").text
 
-        def served_version() -> int:
+        def served_version():
             return httpx.get(f"{server.http}v1/release", timeout=LONGEST).json()["version"]
 
         load = [sys.executable, "-m", "benchmarks.closed_loop", "--clients", "32"]
@@ -137,7 +131,7 @@ def test_all_interfaces_agree_and_no_request_is_lost_while_releases_change(
     assert len(result["releases"]) >= 2
 
 
-def test_the_service_survives_an_outage_of_tf_serving(base: BaseRun, tmp_path: Path) -> None:
+def test_the_service_survives_an_outage_of_tf_serving(base, tmp_path):
     releases = tmp_path / "releases"
     shutil.copytree(base.folder / "releases", releases, symlinks=True)
     link_models(releases)
@@ -159,7 +153,7 @@ def test_the_service_survives_an_outage_of_tf_serving(base: BaseRun, tmp_path: P
                     client.retrieve(QUERIES, top_k=5)
                 models = TfServingStandIn(releases / "query_model", address=models.address)
 
-                def answered() -> bool:
+                def answered():
                     with contextlib.suppress(Unavailable):
                         return len(client.retrieve(QUERIES, top_k=5)) == len(QUERIES)
                     return False

@@ -1,12 +1,9 @@
 """A shop of a few hundred items with titles in English and in Chinese, and clicks on them."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json
 import random
-from pathlib import Path
 
 BRANDS = {
     "huawei": "华为",
@@ -63,7 +60,7 @@ evaluation:
 """
 
 
-def write_world(folder: Path) -> None:
+def write_world(folder):
     """Writes `pebr.yaml`, `data/clicks.tsv` and `data/items.jsonl.gz`."""
     (folder / "data").mkdir(parents=True)
     (folder / "pebr.yaml").write_text(CONFIG, encoding="utf-8")
@@ -76,7 +73,7 @@ def write_world(folder: Path) -> None:
     (folder / "data/clicks.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def add_items(folder: Path) -> None:
+def add_items(folder):
     """Adds the next generation of a phone to the catalogue, which nobody has clicked on yet."""
     path = folder / "data/items.jsonl.gz"
     with gzip.open(path, "at", encoding="utf-8") as file:
@@ -85,14 +82,14 @@ def add_items(folder: Path) -> None:
             file.write(json.dumps(row) + "\n")
 
 
-def write_clicks(path: Path, seed: int) -> None:
+def write_clicks(path, seed):
     """Writes another day's clicks on the same items."""
     path.parent.mkdir(parents=True)
     lines = ["query\titem_id", *_clicks(list(_items()), seed)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _items() -> list[tuple[str, str, set[str]]]:
+def _items():
     """Id, title and what it can be asked for by."""
     items = []
     for number, (brand, kind, colour) in enumerate(itertools.product(BRANDS, KINDS, COLOURS)):
@@ -102,7 +99,7 @@ def _items() -> list[tuple[str, str, set[str]]]:
     return items
 
 
-def _clicks(items: list[tuple[str, str, set[str]]], seed: int = 7) -> list[str]:
+def _clicks(items, seed=7):
     """Rows of the log; queries name a brand, a kind or both, now and then with a colour."""
     generator = random.Random(seed)
     rows = []

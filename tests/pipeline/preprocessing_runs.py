@@ -1,7 +1,6 @@
 """The transform of a few rows, run for real."""
 
 import functools
-from pathlib import Path
 
 import tensorflow as tf
 import tensorflow_transform as tft
@@ -14,7 +13,7 @@ from pipeline.preprocessing import preprocessing_fn
 TYPES = {"clicks": tf.int64, "timestamp": tf.int64, "price": tf.float32}
 
 
-def analysed(rows, folder: Path, **features):
+def analysed(rows, folder, **features):
     """The transform output and the transformed rows of rows of plain values.
 
     Args:
@@ -24,10 +23,7 @@ def analysed(rows, folder: Path, **features):
     """
     spec = {name: tf.io.FixedLenFeature([1], TYPES.get(name, tf.string)) for name in rows[0]}
     metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
-    settings = {
-        "features": Features(**features).to_mapping(),
-        "strata": Strata().to_mapping(),
-    }
+    settings = {"features": Features(**features).to_mapping(), "strata": Strata().to_mapping()}
     function = functools.partial(preprocessing_fn, custom_config=settings)
     listed = [{name: [value] for name, value in row.items()} for row in rows]
     with tft_beam.Context(temp_dir=str(folder / "temporary")):

@@ -1,13 +1,8 @@
 """Problems of a configuration, or of this machine, on Vertex AI: every sentence."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from google.auth.compute_engine import _metadata
@@ -29,7 +24,7 @@ UNKNOWN = "Not checked: permissions, quotas, and whether the image and the bucke
 
 
 @pytest.fixture
-def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def nowhere(monkeypatch, tmp_path):
     """The home of a machine outside Google Cloud without credentials."""
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
@@ -37,14 +32,14 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_config_without_problems() -> None:
+def test_a_config_without_problems():
     assert problems(cloud_config()) == []
     named = {key.replace(".", "__"): value for key, value in IDENTITY.items()}
     assert problems(cloud_config(**named)) == []
     require_cloud(cloud_config())
 
 
-def test_all_problems_are_listed() -> None:
+def test_all_problems_are_listed():
     assert problems(Config()) == [
         "cloud.project must name a project to run on Vertex AI. Received: null.",
         "cloud.region must name a region to run on Vertex AI. Received: null.",
@@ -127,7 +122,7 @@ def test_all_problems_are_listed() -> None:
         ),
     ],
 )
-def test_each_problem_is_one_sentence(changes: dict[str, Any], expected: str) -> None:
+def test_each_problem_is_one_sentence(changes, expected):
     config = cloud_config(**changes)
     assert problems(config) == [expected]
     with pytest.raises(UserError) as caught:
@@ -147,12 +142,12 @@ def test_each_problem_is_one_sentence(changes: dict[str, Any], expected: str) ->
         {"cloud__resources__trainer": "16 cpu, 64 GB, 1 NVIDIA_L4"},
     ],
 )
-def test_valid_settings(changes: dict[str, Any]) -> None:
+def test_valid_settings(changes):
     assert problems(cloud_config(**changes)) == []
 
 
 @pytest.mark.slow
-def test_tables_are_recognised_as_by_the_reader() -> None:
+def test_tables_are_recognised_as_by_the_reader():
     from components.click_log_example_gen.bigquery import reader
 
     for name in ("a.b.c", " `a.b.c` ", "a.b", "a..c", "a.b.c.d", "", "SELECT 1", "a.b.c d"):
@@ -166,7 +161,7 @@ def test_tables_are_recognised_as_by_the_reader() -> None:
             assert found == [], name
 
 
-def test_the_first_of_several_problems() -> None:
+def test_the_first_of_several_problems():
     with pytest.raises(UserError) as caught:
         require_cloud(Config())
     assert str(caught.value) == (
@@ -175,19 +170,17 @@ def test_the_first_of_several_problems() -> None:
     )
 
 
-def test_no_credentials(nowhere: Path) -> None:
+def test_no_credentials(nowhere):
     assert credential_problems() == [ABSENT]
 
 
-def test_a_key_file(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_file(nowhere, monkeypatch):
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(write_key_file(nowhere)))
     assert credential_problems() == []
     assert default_credentials().service_account_email == EMAIL
 
 
-def test_the_credentials_of_gcloud(
-    nowhere: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
-) -> None:
+def test_the_credentials_of_gcloud(nowhere, monkeypatch, recwarn):
     # Without gcloud, which the library would ask for its project.
     monkeypatch.setenv("PATH", str(nowhere))
     user = {
@@ -213,10 +206,7 @@ def test_the_credentials_of_gcloud(
             "credentials that cannot be read, AttributeError: 'list' object has no attribute 'get'",
         ),
         ('{"type": "service_account"}', "Failed to load service account credentials from {file}"),
-        (
-            '{"type": "authorized_user"}',
-            "Failed to load authorized user credentials from {file}",
-        ),
+        ('{"type": "authorized_user"}', "Failed to load authorized user credentials from {file}"),
         (
             '{"type": "impersonated_service_account"}',
             "credentials that cannot be read, AttributeError: 'NoneType' object has no attribute "
@@ -224,9 +214,7 @@ def test_the_credentials_of_gcloud(
         ),
     ],
 )
-def test_a_file_without_credentials(
-    content: str | None, reason: str, nowhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_without_credentials(content, reason, nowhere, monkeypatch):
     file = nowhere / "key.json"
     if content is not None:
         file.write_text(content)
@@ -234,7 +222,7 @@ def test_a_file_without_credentials(
     assert credential_problems() == [f"{ADVICE}{reason.format(file=file)}."]
 
 
-def test_a_folder_for_a_file(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_for_a_file(nowhere, monkeypatch):
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(nowhere))
     assert credential_problems() == [f"{ADVICE}{nowhere}: Is a directory."]
 
@@ -242,7 +230,7 @@ def test_a_folder_for_a_file(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> 
 class Metadata(http.server.BaseHTTPRequestHandler):
     """The metadata server of a machine of Google Cloud."""
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         """Returns the project for every path."""
         self.send_response(200)
         self.send_header("Metadata-Flavor", "Google")
@@ -250,12 +238,12 @@ class Metadata(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"shop-1")
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         """Logs nothing."""
 
 
 @pytest.fixture
-def metadata_server() -> Iterator[str]:
+def metadata_server():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metadata)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -265,16 +253,14 @@ def metadata_server() -> Iterator[str]:
     server.server_close()
 
 
-def test_a_machine_of_google_cloud_has_credentials(
-    nowhere: Path, metadata_server: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_of_google_cloud_has_credentials(nowhere, metadata_server, monkeypatch):
     monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", False)
     monkeypatch.setattr(_metadata, "_GCE_METADATA_HOST", metadata_server)
     monkeypatch.setenv("GCE_METADATA_IP", metadata_server)
     assert credential_problems() == []
 
 
-def checked(capsys: pytest.CaptureFixture[str], file: Path) -> tuple[int, list[str], str]:
+def checked(capsys, file):
     """Exit code, lines, and standard error of `pebr check-cloud`."""
     with pytest.raises(SystemExit) as exit_:
         main(["check-cloud", "--config", str(file)])
@@ -282,7 +268,7 @@ def checked(capsys: pytest.CaptureFixture[str], file: Path) -> tuple[int, list[s
     return exit_.value.code, output.out.splitlines(), output.err
 
 
-def test_the_command_lists_everything(nowhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_everything(nowhere, capsys):
     config = Config().replace("pipeline.root", "run/[bold]")
     config.dump(nowhere / "pebr.yaml")
     expected = (2, [*problems(config), ABSENT, UNKNOWN], "")
@@ -290,9 +276,7 @@ def test_the_command_lists_everything(nowhere: Path, capsys: pytest.CaptureFixtu
     assert len(expected[1]) == 9
 
 
-def test_the_command_prints_the_settings(
-    nowhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_the_settings(nowhere, monkeypatch, capsys):
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(write_key_file(nowhere)))
     cloud_config().dump(nowhere / "pebr.yaml")
     lines = [
@@ -305,7 +289,7 @@ def test_the_command_prints_the_settings(
     assert checked(capsys, nowhere / "pebr.yaml") == (0, lines, "")
 
 
-def test_an_invalid_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_config(tmp_path, capsys):
     file = tmp_path / "pebr.yaml"
     file.write_text("cloud: {image: shop/pebr}")
     code, lines, error = checked(capsys, file)

@@ -1,10 +1,5 @@
 """`pebr compile`: a file, whole or none, and a sentence for every mistake."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 from test_kubeflow_v2_runner import CLOUD
 
@@ -14,18 +9,18 @@ from pipeline.kubeflow_v2_runner import compile_job, to_bytes
 
 
 @pytest.fixture(autouse=True)
-def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def _same_code(monkeypatch):
     """Digests cost a second each, and others test them."""
     monkeypatch.setattr(pipeline_module, "source_digest", lambda name: name)
 
 
 @pytest.fixture(autouse=True)
-def _logs_stay_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def _logs_stay_on(monkeypatch):
     """The tests after these read logs."""
     monkeypatch.setattr("pipeline.quiet.set_logging", lambda: None)
 
 
-def run(folder: Path, text: str, *options: str) -> int:
+def run(folder, text, *options):
     """Exit code of `pebr compile` on a config."""
     config, out = folder / "pebr.yaml", folder / "out" / "pipeline.json"
     config.write_text(text, encoding="utf-8")
@@ -39,9 +34,7 @@ def run(folder: Path, text: str, *options: str) -> int:
     ("options", "same"),
     [((), {}), (("--index-only", "--span", "7"), {"index_only": True, "span": 7})],
 )
-def test_it_writes_the_compiled_job(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str], same: dict[str, Any]
-) -> None:
+def test_it_writes_the_compiled_job(tmp_path, capsys, options, same):
     assert run(tmp_path, CLOUD.to_yaml(), *options) == 0
     out = tmp_path / "out" / "pipeline.json"
     assert out.read_bytes() == to_bytes(compile_job(CLOUD, **same))
@@ -65,9 +58,7 @@ def test_it_writes_the_compiled_job(
     ],
     ids=["project", "image"],
 )
-def test_mistakes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, str], sentence: str
-) -> None:
+def test_mistakes(tmp_path, capsys, changes, sentence):
     text = CLOUD.to_yaml(comments=False)
     for old, new in changes.items():
         assert old in text

@@ -1,7 +1,5 @@
 """Times in unix-cron: what is taken, in which form, and the one sentence of what is not."""
 
-from __future__ import annotations
-
 import pytest
 
 from pebr_tf.errors import UserError
@@ -25,7 +23,7 @@ START = "--cron must be five fields, minute hour day month weekday. Received: "
         ("*,30 * * * *", "*,30 * * * *"),
     ],
 )
-def test_times_that_are_taken(text: str, expected: str) -> None:
+def test_times_that_are_taken(text, expected):
     assert read_cron(text) == expected
 
 
@@ -66,18 +64,18 @@ def test_times_that_are_taken(text: str, expected: str) -> None:
         ("*-5 3 * * *", "minute '*' is no number"),
     ],
 )
-def test_times_that_are_not(text: str, reason: str) -> None:
+def test_times_that_are_not(text, reason):
     with pytest.raises(UserError) as caught:
         read_cron(text)
     assert str(caught.value) == f"{START}{text!r}: {reason}."
 
 
-def test_the_time_zone_stands_in_front() -> None:
+def test_the_time_zone_stands_in_front():
     assert read_cron("0 3 * * *", "Europe/Berlin") == "TZ=Europe/Berlin 0 3 * * *"
 
 
 @pytest.mark.parametrize("name", ["Mars", "Europe", "europe/berlin", "../passwd", ""])
-def test_time_zones_that_are_none(name: str) -> None:
+def test_time_zones_that_are_none(name):
     with pytest.raises(UserError) as caught:
         read_cron("0 3 * * *", name)
     assert str(caught.value) == (

@@ -1,15 +1,11 @@
 """The compiled job: valid for the protos and the client library, with the whole configuration."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
@@ -51,36 +47,36 @@ BEAM = {"ClickLogExampleGen", "StatisticsGen", "Transform", "IndexBuilder"}
 
 
 @pytest.fixture(autouse=True)
-def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def _same_code(monkeypatch):
     """Digests take a second each; test_source.py tests them."""
     monkeypatch.setattr(pipeline_module, "source_digest", lambda name: name)
 
 
 @functools.lru_cache
-def compiled(changes: tuple[tuple[str, Any], ...] = (), index_only: bool = False) -> bytes:
+def compiled(changes=(), index_only=False):
     """The job of CLOUD with changes, compiled once for all tests."""
     return to_bytes(compile_job(CLOUD.replace_all(dict(changes)), index_only=index_only))
 
 
-def job_of(changes: dict[str, Any] | None = None, index_only: bool = False) -> dict[str, Any]:
+def job_of(changes=None, index_only=False):
     return json.loads(compiled(tuple((changes or {}).items()), index_only))
 
 
-def tasks(job: dict[str, Any]) -> dict[str, Any]:
+def tasks(job):
     return job["pipelineSpec"]["root"]["dag"]["tasks"]
 
 
-def container(job: dict[str, Any], component: str) -> dict[str, Any]:
+def container(job, component):
     executors = job["pipelineSpec"]["deploymentSpec"]["executors"]
     return executors[f"{component}_executor"]["container"]
 
 
-def containers(job: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def containers(job):
     return {name: container(job, name) for name in COMPONENTS & set(tasks(job))}
 
 
 @pytest.mark.parametrize("index_only", [False, True])
-def test_it_parses_into_the_protos(index_only: bool) -> None:
+def test_it_parses_into_the_protos(index_only):
     job = job_of(index_only=index_only)
     parsed = json_format.Parse(compiled(index_only=index_only), pipeline_spec_pb2.PipelineJob())
     spec = json_format.ParseDict(job["pipelineSpec"], pipeline_spec_pb2.PipelineSpec())
@@ -96,7 +92,7 @@ def test_it_parses_into_the_protos(index_only: bool) -> None:
 
 
 @pytest.mark.parametrize("index_only", [False, True])
-def test_the_client_library_accepts_it_offline(tmp_path: Path, index_only: bool) -> None:
+def test_the_client_library_accepts_it_offline(tmp_path, index_only):
     from google.cloud import aiplatform
 
     path = tmp_path / "pipeline.json"
@@ -113,9 +109,7 @@ def test_the_client_library_accepts_it_offline(tmp_path: Path, index_only: bool)
 
 
 @pytest.mark.slow
-def test_the_same_input_gives_the_same_bytes_in_any_process(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_same_input_gives_the_same_bytes_in_any_process(monkeypatch):
     code = (
         "import sys\n"
         "from pebr_tf.config import Config\n"
@@ -133,11 +127,11 @@ def test_the_same_input_gives_the_same_bytes_in_any_process(
     assert done.stdout == to_bytes(compile_job(CLOUD))
 
 
-def test_another_input_gives_other_bytes() -> None:
+def test_another_input_gives_other_bytes():
     assert job_of() != job_of({"loss.gamma": 0.1})
 
 
-def test_every_component_has_its_machine_image_and_retries() -> None:
+def test_every_component_has_its_machine_image_and_retries():
     job = job_of(
         {
             "cloud.resources.trainer": "16 cpu, 60 GB, 2 NVIDIA_L4",
@@ -147,7 +141,7 @@ def test_every_component_has_its_machine_image_and_retries() -> None:
     )
     for name, each in containers(job).items():
         assert each["image"] == "europe-docker.pkg.dev/shop/pebr:7"
-        expected: dict[str, Any] = {"cpuLimit": 4.0, "memoryLimit": 16.0}
+        expected = {"cpuLimit": 4.0, "memoryLimit": 16.0}
         if name == "Trainer":
             expected = {
                 "cpuLimit": 16.0,
@@ -162,20 +156,20 @@ def test_every_component_has_its_machine_image_and_retries() -> None:
     assert all(tasks(job)[name]["cachingOptions"]["enableCache"] for name in COMPONENTS)
 
 
-def test_retries_and_caching_can_be_off() -> None:
+def test_retries_and_caching_can_be_off():
     job = job_of({"cloud.retries": 0, "cloud.cache": False})
     assert not any("retryPolicy" in task for task in tasks(job).values())
     assert not any("cachingOptions" in tasks(job)[name] for name in COMPONENTS)
 
 
-def test_a_reviewed_schema_is_neither_read_here_nor_cached() -> None:
+def test_a_reviewed_schema_is_neither_read_here_nor_cached():
     job = job_of({"data.schema": "gs://shop/schema.pbtxt"})
     assert "SchemaGen" not in tasks(job)
     assert "cachingOptions" not in tasks(job)["ImportSchemaGen"]
     assert container(job, "ImportSchemaGen")["resources"]["cpuLimit"] == 4.0
 
 
-def test_without_dataflow_beam_gets_the_arguments_of_the_config() -> None:
+def test_without_dataflow_beam_gets_the_arguments_of_the_config():
     job = job_of({"pipeline.beam_args": ("--direct_num_workers=4",)})
     for name, each in containers(job).items():
         assert ("--direct_num_workers=4" in each["args"]) == (name in BEAM)
@@ -183,7 +177,7 @@ def test_without_dataflow_beam_gets_the_arguments_of_the_config() -> None:
         assert ("--project=shop-search" in each["args"]) == (name in BEAM)
 
 
-def test_dataflow_gets_all_its_options() -> None:
+def test_dataflow_gets_all_its_options():
     config = CLOUD.replace_all(
         {
             "cloud.dataflow.enabled": True,
@@ -214,7 +208,7 @@ def test_dataflow_gets_all_its_options() -> None:
         assert ("--runner=DataflowRunner" in each["args"]) == (name in BEAM)
 
 
-def test_the_driver_finds_new_spans_before_the_cache_check() -> None:
+def test_the_driver_finds_new_spans_before_the_cache_check():
     job = job_of()
     hook = container(job, "ClickLogExampleGen")["lifecycle"]["preCacheCheck"]
     assert hook["command"][:2] == ["python", "-m"]
@@ -225,14 +219,14 @@ def test_the_driver_finds_new_spans_before_the_cache_check() -> None:
     assert not any("lifecycle" in container(job, name) for name in others)
 
 
-def test_executor_classes_can_be_imported() -> None:
+def test_executor_classes_can_be_imported():
     for each in containers(job_of()).values():
         position = each["args"].index("--executor_class_path")
         assert isinstance(import_utils.import_class_by_path(each["args"][position + 1]), type)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_artifact_types_resolve_in_the_container(name: str) -> None:
+def test_artifact_types_resolve_in_the_container(name):
     outputs = [
         definition["artifactType"]
         for component in job_of()["pipelineSpec"]["components"].values()
@@ -254,7 +248,7 @@ def test_artifact_types_resolve_in_the_container(name: str) -> None:
     assert artifact.get_string_custom_property("word") == "a"
 
 
-def test_a_span_can_be_chosen() -> None:
+def test_a_span_can_be_chosen():
     with_span, without = (
         tasks(job)["ClickLogExampleGen"]["inputs"]["parameters"]
         for job in (compile_job(CLOUD, span=19_000), job_of())
@@ -263,7 +257,7 @@ def test_a_span_can_be_chosen() -> None:
     assert "wanted_span" not in without
 
 
-def test_several_workers_are_a_custom_job(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_workers_are_a_custom_job(monkeypatch):
     job = job_of(
         {
             "training.strategy": "multi_worker",

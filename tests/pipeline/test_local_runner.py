@@ -1,7 +1,5 @@
 """What a run makes of errors, and of a root that it cannot have."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os
@@ -22,17 +20,17 @@ SENTENCE = "the catalogue must have an item. Received: none in [a] 'b'."
 class Silent:
     """A display that shows nothing."""
 
-    def begin(self, name: str) -> None:
+    def begin(self, name):
         """Nothing."""
 
-    def end(self, name: str, seconds: float, cached: bool) -> None:
+    def end(self, name, seconds, cached):
         """Nothing."""
 
 
-def raised_by(error: Exception) -> Exception:
+def raised_by(error):
     """What comes out of a Beam pipeline when a worker raises `error`."""
 
-    def fail(_: int) -> None:
+    def fail(_):
         raise error
 
     with pytest.raises(Exception) as caught, beam.Pipeline() as pipeline:  # noqa: PT011
@@ -43,30 +41,30 @@ def raised_by(error: Exception) -> Exception:
 @pytest.mark.parametrize(
     "error", [UserError(SENTENCE), ConfigError("index.leaves", "be a number", "'b'", "c.yaml")]
 )
-def test_the_sentence_of_a_beam_worker(error: UserError) -> None:
+def test_the_sentence_of_a_beam_worker(error):
     found = find_user_error(raised_by(error), ROOT)
     assert isinstance(found, UserError)
     assert str(found) == str(error)
 
 
-def test_a_fault_in_a_beam_worker_is_no_find_user_error() -> None:
+def test_a_fault_in_a_beam_worker_is_no_find_user_error():
     assert find_user_error(raised_by(KeyError("query")), ROOT) is None
 
 
-def test_the_text_of_a_remote_workers_traceback() -> None:
+def test_the_text_of_a_remote_workers_traceback():
     text = f"Traceback (most recent call last):\n  File ...\npebr_tf.errors.UserError: {SENTENCE}"
     error = RuntimeError(f"Pipeline failed in state FAILED: {text} [while running 'Embed/Map']\n")
     assert str(find_user_error(error, ROOT)) == SENTENCE
 
 
-def test_the_error_is_found_below_others() -> None:
+def test_the_error_is_found_below_others():
     outer = RuntimeError("Execution 3 failed.")
     outer.__cause__ = KeyError("executor")
     outer.__cause__.__context__ = UserError(SENTENCE)
     assert str(find_user_error(outer, ROOT)) == SENTENCE
 
 
-def test_an_error_that_was_dealt_with_is_not() -> None:
+def test_an_error_that_was_dealt_with_is_not():
     outer = KeyError("query")
     outer.__context__ = UserError(SENTENCE)
     outer.__suppress_context__ = True
@@ -91,12 +89,12 @@ def test_an_error_that_was_dealt_with_is_not() -> None:
         (OSError(errno.EACCES, os.strerror(errno.EACCES)), None),
     ],
 )
-def test_a_full_disk_is_for_the_user_to_mend(error: Exception, expected: str | None) -> None:
+def test_a_full_disk_is_for_the_user_to_mend(error, expected):
     found = find_user_error(error, ROOT)
     assert (found and str(found)) == expected
 
 
-def test_a_root_that_is_a_file(tmp_path: Path) -> None:
+def test_a_root_that_is_a_file(tmp_path):
     (tmp_path / "run").write_text("")
     config = Config().replace("pipeline.root", str(tmp_path / "run"))
     with pytest.raises(UserError) as caught:
@@ -106,7 +104,7 @@ def test_a_root_that_is_a_file(tmp_path: Path) -> None:
     )
 
 
-def test_a_root_that_another_run_has(tmp_path: Path) -> None:
+def test_a_root_that_another_run_has(tmp_path):
     (tmp_path / ".lock").write_text("123\n")
     config = Config().replace("pipeline.root", str(tmp_path))
     with (tmp_path / ".lock").open() as lock:

@@ -1,9 +1,6 @@
 """The DAG: its nodes, `until`, and the components that each setting invalidates."""
 
-from pathlib import Path
-
 import pytest
-from google.protobuf import any_pb2
 from tfx.dsl.compiler.compiler import Compiler
 from tfx.proto.orchestration import executable_spec_pb2, pipeline_pb2
 
@@ -26,22 +23,14 @@ CHANGES = [
     ("data.drift_limit", 0.1, {"ExampleValidator"}),
     ("data.skew_limit", None, {"ExampleValidator"}),
     ("split.seed", 1, {"ClickLogExampleGen", "Trainer", "RetrievalEvaluator"}),
-    (
-        "features.item_categories",
-        ("brand",),
-        {"ClickLogExampleGen", "Transform", "Trainer"},
-    ),
+    ("features.item_categories", ("brand",), {"ClickLogExampleGen", "Transform", "Trainer"}),
     ("features.max_tokens", 8, {"Transform", "Trainer"}),
     ("strata.head", 0.5000001, {"Transform", "Trainer"}),
     ("towers.dimension", 32, {"Trainer"}),
     ("loss.delta_beta", 0.5, {"Trainer"}),
     ("training.steps", 7, {"Trainer"}),
     ("index.leaves", 10, {"IndexBuilder"}),
-    (
-        "cutoff.background_sample",
-        100,
-        {"IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator"},
-    ),
+    ("cutoff.background_sample", 100, {"IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator"}),
     ("cutoff.level_temperature", 0.5, {"CutoffCalibrator", "RetrievalEvaluator"}),
     ("evaluation.average_k", (5, 10), {"CutoffCalibrator", "RetrievalEvaluator"}),
     ("evaluation.gates.max_empty_rate", 0.5, {"RetrievalEvaluator"}),
@@ -51,7 +40,7 @@ CHANGES = [
 
 
 @pytest.fixture(autouse=True)
-def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def _same_code(monkeypatch):
     """Digests take a second each; test_source.py tests them."""
     monkeypatch.setattr(module, "source_digest", lambda name: name)
 
@@ -59,13 +48,11 @@ def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
 pytestmark = pytest.mark.filterwarnings("error:Node .* depends on the output of node")
 
 
-def compiled(
-    config: Config, until: str | None = None, options: Options = WHOLE
-) -> pipeline_pb2.Pipeline:
+def compiled(config, until=None, options=WHOLE):
     return Compiler().compile(create_pipeline(config, until, options=options))
 
 
-def properties(config: Config) -> dict[str, str]:
+def properties(config):
     """The parameters in the cache key of each node."""
     return {
         node.pipeline_node.node_info.id: str(node.pipeline_node.parameters)
@@ -73,32 +60,32 @@ def properties(config: Config) -> dict[str, str]:
     }
 
 
-def names(pipeline: pipeline_pb2.Pipeline) -> list[str]:
+def names(pipeline):
     return [node.pipeline_node.node_info.id for node in pipeline.nodes]
 
 
 @pytest.fixture(scope="module")
-def unchanged() -> dict[str, str]:
+def unchanged():
     patch = pytest.MonkeyPatch()
     with patch.context() as context:
         context.setattr(module, "source_digest", lambda name: name)
         return properties(Config())
 
 
-def test_every_node_comes_after_its_inputs() -> None:
+def test_every_node_comes_after_its_inputs():
     pipeline = compiled(Config())
     assert sorted(names(pipeline)) == sorted(NODES)
-    seen: set[str] = set()
+    seen = set()
     for node in pipeline.nodes:
         assert set(node.pipeline_node.upstream_nodes) <= seen
         seen.add(node.pipeline_node.node_info.id)
 
 
-def test_rejected_data_never_reaches_training() -> None:
+def test_rejected_data_never_reaches_training():
     assert "ExampleValidator" in upstream(compiled(Config()))["Transform"]
 
 
-def test_until_keeps_the_dependencies_of_the_last_component() -> None:
+def test_until_keeps_the_dependencies_of_the_last_component():
     first = {"ClickLogExampleGen", "StatisticsGen", "SchemaGen"}
     validated = {*first, "LastAcceptedRun", "ExampleValidator"}
     kept = {
@@ -116,7 +103,7 @@ def test_until_keeps_the_dependencies_of_the_last_component() -> None:
     assert set(names(compiled(Config(), "Transform"))) == kept["Transform"]
 
 
-def upstream(pipeline: pipeline_pb2.Pipeline) -> dict[str, set[str]]:
+def upstream(pipeline):
     """The upstream nodes of each node."""
     return {
         node.pipeline_node.node_info.id: set(node.pipeline_node.upstream_nodes)
@@ -124,7 +111,7 @@ def upstream(pipeline: pipeline_pb2.Pipeline) -> dict[str, set[str]]:
     }
 
 
-def test_the_last_blessed_model_is_warm_start_and_baseline() -> None:
+def test_the_last_blessed_model_is_warm_start_and_baseline():
     before = upstream(compiled(Config()))
     followers = {name for name, nodes in before.items() if "LastBlessedModel" in nodes}
     assert followers == {"Trainer", "RetrievalEvaluator"}
@@ -133,7 +120,7 @@ def test_the_last_blessed_model_is_warm_start_and_baseline() -> None:
     assert followers == {"RetrievalEvaluator"}
 
 
-def test_index_only_trains_nothing() -> None:
+def test_index_only_trains_nothing():
     before = upstream(compiled(Config(), options=Options(index_only=True)))
     assert set(before) == set(NODES) - {"Transform", "Trainer"}
     followers = {name for name, nodes in before.items() if "LastBlessedModel" in nodes}
@@ -144,8 +131,8 @@ def test_index_only_trains_nothing() -> None:
     assert before["LastBlessedModel"] == set()
 
 
-def test_index_only_checks_that_the_model_fits(unchanged: dict[str, str]) -> None:
-    def builder(config: Config, index_only: bool) -> str:
+def test_index_only_checks_that_the_model_fits(unchanged):
+    def builder(config, index_only):
         nodes = compiled(config, options=Options(index_only=index_only)).nodes
         (found,) = (
             node.pipeline_node
@@ -159,7 +146,7 @@ def test_index_only_checks_that_the_model_fits(unchanged: dict[str, str]) -> Non
     assert builder(other, True) != builder(Config(), True)
 
 
-def test_a_span_can_be_chosen() -> None:
+def test_a_span_can_be_chosen():
     (node,) = (
         node.pipeline_node
         for node in compiled(Config(), options=Options(span=20_000)).nodes
@@ -169,16 +156,14 @@ def test_a_span_can_be_chosen() -> None:
     assert wanted.field_value.int_value == 20_000
 
 
-def test_until_names_the_choices() -> None:
+def test_until_names_the_choices():
     with pytest.raises(UserError) as caught:
         create_pipeline(Config(), "transform")
     assert str(caught.value) == (f"--until must be one of {', '.join(NODES)}. Received: transform.")
 
 
 @pytest.mark.parametrize(("key", "value", "changed"), CHANGES, ids=[row[0] for row in CHANGES])
-def test_a_setting_invalidates_the_components_that_read_it(
-    unchanged: dict[str, str], key: str, value: object, changed: set[str]
-) -> None:
+def test_a_setting_invalidates_the_components_that_read_it(unchanged, key, value, changed):
     after = properties(Config().replace(key, value))
     assert {name for name in after if after[name] != unchanged[name]} == {*changed, LAST}
 
@@ -196,15 +181,13 @@ def test_a_setting_invalidates_the_components_that_read_it(
         ("components.pusher.executor", "Pusher"),
     ],
 )
-def test_an_edit_of_code_invalidates_its_component(
-    unchanged: dict[str, str], monkeypatch: pytest.MonkeyPatch, source: str, component: str
-) -> None:
+def test_an_edit_of_code_invalidates_its_component(unchanged, monkeypatch, source, component):
     monkeypatch.setattr(module, "source_digest", lambda name: "edited" if name == source else name)
     after = properties(Config())
     assert [name for name in after if after[name] != unchanged[name]] == [component]
 
 
-def test_beam_arguments_reach_every_beam_component() -> None:
+def test_beam_arguments_reach_every_beam_component():
     arguments = ("--runner=DataflowRunner", "--project=shop", "--region=europe-west1")
     pipeline = compiled(Config().replace("pipeline.beam_args", arguments))
     deployment = pipeline_pb2.IntermediateDeploymentConfig()
@@ -215,14 +198,14 @@ def test_beam_arguments_reach_every_beam_component() -> None:
     assert set(with_beam.values()) == {arguments}
 
 
-def _beam_arguments(spec: any_pb2.Any) -> tuple[str, ...] | None:
+def _beam_arguments(spec):
     beam = executable_spec_pb2.BeamExecutableSpec()
     if not spec.Unpack(beam):
         return None
     return tuple(each.value.string_value for each in beam.beam_pipeline_args_placeholders)
 
 
-def test_an_edited_schema_is_imported_again(tmp_path: Path) -> None:
+def test_an_edited_schema_is_imported_again(tmp_path):
     schema = tmp_path / "schema.pbtxt"
     schema.write_text('feature { name: "query" type: BYTES }\n')
     config = Config().replace("data.schema", str(schema))
@@ -233,7 +216,7 @@ def test_an_edited_schema_is_imported_again(tmp_path: Path) -> None:
     assert {name for name in after if after[name] != before[name]} == {"ImportSchemaGen"}
 
 
-def test_a_bad_schema_is_a_user_error(tmp_path: Path) -> None:
+def test_a_bad_schema_is_a_user_error(tmp_path):
     config = Config().replace("data.schema", str(tmp_path / "none.pbtxt"))
     with pytest.raises(UserError, match=r"data.schema must be an existing file. Received: .*none"):
         create_pipeline(config)

@@ -25,11 +25,7 @@ BOOT = "/opt/apache/beam/boot"
 PACKAGES = ("pebr_tf", "components", "pipeline", "serving")
 # What starts a container: a component, a worker of the training, a worker of Dataflow.
 COMPONENT = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
-ENTRY_POINTS = [
-    COMPONENT,
-    "tfx.scripts.run_executor",
-    "apache_beam.runners.worker.sdk_worker_main",
-]
+ENTRY_POINTS = [COMPONENT, "tfx.scripts.run_executor", "apache_beam.runners.worker.sdk_worker_main"]
 # After an entry point: where Keras and the modules of this project come from.
 IMPORTS = """
 import importlib, json, sys

@@ -1,7 +1,5 @@
 """The digest of a component's code: which edits change it and which do not."""
 
-from pathlib import Path
-
 import pytest
 
 from pipeline.source import source_digest
@@ -38,14 +36,14 @@ MODULE = "components.pusher.executor"
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     return tmp_path
 
 
-def edited(root: Path, name: str, line: str = "# edited\n") -> str:
+def edited(root, name, line="# edited\n"):
     with (root / name).open("a") as file:
         file.write(line)
     return source_digest(MODULE, root)
@@ -67,7 +65,7 @@ def edited(root: Path, name: str, line: str = "# edited\n") -> str:
         "pebr_tf/metrics/__init__.py",
     ],
 )
-def test_an_edit_of_what_runs_is_seen(root: Path, name: str) -> None:
+def test_an_edit_of_what_runs_is_seen(root, name):
     before = source_digest(MODULE, root)
     assert edited(root, name) != before
 
@@ -75,12 +73,12 @@ def test_an_edit_of_what_runs_is_seen(root: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["components/other.py", "components/pusher/component.py", "pebr_tf/metrics/gates.py"]
 )
-def test_an_edit_elsewhere_is_not(root: Path, name: str) -> None:
+def test_an_edit_elsewhere_is_not(root, name):
     before = source_digest(MODULE, root)
     assert edited(root, name) == before
 
 
-def test_a_template_beside_a_module_that_runs_is_seen(root: Path) -> None:
+def test_a_template_beside_a_module_that_runs_is_seen(root):
     before = source_digest(MODULE, root)
     (root / "components/pusher/page.html").write_text("<p>")
     one = source_digest(MODULE, root)
@@ -88,19 +86,19 @@ def test_a_template_beside_a_module_that_runs_is_seen(root: Path) -> None:
     assert len({before, one, source_digest(MODULE, root)}) == 3
 
 
-def test_how_progress_is_shown_is_no_part_of_a_result(root: Path) -> None:
+def test_how_progress_is_shown_is_no_part_of_a_result(root):
     before = edited(root, "components/pusher/executor.py", "from pipeline.display import bar\n")
     assert edited(root, "pipeline/display.py") == before
 
 
-def test_a_star_and_a_whole_package_bring_all_of_it(root: Path) -> None:
+def test_a_star_and_a_whole_package_bring_all_of_it(root):
     for line in ("from pebr_tf.metrics import *\n", "import pebr_tf.metrics\n"):
         before = edited(root, "components/pusher/executor.py", line)
         assert edited(root, "pebr_tf/metrics/gates.py") != before
         (root / "components/pusher/executor.py").write_text(FILES["components/pusher/executor.py"])
 
 
-def test_a_module_that_moves_is_seen(root: Path) -> None:
+def test_a_module_that_moves_is_seen(root):
     before = source_digest(MODULE, root)
     (root / "pebr_tf/files").mkdir()
     (root / "pebr_tf/files.py").rename(root / "pebr_tf/files/__init__.py")
@@ -110,7 +108,7 @@ def test_a_module_that_moves_is_seen(root: Path) -> None:
     assert source_digest(MODULE, root) != before
 
 
-def test_where_the_project_lies_does_not_matter(root: Path, tmp_path_factory) -> None:
+def test_where_the_project_lies_does_not_matter(root, tmp_path_factory):
     other = tmp_path_factory.mktemp("elsewhere")
     # The order in which files were made must not matter either.
     for name, text in reversed(FILES.items()):
@@ -119,12 +117,12 @@ def test_where_the_project_lies_does_not_matter(root: Path, tmp_path_factory) ->
     assert source_digest(MODULE, other) == source_digest(MODULE, root)
 
 
-def test_modules_that_import_each_other_end(root: Path) -> None:
+def test_modules_that_import_each_other_end(root):
     edited(root, "pebr_tf/files.py", "from components.pusher import executor\n")
     assert source_digest(MODULE, root)
 
 
-def test_refusals(root: Path) -> None:
+def test_refusals(root):
     with pytest.raises(ValueError, match=r"module must be one of .* Received: components\.none\."):
         source_digest("components.none", root)
     with pytest.raises(ValueError, match=r"Received: json\."):
@@ -134,7 +132,7 @@ def test_refusals(root: Path) -> None:
         source_digest(MODULE, root)
 
 
-def test_components_of_the_project_have_digests_of_their_own() -> None:
+def test_components_of_the_project_have_digests_of_their_own():
     modules = (
         *(f"components.{name}.executor" for name in ("pusher", "index_builder")),
         *("pipeline.preprocessing", "pipeline.trainer"),

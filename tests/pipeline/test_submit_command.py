@@ -1,29 +1,17 @@
 """`pebr submit` and `pebr schedule`: requests, output and errors."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket
 import sys
 import types
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import grpc
 import pytest
 from google.auth.compute_engine import _metadata
 from google.cloud.aiplatform import gapic
-from vertex_server import (
-    CLOUD,
-    EMAIL,
-    VertexServer,
-    cloud_config,
-    tiny_job,
-    vertex_server,
-    write_key_file,
-)
+from vertex_server import CLOUD, EMAIL, cloud_config, tiny_job, vertex_server, write_key_file
 
 from pebr_tf.cli.main import main
 from pebr_tf.config import Config
@@ -37,28 +25,28 @@ COMMANDS = [("submit",), ("schedule", *CRON)]
 
 
 @pytest.fixture(autouse=True)
-def _logs_stay_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def _logs_stay_on(monkeypatch):
     """Later tests read logs."""
     monkeypatch.setattr("pipeline.quiet.set_logging", lambda: None)
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[VertexServer]:
+def server(monkeypatch):
     with vertex_server(monkeypatch) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def key_file(tmp_path_factory):
     return write_key_file(tmp_path_factory.mktemp("key"))
 
 
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def compiled(monkeypatch):
     """A tiny job replaces the real one, which needs TFX; returns the calls of the compiler."""
     asked = []
 
-    def compile_job(config: Config, **given: Any) -> dict[str, Any]:
+    def compile_job(config, **given):
         asked.append(given)
         return tiny_job()
 
@@ -69,17 +57,12 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def pebr(
-    tmp_path: Path,
-    key_file: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Pebr:
+def pebr(tmp_path, key_file, monkeypatch, capsys):
     """Runs a command with a config and an account key; returns exit code, output and errors."""
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(key_file))
     file = tmp_path / "pebr.yaml"
 
-    def run(command: str, *arguments: str, config: Config | str | None = None) -> Any:
+    def run(command, *arguments, config=None):
         text = config if isinstance(config, str) else (config or cloud_config()).to_yaml()
         file.write_text(text)
         with pytest.raises(SystemExit) as exit_:
@@ -91,9 +74,7 @@ def pebr(
 
 
 @pytest.fixture
-def no_credentials(
-    pebr: Pebr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> pytest.MonkeyPatch:
+def no_credentials(pebr, tmp_path, monkeypatch):
     """A machine without credentials; returns the monkeypatch for further changes."""
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS")
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
@@ -101,7 +82,7 @@ def no_credentials(
     return monkeypatch
 
 
-def test_a_submission(pebr: Pebr, server: VertexServer, compiled: list[dict[str, Any]]) -> None:
+def test_a_submission(pebr, server, compiled):
     code, out, err = pebr("submit", "--job-id", "nightly-1")
     assert (code, err) == (0, "")
     assert out.splitlines() == [
@@ -116,9 +97,7 @@ def test_a_submission(pebr: Pebr, server: VertexServer, compiled: list[dict[str,
     assert compiled == [{"index_only": False, "span": None}]
 
 
-def test_the_options_of_a_submission(
-    pebr: Pebr, server: VertexServer, compiled: list[dict[str, Any]]
-) -> None:
+def test_the_options_of_a_submission(pebr, server, compiled):
     config = cloud_config(pipeline__name="shop-search")
     assert pebr("submit", "--index-only", "--span", "7", "--no-cache", config=config)[0] == 0
     assert compiled == [{"index_only": True, "span": 7}]
@@ -128,7 +107,7 @@ def test_the_options_of_a_submission(
     assert task["Pusher"]["cachingOptions"] == {"enableCache": False}
 
 
-def test_a_schedule(pebr: Pebr, server: VertexServer, compiled: list[dict[str, Any]]) -> None:
+def test_a_schedule(pebr, server, compiled):
     code, out, err = pebr("schedule", *CRON, "--index-only", "--name", "Every night")
     assert (code, err) == (0, "")
     assert out.splitlines() == [
@@ -143,18 +122,14 @@ def test_a_schedule(pebr: Pebr, server: VertexServer, compiled: list[dict[str, A
     assert compiled == [{"index_only": True}]
 
 
-def test_a_schedule_is_in_utc_and_has_the_pipelines_name(
-    pebr: Pebr, server: VertexServer, compiled: list[dict[str, Any]]
-) -> None:
+def test_a_schedule_is_in_utc_and_has_the_pipelines_name(pebr, server, compiled):
     assert pebr("schedule", "--cron", "0 3 * * *")[0] == 0
     (request,) = server.received
     assert (request.schedule.display_name, request.schedule.cron) == ("pebr", "0 3 * * *")
 
 
 @pytest.mark.parametrize("command", [("submit", "--job-id", "pebr-1"), ("schedule", *CRON)])
-def test_a_dry_run_prints_what_is_then_received(
-    command: tuple[str, ...], pebr: Pebr, server: VertexServer, compiled: list[dict[str, Any]]
-) -> None:
+def test_a_dry_run_prints_what_is_then_received(command, pebr, server, compiled):
     code, out, err = pebr(*command, "--dry-run")
     assert (code, err) == (0, "")
     assert server.received == []
@@ -165,13 +140,8 @@ def test_a_dry_run_prints_what_is_then_received(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_dry_run_needs_no_credentials_and_no_network(
-    command: tuple[str, ...],
-    pebr: Pebr,
-    compiled: list[dict[str, Any]],
-    no_credentials: pytest.MonkeyPatch,
-) -> None:
-    def fail(*_: Any) -> Any:
+def test_a_dry_run_needs_no_credentials_and_no_network(command, pebr, compiled, no_credentials):
+    def fail(*_):
         raise AssertionError("A dry run must not leave this process.")
 
     no_credentials.setattr("google.auth.default", fail)
@@ -183,12 +153,7 @@ def test_a_dry_run_needs_no_credentials_and_no_network(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_without_credentials_nothing_is_compiled(
-    command: tuple[str, ...],
-    pebr: Pebr,
-    compiled: list[dict[str, Any]],
-    no_credentials: pytest.MonkeyPatch,
-) -> None:
+def test_without_credentials_nothing_is_compiled(command, pebr, compiled, no_credentials):
     assert pebr(*command) == (
         2,
         "",
@@ -200,13 +165,7 @@ def test_without_credentials_nothing_is_compiled(
 
 
 @pytest.mark.parametrize(("command", "noun"), zip(COMMANDS, ("job", "schedule"), strict=True))
-def test_a_failed_submission_prints_one_sentence(
-    command: tuple[str, ...],
-    noun: str,
-    pebr: Pebr,
-    server: VertexServer,
-    compiled: list[dict[str, Any]],
-) -> None:
+def test_a_failed_submission_prints_one_sentence(command, noun, pebr, server, compiled):
     server.refusal = grpc.StatusCode.PERMISSION_DENIED, "Permission 'x' denied."
     assert pebr(*command) == (
         2,
@@ -246,9 +205,7 @@ NO_PROJECT = {key: value for key, value in CLOUD.items() if key != "cloud.projec
         ),
     ],
 )
-def test_a_config_that_cannot_run_on_vertex_ai(
-    config: Config | str, expected: str, pebr: Pebr, compiled: list[dict[str, Any]]
-) -> None:
+def test_a_config_that_cannot_run_on_vertex_ai(config, expected, pebr, compiled):
     for command in (*COMMANDS, ("submit", "--dry-run"), ("schedule", *CRON, "--dry-run")):
         assert pebr(*command, config=config) == (2, "", f"pebr: {expected}\n")
     assert compiled == []
@@ -278,14 +235,12 @@ def test_a_config_that_cannot_run_on_vertex_ai(
         ),
     ],
 )
-def test_bad_arguments_are_reported_first(
-    command: tuple[str, ...], expected: str, pebr: Pebr
-) -> None:
+def test_bad_arguments_are_reported_first(command, expected, pebr):
     assert pebr(*command, config="cloud: nonsense") == (2, "", f"pebr: {expected}\n")
 
 
 @pytest.mark.slow
-def test_the_real_pipeline(pebr: Pebr, server: VertexServer) -> None:
+def test_the_real_pipeline(pebr, server):
     code, out, err = pebr("schedule", *CRON)
     assert (code, len(out.splitlines()), err) == (0, 4, "")
     (request,) = server.received

@@ -1,12 +1,7 @@
 """What is sent to Vertex AI, as a server on loopback receives it, and what its refusals become."""
 
-from __future__ import annotations
-
 import json
 import socket
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
@@ -21,7 +16,6 @@ from vertex_server import (
     CLOUD,
     EMAIL,
     IDENTITY,
-    VertexServer,
     cloud_config,
     redirect,
     tiny_job,
@@ -29,7 +23,6 @@ from vertex_server import (
     write_key_file,
 )
 
-from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pipeline import vertex
 
@@ -39,30 +32,28 @@ START = "Vertex AI must accept the job in shop-1, europe-west4. Received: "
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[VertexServer]:
+def server(monkeypatch):
     with vertex_server(monkeypatch) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def credentials(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
+def credentials(tmp_path_factory):
     file = write_key_file(tmp_path_factory.mktemp("key"))
     return service_account.Credentials.from_service_account_file(str(file))
 
 
 @pytest.fixture
-def config() -> Config:
+def config():
     return cloud_config().replace_all(IDENTITY)
 
 
-def specification(job: Any) -> Any:
+def specification(job):
     """The pipeline of a job as a plain mapping."""
     return json_format.MessageToDict(gapic.PipelineJob.pb(job).pipeline_spec)
 
 
-def test_a_job_arrives_whole(
-    server: VertexServer, config: Config, credentials: Credentials
-) -> None:
+def test_a_job_arrives_whole(server, config, credentials):
     accepted = vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, credentials)
     (request,) = server.received
     assert isinstance(request, gapic.CreatePipelineJobRequest)
@@ -85,9 +76,7 @@ def test_a_job_arrives_whole(
     )
 
 
-def test_a_schedule_arrives_whole(
-    server: VertexServer, config: Config, credentials: Credentials
-) -> None:
+def test_a_schedule_arrives_whole(server, config, credentials):
     request = vertex.schedule_request(tiny_job(), config, CRON, "Mondays")
     accepted = vertex.schedule(request, config, credentials)
     (request,) = server.received
@@ -112,7 +101,7 @@ def test_a_schedule_arrives_whole(
     )
 
 
-def test_nobody_is_named_by_default() -> None:
+def test_nobody_is_named_by_default():
     job = vertex.job_request(tiny_job(), cloud_config(), "pebr-1").pipeline_job
     assert (job.service_account, job.network) == ("", "")
 
@@ -124,19 +113,13 @@ def test_nobody_is_named_by_default() -> None:
         (False, {"Pusher": {"enableCache": False}, "Look": {"enableCache": False}}),
     ],
 )
-def test_caching_is_as_compiled_or_off(cache: bool, expected: dict[str, Any]) -> None:
+def test_caching_is_as_compiled_or_off(cache, expected):
     job = vertex.job_request(tiny_job(), cloud_config(), "pebr-1", cache).pipeline_job
     tasks = specification(job)["root"]["dag"]["tasks"]
     assert {name: task.get("cachingOptions") for name, task in tasks.items()} == expected
 
 
-def test_the_requests_are_those_of_the_library(
-    server: VertexServer,
-    config: Config,
-    credentials: Credentials,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_requests_are_those_of_the_library(server, config, credentials, tmp_path, monkeypatch):
     buckets = []
     monkeypatch.setattr(
         gcs_utils,
@@ -170,7 +153,7 @@ def test_the_requests_are_those_of_the_library(
     assert vertex.submit(ours[1], config, credentials).link == job._dashboard_uri()
 
 
-def test_the_text_is_the_message(config: Config) -> None:
+def test_the_text_is_the_message(config):
     request = vertex.job_request(tiny_job(), config, "pebr-1")
     text = vertex.to_json(request)
     assert gapic.CreatePipelineJobRequest.from_json(text) == request
@@ -203,12 +186,8 @@ def test_the_text_is_the_message(config: Config) -> None:
     ],
 )
 def test_a_refusal_is_one_sentence_and_is_not_tried_again(
-    status: grpc.StatusCode,
-    text: str,
-    expected: str,
-    server: VertexServer,
-    credentials: Credentials,
-) -> None:
+    status, text, expected, server, credentials
+):
     server.refusal = status, text
     config = cloud_config()
     with pytest.raises(UserError) as caught:
@@ -217,7 +196,7 @@ def test_a_refusal_is_one_sentence_and_is_not_tried_again(
     assert len(server.received) == 1
 
 
-def test_a_refused_schedule(server: VertexServer, credentials: Credentials) -> None:
+def test_a_refused_schedule(server, credentials):
     server.refusal = grpc.StatusCode.NOT_FOUND, "no such project"
     config = cloud_config()
     with pytest.raises(UserError) as caught:
@@ -227,9 +206,7 @@ def test_a_refused_schedule(server: VertexServer, credentials: Credentials) -> N
     )
 
 
-def test_a_server_that_does_not_answer(
-    server: VertexServer, credentials: Credentials, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_does_not_answer(server, credentials, monkeypatch):
     server.silent = True
     monkeypatch.setattr(vertex, "PATIENCE", 0.5)
     config = cloud_config()
@@ -238,7 +215,7 @@ def test_a_server_that_does_not_answer(
     assert str(caught.value) == f"{START}504 Deadline Exceeded."
 
 
-def test_no_server(credentials: Credentials, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_server(credentials, monkeypatch):
     with socket.socket() as taken:
         # Bound, so that nobody else has it, and not listening.
         taken.bind(("127.0.0.1", 0))
@@ -255,12 +232,12 @@ def test_no_server(credentials: Credentials, monkeypatch: pytest.MonkeyPatch) ->
 class Expired(Credentials):
     """Credentials that have to be renewed by a person."""
 
-    def refresh(self, request: object) -> None:
+    def refresh(self, request):
         """As the library's own do."""
         raise RefreshError("Reauthentication is needed. Run `gcloud auth login`.", {"a": 1})
 
 
-def test_credentials_that_have_expired(server: VertexServer) -> None:
+def test_credentials_that_have_expired(server):
     config = cloud_config()
     with pytest.raises(UserError) as caught:
         vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, Expired())
@@ -272,9 +249,7 @@ def test_credentials_that_have_expired(server: VertexServer) -> None:
 
 
 @pytest.mark.slow
-def test_the_library_accepts_the_compiled_pipeline(
-    server: VertexServer, config: Config, credentials: Credentials
-) -> None:
+def test_the_library_accepts_the_compiled_pipeline(server, config, credentials):
     from pipeline.kubeflow_v2_runner import compile_job
 
     job = compile_job(config)

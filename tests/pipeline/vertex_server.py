@@ -1,17 +1,13 @@
 """Vertex AI's two services on loopback, over TLS, with the client library's own messages."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import datetime
 import ipaddress
 import json
 import threading
-from collections.abc import Iterator
 from concurrent import futures
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -45,13 +41,13 @@ IDENTITY = {
 }
 
 
-def cloud_config(**changes: object) -> Config:
+def cloud_config(**changes):
     """One that can run on Vertex AI, with some keys changed, `__` for each dot."""
     named = {key.replace("__", "."): value for key, value in changes.items()}
     return Config().replace_all({**CLOUD, **named})
 
 
-def tiny_job() -> dict[str, Any]:
+def tiny_job():
     """A job of a task that may be cached and one that may not, as `compile_job` gives it."""
     tasks = {
         "Pusher": {
@@ -78,7 +74,7 @@ def tiny_job() -> dict[str, Any]:
     }
 
 
-def write_key_file(folder: Path) -> Path:
+def write_key_file(folder):
     """Credentials of a service account, as Google hands them out."""
     key = rsa.generate_private_key(65537, 2048)
     content = {
@@ -115,7 +111,7 @@ class VertexServer:
     silent: bool = False
     release: threading.Event = field(default_factory=threading.Event)
 
-    def create_pipeline_job(self, request: Any, context: grpc.ServicerContext) -> Any:
+    def create_pipeline_job(self, request, context):
         """As Vertex AI does: the job with a name and a state."""
         self._take(request, context)
         job = gapic.PipelineJob(request.pipeline_job)
@@ -123,7 +119,7 @@ class VertexServer:
         job.state = gapic.PipelineState.PIPELINE_STATE_PENDING
         return job
 
-    def create_schedule(self, request: Any, context: grpc.ServicerContext) -> Any:
+    def create_schedule(self, request, context):
         """As Vertex AI does: the schedule with a number and a state."""
         self._take(request, context)
         schedule = gapic.Schedule(request.schedule)
@@ -131,7 +127,7 @@ class VertexServer:
         schedule.state = gapic.Schedule.State.ACTIVE
         return schedule
 
-    def _take(self, request: Any, context: grpc.ServicerContext) -> None:
+    def _take(self, request, context):
         self.received.append(request)
         self.patience.append(context.time_remaining())
         self.callers.append(_caller(dict(context.invocation_metadata())["authorization"]))
@@ -142,7 +138,7 @@ class VertexServer:
 
 
 @contextlib.contextmanager
-def vertex_server(monkeypatch: Any) -> Iterator[VertexServer]:
+def vertex_server(monkeypatch):
     """A server that every client of the two services connects to."""
     vertex = VertexServer()
     key = ec.generate_private_key(ec.SECP256R1())
@@ -176,12 +172,12 @@ def vertex_server(monkeypatch: Any) -> Iterator[VertexServer]:
         server.stop(None).wait()
 
 
-def redirect(monkeypatch: Any, address: str, hosts: list[str], certificate: bytes | None) -> None:
+def redirect(monkeypatch, address, hosts, certificate):
     """Lets clients connect to an address and trust a certificate; all else stays theirs."""
     for transport in (PipelineServiceGrpcTransport, ScheduleServiceGrpcTransport):
         original = transport.create_channel.__func__
 
-        def create_channel(cls: type, host: str, original: Any = original, **options: Any) -> Any:
+        def create_channel(cls, host, original=original, **options):
             hosts.append(host)
             trust = grpc.ssl_channel_credentials(certificate)
             return original(cls, address, **{**options, "ssl_credentials": trust})
@@ -189,22 +185,22 @@ def redirect(monkeypatch: Any, address: str, hosts: list[str], certificate: byte
         monkeypatch.setattr(transport, "create_channel", classmethod(create_channel))
 
 
-def _service(name: str, **methods: Any) -> Any:
+def _service(name, **methods):
     return grpc.method_handlers_generic_handler(f"google.cloud.aiplatform.v1.{name}", methods)
 
 
-def _handler(function: Any, request: Any, answer: Any) -> Any:
+def _handler(function, request, answer):
     return grpc.unary_unary_rpc_method_handler(function, request.deserialize, answer.serialize)
 
 
-def _caller(authorization: str) -> str:
+def _caller(authorization):
     """Who a token names: the issuer of one that the client signed itself."""
     payload = authorization.removeprefix("Bearer ").split(".")[1]
     padded = payload + "=" * (-len(payload) % 4)
     return str(json.loads(base64.urlsafe_b64decode(padded))["iss"])
 
 
-def _pem(key: Any) -> bytes:
+def _pem(key):
     return bytes(
         key.private_bytes(
             serialization.Encoding.PEM,
@@ -214,7 +210,7 @@ def _pem(key: Any) -> bytes:
     )
 
 
-def _certificate(key: Any) -> bytes:
+def _certificate(key):
     now, hour = datetime.datetime.now(datetime.timezone.utc), datetime.timedelta(hours=1)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vertex")])
     address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))

@@ -1,7 +1,5 @@
 """What the cache of Kubeflow v2 goes by: the span and the files, not the pattern alone."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -28,10 +26,7 @@ def folder(tmp_path):
 
 def config_of(folder):
     return Config().replace_all(
-        {
-            "data.click_log": f"{folder}/{{SPAN}}/clicks.csv",
-            "data.catalogue": f"{folder}/items.csv",
-        }
+        {"data.click_log": f"{folder}/{{SPAN}}/clicks.csv", "data.catalogue": f"{folder}/items.csv"}
     )
 
 

@@ -1,7 +1,5 @@
 """A small world on disk: clicks in three splits, towers that look vectors up, an index."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import tensorflow as tf
@@ -90,7 +88,7 @@ class World:
             self.clicks[held_out].append((f"q{row}", self.ids[chosen[0]], 0))
 
 
-def artifact(kind, uri: Path, splits=(), number=3):
+def artifact(kind, uri, splits=(), number=3):
     result = kind()
     result.uri, result.id = str(uri), number
     if splits:
@@ -107,7 +105,7 @@ def example(query, item_id, clicks):
     return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
 
 
-def write_examples(folder: Path, clicks: dict) -> Examples:
+def write_examples(folder, clicks):
     for split, rows in clicks.items():
         target = folder / f"Split-{split}"
         target.mkdir(parents=True)
@@ -119,7 +117,7 @@ def write_examples(folder: Path, clicks: dict) -> Examples:
     return artifact(Examples, folder, clicks)
 
 
-def describe(path: Path, **changes) -> None:
+def describe(path, **changes):
     """Writes the description of towers whose SavedModel is at `path`."""
     values = {
         "family": "beta",
@@ -134,7 +132,7 @@ def describe(path: Path, **changes) -> None:
     TowersDescription(**{**values, **changes}).save(path)
 
 
-def write_inputs(folder: Path, world: World, family="beta") -> dict:
+def write_inputs(folder, world, family="beta"):
     """Everything that the calibrator reads, written below `folder`."""
     path = folder / "model" / "Format-Serving"
     towers = LookupTowers(world.queries, world.tau)
@@ -153,11 +151,11 @@ def write_inputs(folder: Path, world: World, family="beta") -> dict:
     }
 
 
-def channels(given: dict) -> dict:
+def channels(given):
     return {name: Channel(type=type(artifacts[0])) for name, artifacts in given.items()}
 
 
-def calibrate(folder: Path, given: dict, config: Config = CONFIG) -> Path:
+def calibrate(folder, given, config=CONFIG):
     """Runs the component's executor into `folder`/cutoff as TFX would; returns that folder."""
     component = CutoffCalibrator(**channels(given), config=config, source="abc")
     uri = folder / "cutoff"

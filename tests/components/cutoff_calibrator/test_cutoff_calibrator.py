@@ -62,11 +62,7 @@ def calibrate_candidates(world):
 
 
 def test_the_calibration_is_that_of_the_library(world, output):
-    assert {path.name for path in output.iterdir()} == {
-        "cutoff.json",
-        "query_model",
-        "tuning.json",
-    }
+    assert {path.name for path in output.iterdir()} == {"cutoff.json", "query_model", "tuning.json"}
     assert [path.name for path in output.parent.iterdir()] == ["cutoff"]
     found = Calibration.from_json((output / "cutoff.json").read_text())
     candidates = calibrate_candidates(world)

@@ -25,7 +25,7 @@ SIZES = {"train": 800, "calibrate": 200, "test": 200}
 MUST = "the click log must fit its schema and the limits of drift and skew. Received: "
 
 
-def clicks(count: int, seed: int) -> dict[str, list]:
+def clicks(count, seed):
     """Columns of a click log whose distributions do not depend on the seed."""
     random = np.random.default_rng(seed)
     places = random.integers(0, 60, count)
@@ -41,13 +41,13 @@ def clicks(count: int, seed: int) -> dict[str, list]:
     }
 
 
-def splits(seed: int = 0) -> dict[str, dict[str, list]]:
+def splits(seed=0):
     return {
         split: clicks(size, 10 * seed + place) for place, (split, size) in enumerate(SIZES.items())
     }
 
 
-def statistics_of(columns: dict[str, list]):
+def statistics_of(columns):
     # None is an absent feature, as against an empty text.
     arrays = [
         pa.array([None if value is None else [value] for value in column])
@@ -92,11 +92,11 @@ def run(tmp_path):
     return validate
 
 
-def component(config: Config) -> ExampleValidator:
+def component(config):
     return ExampleValidator(Channel(type=ExampleStatistics), Channel(type=Schema), config)
 
 
-def rejection(run, *arguments, **named) -> str:
+def rejection(run, *arguments, **named):
     """The anomalies in the error; the file that it names must exist."""
     with pytest.raises(UserError) as raised:
         run(*arguments, **named)

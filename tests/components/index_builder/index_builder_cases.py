@@ -4,7 +4,6 @@ import atexit
 import functools
 import shutil
 import tempfile
-from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
@@ -57,19 +56,19 @@ TOWERS = SmallTowers()
 
 
 @functools.lru_cache
-def _saved_towers(signatures: tuple[str, ...]) -> str:
+def _saved_towers(signatures):
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder)
     tf.saved_model.save(TOWERS, folder, {name: getattr(TOWERS, name) for name in signatures})
     return folder
 
 
-def save_towers(folder: Path, signatures=("query", "item")) -> Model:
+def save_towers(folder, signatures=("query", "item")):
     shutil.copytree(_saved_towers(tuple(signatures)), folder / "model" / "Format-Serving")
     return artifact(Model, folder / "model")
 
 
-def artifact(kind, uri: Path, splits=()):
+def artifact(kind, uri, splits=()):
     result = kind()
     result.uri = str(uri)
     if splits:
@@ -77,7 +76,7 @@ def artifact(kind, uri: Path, splits=()):
     return result
 
 
-def example(**columns) -> bytes:
+def example(**columns):
     feature = {
         name: tf.train.Feature(float_list=tf.train.FloatList(value=[value]))
         if isinstance(value, float)
@@ -87,7 +86,7 @@ def example(**columns) -> bytes:
     return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
 
 
-def write_split(uri: Path, split: str, rows: list[dict], files: int = 2) -> Examples:
+def write_split(uri, split, rows, files=2):
     folder = uri / f"Split-{split}"
     folder.mkdir(parents=True)
     for file in range(files):
@@ -98,11 +97,11 @@ def write_split(uri: Path, split: str, rows: list[dict], files: int = 2) -> Exam
     return artifact(Examples, uri, [split])
 
 
-def item(item_id: str, title: str, price: float = 0.0, **more) -> dict:
+def item(item_id, title, price=0.0, **more):
     return {"item_id": item_id, "title": title, "price": price, **more}
 
 
-def inputs(folder: Path, items: list[dict], queries: list[str] = (), **towers) -> dict:
+def inputs(folder, items, queries=(), **towers):
     """Writes all inputs of Do below `folder`."""
     return {
         "catalogue": [write_split(folder / "catalogue", "items", items)],
@@ -113,7 +112,7 @@ def inputs(folder: Path, items: list[dict], queries: list[str] = (), **towers) -
     }
 
 
-def build(folder: Path, given: dict, config: Config | None = None, fit: bool = False) -> Path:
+def build(folder, given, config=None, fit=False):
     """Runs Do into `folder`/index/7 as TFX does; returns that folder."""
     uri = folder / "index" / "7"
     uri.mkdir(parents=True, exist_ok=True)
@@ -122,7 +121,7 @@ def build(folder: Path, given: dict, config: Config | None = None, fit: bool = F
     return uri
 
 
-def properties(config: Config, fit: bool = False) -> dict:
+def properties(config, fit=False):
     """The exec properties of the component."""
     kinds = {"catalogue": Examples, "model": Model, "examples": Examples}
     channels = {name: Channel(type=kind) for name, kind in kinds.items()}

@@ -49,10 +49,7 @@ def test_a_model_of_the_same_settings_is_used(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "received"),
     [
-        (
-            {"towers.dimension": 64},
-            "towers.dimension 128 in the model, 64 in the configuration",
-        ),
+        ({"towers.dimension": 64}, "towers.dimension 128 in the model, 64 in the configuration"),
         (
             {"features.item_text": ["title", "brand"]},
             'features.item_text ["title"] in the model, ["title", "brand"] in the configuration',

@@ -25,7 +25,7 @@ ITEMS = [
 FILES = {"ids.npy", "index", "moments.npz", "payload.parquet", "vectors.npy"}
 
 
-def direct(items: list[dict]) -> dict[str, np.ndarray]:
+def direct(items):
     """The vector of every item, from one call of the tower."""
     titles = tf.constant([row["title"] for row in items])
     prices = tf.constant([row["price"] for row in items], tf.float32)

@@ -42,10 +42,7 @@ def given(world, inputs, tmp_path_factory):
             }
             example = tf.train.Example(features=tf.train.Features(feature=feature))
             writer.write(example.SerializeToString())
-    return {
-        **inputs,
-        "catalogue": [artifact(Examples, folder / "catalogue", ["items"])],
-    }
+    return {**inputs, "catalogue": [artifact(Examples, folder / "catalogue", ["items"])]}
 
 
 def earlier(folder, world, noise):
