@@ -43,30 +43,11 @@ def test_it_writes_the_compiled_job(tmp_path, capsys, options, same):
     assert capsys.readouterr().out == told
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        (
-            {"project: shop-search\n": "project: null\n"},
-            "cloud.project must name a project to run on Vertex AI. Received: null.",
-        ),
-        (
-            {"shop/pebr:7": "shop/pebr"},
-            "cloud.image must be null or an image with a tag or a digest, such as pebr:1. "
-            "Received: 'europe-docker.pkg.dev/shop/pebr'.",
-        ),
-    ],
-    ids=["project", "image"],
-)
-def test_mistakes(tmp_path, capsys, changes, sentence):
-    text = CLOUD.to_yaml(comments=False)
-    for old, new in changes.items():
-        assert old in text
-        text = text.replace(old, new)
-    assert run(tmp_path, text) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    (line,) = told.err.splitlines()
-    assert line.startswith("pebr: ")
-    assert line.endswith(sentence)
+def test_a_mistake_is_one_sentence(tmp_path, capsys):
+    assert run(tmp_path, CLOUD.to_yaml(comments=False).replace("shop/pebr:7", "shop/pebr")) == 2
+    assert capsys.readouterr() == (
+        "",
+        f"pebr: {tmp_path}/pebr.yaml: cloud.image must be null or an image with a tag or a digest, "
+        "such as pebr:1. Received: 'europe-docker.pkg.dev/shop/pebr'.\n",
+    )
     assert not (tmp_path / "out").exists()

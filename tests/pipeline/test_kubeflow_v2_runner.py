@@ -76,7 +76,9 @@ def containers(job):
 
 
 @pytest.mark.parametrize("index_only", [False, True])
-def test_it_parses_into_the_protos(index_only):
+def test_the_protos_and_the_client_library_accept_it(tmp_path, index_only):
+    from google.cloud import aiplatform
+
     job = job_of(index_only=index_only)
     parsed = json_format.Parse(compiled(index_only=index_only), pipeline_spec_pb2.PipelineJob())
     spec = json_format.ParseDict(job["pipelineSpec"], pipeline_spec_pb2.PipelineSpec())
@@ -89,23 +91,17 @@ def test_it_parses_into_the_protos(index_only):
         job["pipelineSpec"]["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig()
     )
     assert len(deployment.executors) == len(spec.root.dag.tasks)
-
-
-@pytest.mark.parametrize("index_only", [False, True])
-def test_the_client_library_accepts_it_offline(tmp_path, index_only):
-    from google.cloud import aiplatform
-
     path = tmp_path / "pipeline.json"
     path.write_bytes(compiled(index_only=index_only))
-    job = aiplatform.PipelineJob(
+    read = aiplatform.PipelineJob(
         display_name="pebr",
         template_path=str(path),
         project="shop-search",
         location="europe-west4",
         credentials=AnonymousCredentials(),
     )
-    assert job._gca_resource.runtime_config.gcs_output_directory == "gs://shop/run"
-    assert len(job.pipeline_spec["root"]["dag"]["tasks"]) == 11 if index_only else 13
+    assert read._gca_resource.runtime_config.gcs_output_directory == "gs://shop/run"
+    assert set(read.pipeline_spec["root"]["dag"]["tasks"]) == set(spec.root.dag.tasks)
 
 
 @pytest.mark.slow
@@ -125,10 +121,6 @@ def test_the_same_input_gives_the_same_bytes_in_any_process(monkeypatch):
     )
     monkeypatch.setattr(pipeline_module, "source_digest", source_digest)
     assert done.stdout == to_bytes(compile_job(CLOUD))
-
-
-def test_another_input_gives_other_bytes():
-    assert job_of() != job_of({"loss.gamma": 0.1})
 
 
 def test_every_component_has_its_machine_image_and_retries():
@@ -151,6 +143,8 @@ def test_every_component_has_its_machine_image_and_retries():
         if name == "SchemaGen":
             expected = {"cpuLimit": 1.0, "memoryLimit": 3.0}
         assert each["resources"] == expected
+        position = each["args"].index("--executor_class_path")
+        assert isinstance(import_utils.import_class_by_path(each["args"][position + 1]), type)
         assert tasks(job)[name]["retryPolicy"]["maxRetryCount"] == 5
     assert all("retryPolicy" not in tasks(job)[name] for name in RESOLVERS)
     assert all(tasks(job)[name]["cachingOptions"]["enableCache"] for name in COMPONENTS)
@@ -217,12 +211,6 @@ def test_the_driver_finds_new_spans_before_the_cache_check():
     assert "--executor_class_path" not in hook["args"]
     others = COMPONENTS - {"ClickLogExampleGen"}
     assert not any("lifecycle" in container(job, name) for name in others)
-
-
-def test_executor_classes_can_be_imported():
-    for each in containers(job_of()).values():
-        position = each["args"].index("--executor_class_path")
-        assert isinstance(import_utils.import_class_by_path(each["args"][position + 1]), type)
 
 
 @pytest.mark.parametrize("name", NAMES)

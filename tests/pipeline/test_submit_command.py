@@ -7,14 +7,12 @@ import sys
 import types
 from collections.abc import Callable
 
-import grpc
 import pytest
 from google.auth.compute_engine import _metadata
 from google.cloud.aiplatform import gapic
-from vertex_server import CLOUD, EMAIL, cloud_config, tiny_job, vertex_server, write_key_file
+from vertex_server import EMAIL, cloud_config, tiny_job, vertex_server, write_key_file
 
 from pebr_tf.cli.main import main
-from pebr_tf.config import Config
 from pipeline import vertex
 
 Pebr = Callable[..., tuple[int, str, str]]
@@ -98,7 +96,7 @@ def test_a_submission(pebr, server, compiled):
 
 
 def test_the_options_of_a_submission(pebr, server, compiled):
-    config = cloud_config(pipeline__name="shop-search")
+    config = cloud_config(**{"pipeline.name": "shop-search"})
     assert pebr("submit", "--index-only", "--span", "7", "--no-cache", config=config)[0] == 0
     assert compiled == [{"index_only": True, "span": 7}]
     (request,) = server.received
@@ -120,12 +118,9 @@ def test_a_schedule(pebr, server, compiled):
     assert request.schedule.display_name == "Every night"
     assert request.schedule.cron == "TZ=Europe/Berlin 0 3 * * MON-FRI"
     assert compiled == [{"index_only": True}]
-
-
-def test_a_schedule_is_in_utc_and_has_the_pipelines_name(pebr, server, compiled):
     assert pebr("schedule", "--cron", "0 3 * * *")[0] == 0
-    (request,) = server.received
-    assert (request.schedule.display_name, request.schedule.cron) == ("pebr", "0 3 * * *")
+    schedule = server.received[1].schedule
+    assert (schedule.display_name, schedule.cron) == ("pebr", "0 3 * * *")
 
 
 @pytest.mark.parametrize("command", [("submit", "--job-id", "pebr-1"), ("schedule", *CRON)])
@@ -164,50 +159,24 @@ def test_without_credentials_nothing_is_compiled(command, pebr, compiled, no_cre
     assert compiled == []
 
 
-@pytest.mark.parametrize(("command", "noun"), zip(COMMANDS, ("job", "schedule"), strict=True))
-def test_a_failed_submission_prints_one_sentence(command, noun, pebr, server, compiled):
-    server.refusal = grpc.StatusCode.PERMISSION_DENIED, "Permission 'x' denied."
-    assert pebr(*command) == (
-        2,
-        "compiling\n",
-        f"pebr: Vertex AI must accept the {noun} in shop-1, europe-west4. "
-        "Received: 403 Permission 'x' denied.\n",
+def test_a_config_that_cannot_run_on_vertex_ai(pebr, compiled):
+    root = (
+        "pipeline.root must be on gs:// to run on Vertex AI. Received: 'run', a path of this "
+        "machine."
     )
-
-
-NO_PROJECT = {key: value for key, value in CLOUD.items() if key != "cloud.project"}
-
-
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        (
-            Config().replace_all(NO_PROJECT),
-            "cloud.project must name a project to run on Vertex AI. Received: null.",
-        ),
-        (
-            cloud_config(pipeline__root="run"),
-            "pipeline.root must be on gs:// to run on Vertex AI. Received: 'run', a path of this "
-            "machine.",
-        ),
-        (
-            "cloud: {image: shop/pebr}",
-            "FILE: cloud.image must be null or an image with a tag or a digest, such as pebr:1. "
-            "Received: 'shop/pebr'.",
-        ),
-        (
-            "cloud: {resources: {trainer: '4 cpu, 16 GB, 1 NVIDIA_T5'}}",
-            "FILE: cloud.resources.trainer must name one of the accelerators NVIDIA_TESLA_K80, "
-            "NVIDIA_TESLA_P100, NVIDIA_TESLA_V100, NVIDIA_TESLA_P4, NVIDIA_TESLA_T4, "
-            "NVIDIA_TESLA_A100, NVIDIA_A100_80GB, NVIDIA_L4, NVIDIA_H100_80GB, "
-            "NVIDIA_H100_MEGA_80GB, NVIDIA_H200_141GB, NVIDIA_B200, NVIDIA_GB200, "
-            "NVIDIA_RTX_PRO_6000. Received: '4 cpu, 16 GB, 1 NVIDIA_T5'.",
-        ),
-    ],
-)
-def test_a_config_that_cannot_run_on_vertex_ai(config, expected, pebr, compiled):
+    accelerator = (
+        "FILE: cloud.resources.trainer must name one of the accelerators NVIDIA_TESLA_K80, "
+        "NVIDIA_TESLA_P100, NVIDIA_TESLA_V100, NVIDIA_TESLA_P4, NVIDIA_TESLA_T4, "
+        "NVIDIA_TESLA_A100, NVIDIA_A100_80GB, NVIDIA_L4, NVIDIA_H100_80GB, "
+        "NVIDIA_H100_MEGA_80GB, NVIDIA_H200_141GB, NVIDIA_B200, NVIDIA_GB200, "
+        "NVIDIA_RTX_PRO_6000. Received: '4 cpu, 16 GB, 1 NVIDIA_T5'."
+    )
     for command in (*COMMANDS, ("submit", "--dry-run"), ("schedule", *CRON, "--dry-run")):
-        assert pebr(*command, config=config) == (2, "", f"pebr: {expected}\n")
+        for config, expected in (
+            (cloud_config(**{"pipeline.root": "run"}), root),
+            ("cloud: {resources: {trainer: '4 cpu, 16 GB, 1 NVIDIA_T5'}}", accelerator),
+        ):
+            assert pebr(*command, config=config) == (2, "", f"pebr: {expected}\n")
     assert compiled == []
 
 
@@ -218,11 +187,6 @@ def test_a_config_that_cannot_run_on_vertex_ai(config, expected, pebr, compiled)
             ("schedule", "--cron", "0 25 * * *"),
             "--cron must be five fields, minute hour day month weekday. Received: '0 25 * * *': "
             "hour 25 is not within 0 to 23.",
-        ),
-        (
-            ("schedule", "--cron", "0 3 * * *", "--time-zone", "Mars"),
-            "--time-zone must be a name of the IANA database, such as Europe/Berlin. Received: "
-            "'Mars'.",
         ),
         (
             ("schedule", "--cron", "0 3 * * *", "--name", "a" * 129),
@@ -237,13 +201,3 @@ def test_a_config_that_cannot_run_on_vertex_ai(config, expected, pebr, compiled)
 )
 def test_bad_arguments_are_reported_first(command, expected, pebr):
     assert pebr(*command, config="cloud: nonsense") == (2, "", f"pebr: {expected}\n")
-
-
-@pytest.mark.slow
-def test_the_real_pipeline(pebr, server):
-    code, out, err = pebr("schedule", *CRON)
-    assert (code, len(out.splitlines()), err) == (0, 4, "")
-    (request,) = server.received
-    job = request.schedule.create_pipeline_job_request.pipeline_job
-    tasks = gapic.PipelineJob.to_dict(job)["pipeline_spec"]["root"]["dag"]["tasks"]
-    assert {"ClickLogExampleGen", "Trainer", "Pusher"} <= tasks.keys()

@@ -42,9 +42,8 @@ IDENTITY = {
 
 
 def cloud_config(**changes):
-    """One that can run on Vertex AI, with some keys changed, `__` for each dot."""
-    named = {key.replace("__", "."): value for key, value in changes.items()}
-    return Config().replace_all({**CLOUD, **named})
+    """A configuration that can run on Vertex AI, with some keys changed."""
+    return Config().replace_all({**CLOUD, **changes})
 
 
 def tiny_job():
@@ -92,16 +91,7 @@ def write_key_file(folder):
 
 @dataclass
 class VertexServer:
-    """What was asked, and what is answered.
-
-    Attributes:
-      received: Every request, as it came.
-      callers: Of each, the account that its token names.
-      patience: Of each, the seconds that the caller waits for an answer.
-      hosts: Of each client, where it would have connected to.
-      refusal: Status and text of the answer; None: accepted.
-      silent: Whether there is no answer before `release`.
-    """
+    """Vertex AI's answers, and what arrived; `hosts` are those that clients asked for."""
 
     received: list[Any] = field(default_factory=list)
     callers: list[str] = field(default_factory=list)
@@ -112,7 +102,6 @@ class VertexServer:
     release: threading.Event = field(default_factory=threading.Event)
 
     def create_pipeline_job(self, request, context):
-        """As Vertex AI does: the job with a name and a state."""
         self._take(request, context)
         job = gapic.PipelineJob(request.pipeline_job)
         job.name = f"{request.parent}/pipelineJobs/{request.pipeline_job_id}"
@@ -120,7 +109,6 @@ class VertexServer:
         return job
 
     def create_schedule(self, request, context):
-        """As Vertex AI does: the schedule with a number and a state."""
         self._take(request, context)
         schedule = gapic.Schedule(request.schedule)
         schedule.name = f"{request.parent}/schedules/678"
