@@ -8,8 +8,10 @@ from types import ModuleType
 import pytest
 
 from experiments import settings as settings_module
+from experiments.policies import rank_quantile
 from experiments.settings import SYNTHETIC, Settings
 from experiments.step import Store, run_steps
+from pebr_tf.cutoff import fitting
 
 SMALL = Settings("small", 1, None)
 # Enough to see that every part fits the next.
@@ -32,7 +34,7 @@ def output(at, level_temperature=1.0, **more):
 
 
 def run_small(module: ModuleType, cache: Path):
-    """Outputs and results of an experiment at the small scale, with shorter trainings.
+    """Outputs and results of an experiment at the small scale, with shorter trainings and fits.
 
     Experiments that are given the same cache share their towers.
     """
@@ -40,5 +42,7 @@ def run_small(module: ModuleType, cache: Path):
         changes = settings_module._CHANGES[SYNTHETIC, "small"]
         shorter = {**changes, "training.steps": _STEPS}
         patch.setitem(settings_module._CHANGES, (SYNTHETIC, "small"), shorter)
+        patch.setattr(fitting, "MOST_STEPS", 5)
+        patch.setitem(rank_quantile._TREES, "max_iter", 3)
         outputs = run_steps(module.steps(SMALL), Store(cache))
         return outputs, module.results(SMALL, outputs)

@@ -1,4 +1,4 @@
-"""The comparison: recalls met against brute force, bars and tables by hand, and a small run."""
+"""The comparison: cut-offs that reach a recall against brute force, and bars by hand."""
 
 import numpy as np
 import pytest

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -204,9 +203,7 @@ def test_the_synthetic_log_and_its_truth_are_those_that_are_written(made):
 
 def test_the_key_of_a_synthetic_log_is_all_that_decides_it(made):
     settings, spec = made
-    key = corpus_key(settings, SYNTHETIC)
-    assert json.loads(json.dumps(key)) == {"dataset": "synthetic", **dataclasses.asdict(spec)}
-    assert corpus_key(Settings("full"), SYNTHETIC) != corpus_key(Settings("small"), SYNTHETIC)
+    assert corpus_key(settings, SYNTHETIC) == {"dataset": "synthetic", **dataclasses.asdict(spec)}
     # Seeds are those of towers: they share a log.
     assert corpus_key(Settings("full", 5), SYNTHETIC) == corpus_key(Settings("full"), SYNTHETIC)
 

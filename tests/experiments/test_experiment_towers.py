@@ -166,11 +166,9 @@ def test_the_name_of_towers_is_all_that_decides_them(tmp_path):
     assert name(tower_step(Settings("small", 9), SYNTHETIC, {}, 0, 1.0)) == name(base)
     # How towers are measured is no part of it.
     assert name(tower_step(SETTINGS, SYNTHETIC, {"evaluation.average_k": (9,)})) == name(base)
+    changes = ({"loss.family": "exp_nce"}, {"towers.dimension": 7}, {"split.seed": 7})
     others = [
-        tower_step(SETTINGS, SYNTHETIC, {"loss.family": "exp_nce"}),
-        tower_step(SETTINGS, SYNTHETIC, {"training.steps": 7}),
-        tower_step(SETTINGS, SYNTHETIC, {"towers.dimension": 7}),
-        tower_step(SETTINGS, SYNTHETIC, {"split.seed": 7}),
+        *(tower_step(SETTINGS, SYNTHETIC, change) for change in changes),
         tower_step(SETTINGS, SYNTHETIC, seed=1),
         tower_step(SETTINGS, SYNTHETIC, share=0.5),
         tower_step(Settings("full"), SYNTHETIC),

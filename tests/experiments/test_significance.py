@@ -164,15 +164,11 @@ def test_p_values_at_the_ends(difference, p_value):
     assert (found.p_value, found.low, found.high) == (p_value, difference, difference)
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"), [((3,), (4,)), ((2, 3), (3,)), ((0,), (0,)), ((), ()), ((1, 1, 1),) * 2]
-)
-def test_other_shapes_are_refused(ours, theirs):
-    with pytest.raises(
-        ValueError,
-        match=r"^ours and theirs must have the same shape, \[Q\] or \[S, Q\]\. Received: ",
-    ):
-        compare(np.zeros(ours), np.zeros(theirs))
+def test_other_shapes_are_rejected():
+    message = r"^ours and theirs must have the same shape, \[Q\] or \[S, Q\]\. Received: "
+    for ours, theirs in (((3,), (4,)), ((2, 3), (3,)), ((0,), (0,)), ((), ()), ((1, 1, 1),) * 2):
+        with pytest.raises(ValueError, match=message):
+            compare(np.zeros(ours), np.zeros(theirs))
 
 
 def test_where_nothing_can_move_the_figures_are_as_they_are():
