@@ -34,7 +34,6 @@ class LastBlessedModel(ResolverStrategy):
     """
 
     def __init__(self, releases: str):
-        """Constructs the strategy; `releases` is the folder of releases."""
         self._releases = releases
 
     def resolve_artifacts(
@@ -93,7 +92,6 @@ def _version(release: metadata_store_pb2.Artifact) -> int:
 
 
 def _origins(store: ml_metadata.MetadataStore, artifacts: Iterable[int]) -> set[int]:
-    """Ids of the inputs of the executions that created `artifacts`."""
     events = store.get_events_by_artifact_ids(list(artifacts))
     creators = {event.execution_id for event in events if event.type in _CREATED}
     events = store.get_events_by_execution_ids(list(creators)) if creators else ()

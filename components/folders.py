@@ -58,10 +58,6 @@ def artifact_folder(uri: str, work: str) -> Iterator[Path]:
 
     A local artifact is renamed into its place. A remote one is copied there file by file: TFX makes
     it known only after all of them.
-
-    Args:
-      uri: Of the artifact.
-      work: What `work_folder` gave.
     """
     uri = uri.rstrip("/")
     local = not is_remote(uri)

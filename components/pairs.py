@@ -100,7 +100,6 @@ def _sample(total: int, count: int) -> np.ndarray:
 
 
 def _clicked(tables: list[pa.Table]) -> pa.Table:
-    """The different pairs that have clicks."""
     merged = _merged(tables)
     return merged.filter(pc.greater(merged["clicks"], 0))
 
@@ -133,7 +132,6 @@ def _tables(examples: Artifact, split: str) -> Iterator[pa.Table]:
 
 
 def _merged(tables: list[pa.Table]) -> pa.Table:
-    """The pairs of all tables, each once, with the sum of its clicks."""
     table = pa.concat_tables([_SCHEMA.empty_table(), *tables])
     summed = table.group_by(["query", "item_id"]).aggregate([("clicks", "sum")])
     columns = [summed["query"], summed["item_id"], summed["clicks_sum"]]

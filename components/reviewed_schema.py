@@ -38,9 +38,7 @@ class ImportSchemaGen(BaseComponent):
     def __init__(self, schema_file: str, read: bool = True):
         """Constructs the component.
 
-        Args:
-          schema_file: Path of the schema, pbtxt.
-          read: Whether to read the file now. Otherwise edits are not seen and caching must be off.
+        Without `read` the file is not read now: edits are not seen, and caching must be off.
 
         Raises:
           UserError: The file does not exist or holds no schema.

@@ -81,9 +81,7 @@ class FolderManifest:
     def verify(self, directory: Path, checksums: Mapping[str, str] | None = None) -> None:
         """Rejects a folder in which a file is missing, was changed or added, or is a link outwards.
 
-        Args:
-          directory: The folder.
-          checksums: What `checksums` returned, so that no file is read twice; None computes them.
+        `checksums` is what `checksums` returned, so that no file is read twice; None computes them.
 
         Raises:
           UserError: Names the first such file.
@@ -111,7 +109,6 @@ class FolderManifest:
 
     @classmethod
     def _names(cls, directory: Path) -> list[str]:
-        """Paths of all files of a folder except the manifest and hidden files."""
         relative = (path.relative_to(directory) for path in directory.rglob("*") if path.is_file())
         return sorted(
             path.as_posix()

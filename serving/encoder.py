@@ -36,7 +36,6 @@ class EmbeddedEncoder:
     """A query model loaded into this process; thread-safe."""
 
     def __init__(self, directory: Path):
-        """Loads a SavedModel with the signature `serving_default` of `serving.signatures`."""
         try:
             self._model = tf.saved_model.load(str(directory))
             self._function = self._model.signatures["serving_default"]

@@ -30,7 +30,6 @@ class InvalidArgument(ServiceError, UserError):
     http_status = 422
 
     def __init__(self, field: str, message: str):
-        """Takes the name of the field, and a sentence: what is required, then `Received: ...`."""
         super().__init__(message)
         self.field = field
 

@@ -13,12 +13,6 @@ from serving.errors import InvalidArgument
 def check_knob(knob: str, value: Any, floor: int, limit: int) -> float:
     """The value of a knob as a number.
 
-    Args:
-      knob: One of KNOBS.
-      value: The recall, the average items per query, the items per query or the least cosine.
-      floor: Least number of items of a query.
-      limit: Most items of a query.
-
     Raises:
       InvalidArgument: The knob is unknown, or its value is out of range.
     """

@@ -103,6 +103,5 @@ def _self_test(directory: Path, queries: list[str], checksums: dict[str, str]) -
 
 
 def _example_queries(evaluation: ModelEvaluation) -> list[str]:
-    """The queries of the examples, each once."""
     texts = dict.fromkeys(example.query for example in evaluation.examples)
     return [text for text in texts if text.strip()]

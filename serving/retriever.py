@@ -35,7 +35,6 @@ class Retriever:
         calibration: Calibration,
         settings: Cutoff,
     ):
-        """Takes the loaded parts; see `load`."""
         self.release, self.encoder, self.searcher = release, encoder, searcher
         self.payload, self.calibration, self.settings = payload, calibration, settings
         self.knobs = ReleaseKnobs(calibration, settings)
@@ -171,7 +170,6 @@ class Retriever:
         owner: np.ndarray,
         encoded: EncodedQueries,
     ) -> tuple[RangeResult, np.ndarray]:
-        """Returns the items and the levels [B] of all queries."""
         most = self.calibration.limit
         limits = np.array([request.limit or most for request in requests])[owner]
         cutoffs = np.stack([rule.cutoffs for rule in rules])[owner, encoded.stratum]

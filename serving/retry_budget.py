@@ -17,12 +17,6 @@ class RetryBudget:
     """
 
     def __init__(self, share: float = SHARE, capacity: float = CAPACITY):
-        """Creates a full bucket.
-
-        Args:
-          share: Long-run retries per request.
-          capacity: Tokens that can be saved.
-        """
         self._share = share
         self._capacity = capacity
         self._tokens = capacity

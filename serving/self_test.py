@@ -38,10 +38,7 @@ class RecordedAnswer:
     """The answer to one query.
 
     Attributes:
-      query: Its text.
       knob: The knob that ended the list, None for the release's default.
-      value: Value of the knob, or None.
-      count: Number of items.
       threshold: Cosine where the list ends; None where every cosine passes.
       item_ids: The best items, at most `BEST`.
       scores: Their cosines, descending.

@@ -17,15 +17,7 @@ TITLES = {"items": "catalogue", "clicks": "click log"}
 
 @dataclass(frozen=True)
 class Account:
-    """What happened to the rows of a table.
-
-    Attributes:
-      table: "clicks" or "items".
-      files: The files that were read.
-      read: Number of rows read.
-      kept: Number of rows written, by split.
-      reasons: Number of rows rejected, by reason.
-    """
+    """What happened to the rows of a table."""
 
     table: str
     files: Sequence[str]
@@ -72,10 +64,6 @@ class Account:
 
     def check(self, data: Data, letters: str) -> None:
         """Checks the number of rejected rows.
-
-        Args:
-          data: The settings, with `reject_limit`.
-          letters: Path of the dead letters, for the error.
 
         Raises:
           UserError: Too many rows were rejected, or no row was good.

@@ -35,8 +35,6 @@ class Rows:
 
     Attributes:
       source_number: Position of the source among those of its table, from 0.
-      source: Its name, as the dead letters show it.
-      batch: The rows.
       numbered: Whether row numbers mean something to a user; those of a BigQuery query do not.
     """
 
@@ -51,8 +49,6 @@ class Shard:
     """A file of Examples.
 
     Attributes:
-      split: The split that it belongs to.
-      path: Its temporary name.
       order: Source number and row number of its first row.
     """
 
@@ -66,11 +62,6 @@ class BundleSummary:
     """What happened to the rows of a bundle.
 
     Attributes:
-      table: "clicks" or "items".
-      read: Number of rows read.
-      kept: Number of rows written, by split.
-      reasons: Number of rows rejected, by reason.
-      shards: Files of the kept rows.
       letters: Files of the rejected rows, gzip.
       errors: Error messages that end the run. They are data because runners wrap exceptions.
     """

@@ -46,10 +46,8 @@ class ClickLogExampleGen(BaseBeamComponent):
     def __init__(self, config: Config, source: str = "", span: int | None = None):
         """Constructs the component.
 
-        Args:
-          config: Reads `data`, `split` and the item columns of `features`.
-          source: Digest of the code; a new digest invalidates the cache.
-          span: The span to read, in days since 1970 if patterns have a date; None: the latest.
+        `span` is in days since 1970 if the patterns have a date; None reads the latest. A new
+        `source`, the digest of the code, invalidates the cache.
 
         Raises:
           UserError: The names or types of columns conflict.

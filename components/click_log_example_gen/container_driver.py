@@ -31,10 +31,6 @@ from pebr_tf.errors import UserError
 def run(invocation: str, inputs_spec: str) -> None:
     """Finds the span and the files, and writes them as an ExecutorOutput.
 
-    Args:
-      invocation: ExecutorInput, JSON.
-      inputs_spec: ComponentInputsSpec, JSON.
-
     Raises:
       UserError: The span does not exist, or a pattern is invalid.
     """

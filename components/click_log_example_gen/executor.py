@@ -92,7 +92,6 @@ class Executor(BaseBeamExecutor):
 
 
 def _rejected_folder(letters: Artifact) -> str:
-    """Folder for the dead letters of a failed run."""
     return letters.uri.rstrip("/") + REJECTED
 
 
@@ -126,7 +125,6 @@ def _checked(
 
 
 def _describe(artifact: Artifact, split_names: tuple[str, ...], found: Inputs) -> None:
-    """Sets the metadata of an artifact of Examples."""
     artifact.split_names = artifact_utils.encode_split_names(list(split_names))
     examples_utils.set_payload_format(artifact, example_gen_pb2.FORMAT_TF_EXAMPLE)
     examples_utils.set_file_format(artifact, FILE_FORMAT)

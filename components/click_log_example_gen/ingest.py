@@ -29,9 +29,7 @@ class Ingest:
     """The Beam graph of one run.
 
     Attributes:
-      settings: What is read and written.
-      clicks: Files of the click log, or one BigQuery source.
-      items: The same for the catalogue; empty: the click log has its columns.
+      items: Files or BigQuery source of the catalogue; empty: the click log has its columns.
       folder: Folder of temporary files that every worker reaches. After the run,
         `publish.read_summaries` lists its files.
       now: Seconds since 1970; later clicks are rejected.
@@ -62,7 +60,6 @@ class Ingest:
     def _build_items(
         self, pipeline: beam.Pipeline
     ) -> tuple[beam.PCollection, list[beam.PCollection]]:
-        """Path of the table of items, and summaries."""
         summaries = []
         if self.items:
             read = ReadTable(

@@ -149,7 +149,6 @@ def _has_span(pattern: str) -> bool:
 
 
 def _with_span(key: str, pattern: str, wanted: int | None) -> tuple[str, int | None, int | None]:
-    """The resolved pattern, its span and its version."""
     if bigquery.is_source(pattern):
         if wanted is None and bigquery.needs_span(pattern):
             raise UserError(f"{key} must be read with a span. Received: {pattern}.")

@@ -95,8 +95,6 @@ class WriteCatalogue(beam.DoFn):
     order of files and rows.
 
     Args:
-      settings: Settings of the run.
-      folder: Folder of temporary files.
       reject_repeats: Whether further rows of an item are rejected; otherwise they are ignored.
     """
 

@@ -45,11 +45,6 @@ class ReadTable(beam.PTransform):
     """All `Rows` of a table, and the failures: two collections.
 
     Args:
-      table: "clicks" or "items".
-      where: Files, or one BigQuery source.
-      format: Format of the files.
-      required: Required columns.
-      optional: Optional columns.
       after: One text that reading waits for. If it is empty, nothing is read.
     """
 

@@ -35,9 +35,6 @@ class Settings:
 
     Attributes:
       data: Files and the names of their columns; other keys have their defaults.
-      split: How clicks are split.
-      texts: Columns of an item that are text features.
-      numbers: Columns of an item that are number features.
       payload: Further text columns, only in the Examples of the catalogue.
     """
 

@@ -45,15 +45,6 @@ class CutoffCalibrator(BaseComponent):
         config: Config,
         source: str = "",
     ):
-        """Constructs the component.
-
-        Args:
-          examples: The click log, with the splits `train` and `calibrate`.
-          model: The trained towers.
-          index: The RetrievalIndex that they embedded.
-          config: Reads `cutoff` and evaluation.average_k.
-          source: Digest of the code; a new digest invalidates the cache.
-        """
         settings = {
             "cutoff": config.cutoff.to_mapping(),
             "evaluation": {"average_k": list(config.evaluation.average_k)},

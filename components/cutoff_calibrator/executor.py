@@ -50,12 +50,7 @@ class Executor(BaseExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Calibrates.
-
-        Args:
-          input_dict: `examples`, `model` and `index`.
-          output_dict: `cutoff`: cutoff.json, query_model/ and tuning.json.
-          exec_properties: `settings`, JSON of `cutoff` and evaluation.average_k.
+        """Calibrates; writes cutoff.json, query_model/ and tuning.json.
 
         Raises:
           UserError: There are too few calibrate queries, or an input is invalid.

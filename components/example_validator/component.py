@@ -48,15 +48,6 @@ class ExampleValidator(BaseComponent):
         last_accepted: BaseChannel | None = None,
         source: str = "",
     ):
-        """Constructs the component.
-
-        Args:
-          statistics: ExampleStatistics of the splits train, calibrate and test.
-          schema: The Schema, inferred from train or, with data.schema, reviewed.
-          config: Reads data.schema, the two limits and the name of the pipeline.
-          last_accepted: ExampleAnomalies of the last accepted run, or none; see `resolver`.
-          source: Digest of the code; a new digest invalidates the cache.
-        """
         settings = {
             "pipeline": config.pipeline.name,
             "inferred": config.data.schema is None,

@@ -48,12 +48,8 @@ class Executor(BaseExecutor):
     ) -> None:
         """Validates the statistics.
 
-        Args:
-          input_dict: `statistics`, `schema` and, unless this is the first run, `last_accepted`.
-          output_dict: `anomalies`: `Split-NAME/SchemaDiff.pb` for each split as TFX writes it,
-            `anomalies.json`, and `Split-train/FeatureStats.pb` for the next run to compare with.
-          exec_properties: `settings`, JSON of `pipeline`, `inferred`, `drift_limit` and
-            `skew_limit`.
+        Writes `Split-NAME/SchemaDiff.pb` for each split as TFX does, `anomalies.json`, and
+        `Split-train/FeatureStats.pb` for the next run to compare with.
 
         Raises:
           UserError: There are anomalies; the text lists all. TFX removes the output of a failed
@@ -140,7 +136,6 @@ def _rejection(found: list[Finding], path: str) -> str:
 
 
 def _write(path: str, content: bytes) -> None:
-    """Writes a file atomically, local or remote."""
     temporary = f"{path}.part"
     io_utils.write_bytes_file(temporary, content)
     fileio.rename(temporary, path, overwrite=True)

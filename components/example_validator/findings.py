@@ -21,9 +21,7 @@ class Finding:
     """One anomaly.
 
     Attributes:
-      split: The split.
       column: The column of the click log; empty for the split as a whole.
-      what: A short description.
       stops: Whether it stops the run; otherwise it is a warning.
     """
 

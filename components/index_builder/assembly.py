@@ -26,11 +26,6 @@ def gather(
 ) -> tuple[pa.Table, np.ndarray]:
     """The whole catalogue sorted by id: ids and payload [N], unit vectors [N, n].
 
-    Args:
-      folder: Folder of the shards.
-      names: Names of the shards.
-      payload_columns: Columns of the payload.
-
     Raises:
       UserError: An item id occurs twice, or a vector is not finite or has length zero.
     """

@@ -47,17 +47,7 @@ class IndexBuilder(BaseBeamComponent):
         source: str = "",
         fit: bool = False,
     ):
-        """Constructs the component.
-
-        Args:
-          catalogue: Examples with the split `items`, one example per item.
-          model: The trained towers, with the signatures `query` and `item`.
-          examples: The click log; queries of its split `calibrate` tune the index.
-          config: Reads `index`, cutoff.background_sample and data.payload_columns. The model
-            defines the columns of the towers.
-          source: Digest of the code; a new digest invalidates the cache.
-          fit: Whether the model comes from an earlier run and must fit the configuration.
-        """
+        """With `fit`, the model comes from an earlier run and must fit the configuration."""
         settings = {
             "index": config.index.to_mapping(),
             "background_sample": config.cutoff.background_sample,

@@ -105,12 +105,6 @@ def sample_queries(pipeline: beam.Pipeline, files: Sequence[str], count: int, pa
 
     The queries with the least hashes are taken: a uniform sample that does not depend on the
     bundles.
-
-    Args:
-      pipeline: The Beam pipeline.
-      files: Gzip TFRecords of clicks.
-      count: Most queries.
-      path: Path of the JSON file.
     """
     _ = (
         pipeline

@@ -35,13 +35,7 @@ class Executor(BaseBeamExecutor):
         output_dict: dict[str, list[Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Builds the index.
-
-        Args:
-          input_dict: `catalogue`, `model` and `examples`.
-          output_dict: `index`: `index/`, vectors.npy, ids.npy, payload.parquet and moments.npz.
-          exec_properties: `settings`, JSON of `index`, `background_sample`, `payload_columns`, and
-            `fit`, the result of `fit.wanted_of` or null.
+        """Builds the index; writes `index/`, vectors.npy, ids.npy, payload.parquet and moments.npz.
 
         Raises:
           UserError: The catalogue is empty, repeats an id or lacks a column of the model; a vector
@@ -89,7 +83,6 @@ class Executor(BaseBeamExecutor):
 
 
 def _split_files(examples: Artifact, split: str) -> list[str]:
-    """The files of a split; none if the split does not exist."""
     if split not in artifact_utils.decode_split_names(examples.split_names):
         return []
     return sorted(fileio.glob(os.path.join(artifact_utils.get_split_uri([examples], split), "*")))

@@ -26,10 +26,6 @@ def wanted_of(config: Config) -> dict[str, Any]:
 def require_fit(model: str, wanted: Mapping[str, Any]) -> None:
     """Checks that a model was trained with the same settings.
 
-    Args:
-      model: Folder of the towers' SavedModel, local or remote.
-      wanted: The result of `wanted_of`.
-
     Raises:
       UserError: The settings differ, or the model has no description.
     """

@@ -23,9 +23,7 @@ class Towers:
     def __init__(self, path: str, payload_columns: Sequence[str] = ()):
         """Loads the SavedModel.
 
-        Args:
-          path: Its folder, local or remote.
-          payload_columns: Text columns to read beside the inputs of the item tower.
+        `payload_columns` are text columns to read beside the inputs of the item tower.
 
         Raises:
           UserError: There is no SavedModel, or it lacks a signature.

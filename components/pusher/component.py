@@ -54,18 +54,7 @@ class Pusher(BaseComponent):
         releases: str | None = None,
         source: str = "",
     ):
-        """Makes the component.
-
-        Args:
-          cutoff: CutoffModel: the query model and the calibrated knobs.
-          index: RetrievalIndex that was embedded with the same towers.
-          evaluation: RetrievalEvaluation: the figures and the report.
-          blessing: ModelBlessing, whose custom property `blessed` decides.
-          examples: The click log, for its span.
-          config: The configuration; all of it goes into the release.
-          releases: Folder of releases; None: `config.pipeline.releases`.
-          source: A hash of the code that runs, so that an edit of it invalidates the cache.
-        """
+        """Pushes to the folder `releases`; None: `config.pipeline.releases`."""
         super().__init__(
             PusherSpec(
                 cutoff=cutoff,

@@ -28,11 +28,7 @@ class Executor(BaseExecutor):
     ) -> None:
         """Pushes a blessed model.
 
-        Args:
-          input_dict: `cutoff`, `index`, `evaluation`, `blessing` and `examples`.
-          output_dict: `release`: a `PushResult`; custom properties `pushed`, 0 or 1, and if 1 also
-            `version`.
-          exec_properties: `config`, YAML, and `releases`, the folder to push to, local or remote.
+        Writes a `PushResult`; custom properties `pushed`, 0 or 1, and if 1 also `version`.
 
         Raises:
           UserError: An artifact is missing, the query model does not belong to the index, the

@@ -55,19 +55,9 @@ class RetrievalEvaluator(BaseComponent):
         catalogue: BaseChannel | None = None,
         baseline: BaseChannel | None = None,
     ):
-        """Makes the component.
+        """The baseline, the last blessed model or none, is measured on the same clicks.
 
-        Args:
-          examples: The click log, with the splits `train`, `calibrate` and `test`.
-          model: The trained towers.
-          index: RetrievalIndex that was embedded with them.
-          cutoff: CutoffModel that was calibrated on both.
-          config: The configuration, of which `cutoff`, `evaluation`, `split`, the pipeline's name
-            and pipeline.releases, whose last release is compared with, are read.
-          source: A hash of the code that runs, so that an edit of it invalidates the cache.
-          catalogue: Examples of every item, which the baseline embeds.
-          baseline: The last blessed model or none, measured on the same clicks; see
-            `components.blessed_model`.
+        It embeds the items of `catalogue`; see `components.blessed_model`.
         """
         settings = {
             "cutoff": config.cutoff.to_mapping(),

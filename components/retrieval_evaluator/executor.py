@@ -59,13 +59,8 @@ class Executor(tfx_evaluator.Executor):
     ) -> None:
         """Evaluates.
 
-        Args:
-          input_dict: `examples`, `model`, `index` and `cutoff`; to compare with, `catalogue` and
-            `baseline`.
-          output_dict: `evaluation`: evaluation.json and report.html; `blessing`: the file BLESSED
-            or NOT_BLESSED, and the custom property `blessed`.
-          exec_properties: `settings`, JSON of `cutoff`, `evaluation` and `origin`; `releases`,
-            their folder.
+        Writes evaluation.json and report.html, and to the blessing the file BLESSED or NOT_BLESSED
+        and the custom property `blessed`.
 
         Raises:
           UserError: There are no test clicks, or an input does not fit. A gate that fails does not
@@ -139,7 +134,6 @@ def _previous(releases: str) -> PreviousRelease | None:
 
 
 def _bless(blessing: Artifact, inputs: dict[str, list[Artifact]], reasons: list[str]) -> None:
-    """Marks the model as TFX's own evaluator does."""
     model = artifact_utils.get_single_instance(inputs["model"])
     blessed = not reasons
     message = "All gates are passed." if blessed else " ".join(reasons)

@@ -50,12 +50,8 @@ class Subject:
     """The model under evaluation.
 
     Attributes:
-      towers: Description of the towers.
-      calibration: The knobs.
-      encoder: The query model.
       vectors: [N, n] item vectors.
       ids: [N] item ids.
-      index: Folder of the index.
     """
 
     towers: TowersDescription

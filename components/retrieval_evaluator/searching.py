@@ -26,12 +26,10 @@ class Search:
     """Searches for encoded queries with the default knob, floor and limit."""
 
     def __init__(self, calibration: Calibration, settings: Cutoff):
-        """Takes the knobs and their default."""
         self._rule = ReleaseKnobs(calibration, settings).default_rule()
         self._limit = settings.limit
 
     def __call__(self, searcher: Searcher, encoded: EncodedQueries) -> RangeResult:
-        """The items of each query."""
         cutoffs = self._rule.cutoffs[encoded.stratum]
         return self._rule.policy.search(searcher, encoded, cutoffs, self._limit).items
 

@@ -52,10 +52,6 @@ class Calibration:
 
     Attributes:
       policy: Name of the policy that the cut-offs belong to; see `policies`.
-      family: Logit that the towers were trained with.
-      level_temperature: T of the level.
-      floor: Least number of items of a query.
-      limit: Most items of a query.
       queries: Number of calibrate queries with held-out clicks.
       recall: From recall to cut-off, for all queries.
       strata: The same by stratum, for strata with enough queries.

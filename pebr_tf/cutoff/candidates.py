@@ -84,10 +84,7 @@ class Candidates:
 
     Attributes:
       cosines: [Q, M] float32, falling in a row; -inf where a row has fewer.
-      queries: The queries.
-      family: Logit that the towers were trained with.
       levels: Levels [Q] float32 by level temperature.
-      relevant: Ranks of the P relevant items.
       seen: [P] whether a relevant pair is also in the training split.
       totals: [Q] number of relevant items, at least 1.
       known: Ranks of the pairs of the training split.
@@ -187,12 +184,6 @@ def candidate_depth(queries: int, items: int, average_k: Sequence[int], limit: i
     """M, the number of candidates to keep per query.
 
     This is as many as the limit and the memory allow, and at least four times the largest average.
-
-    Args:
-      queries: Q.
-      items: N.
-      average_k: Averages that policies are compared at.
-      limit: Most items of a list.
     """
     affordable = max(4 * max(average_k), MOST_CANDIDATES // max(queries, 1))
     return min(items, limit, affordable)
@@ -301,12 +292,10 @@ def _levels(
 
 
 def _block(items: int) -> int:
-    """Queries per block."""
     return max(1, BLOCK // items, min(16, LARGEST_BLOCK // items))
 
 
 def _sample(items: int) -> np.ndarray | None:
-    """Indices of the items that represent all items of a large catalogue."""
     if items <= EXACT_LEVELS_UP_TO:
         return None
     return np.sort(np.random.default_rng(0).choice(items, SAMPLE, replace=False))

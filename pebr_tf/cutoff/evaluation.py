@@ -36,12 +36,8 @@ def evaluate_policies(
 ) -> list[PolicyResult]:
     """Every policy that applies to the candidates at equal averages, on the same queries.
 
-    Args:
-      policies: The policies, fitted.
-      candidates: Candidates of the test queries, or their `unseen` form.
-      average_k: Averages to compare at.
-      default: Name of the policy that a release serves with.
-      with_curves: Whether to measure the curve of each policy.
+    `candidates` are those of the test queries, or their `unseen` form; `default` is the name of the
+    policy that a release serves with.
     """
     results = []
     for policy in policies:
@@ -64,7 +60,6 @@ class KnobEvaluation:
     """The knobs of a release on test queries, with floor and limit applied."""
 
     def __init__(self, calibration: Calibration, candidates: Candidates, settings: Cutoff):
-        """Takes the calibration, the candidates of the test queries and the settings."""
         self.calibration, self.candidates, self.settings = calibration, candidates, settings
         self.strata = candidates.queries.strata
         self._knobs = ReleaseKnobs(calibration, settings)
@@ -112,7 +107,6 @@ class KnobEvaluation:
         return self._lists[policy]
 
     def _counts(self, knob: str, value: float) -> np.ndarray:
-        """[Q] number of items of each query."""
         rule = self._knobs.rule(knob, value)
         counts = self._lists_of(rule.policy).counts_at(rule.cutoffs[self.strata])
         return bounded_counts(self.lists, counts, self.settings.floor, self.settings.limit)

@@ -33,7 +33,6 @@ class ReleaseKnobs:
     """The knobs of a release; safe for concurrent callers."""
 
     def __init__(self, calibration: Calibration, settings: Cutoff):
-        """Takes the calibration of a release and the `cutoff` section of its configuration."""
         self._calibration, self._settings = calibration, settings
         policy = served_policy(
             calibration.policy, settings, calibration.family, calibration.level_temperature

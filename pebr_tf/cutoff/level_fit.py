@@ -22,9 +22,7 @@ class LevelFit:
     """A fitted level head.
 
     Attributes:
-      head: The head.
       r_squared: Share of the variance of tau * level that it explains on held-out queries.
-      queries: Number of queries that it was fitted to.
     """
 
     head: LevelHead
@@ -42,13 +40,7 @@ def fit_level_head(
 ) -> LevelFit:
     """Measures the levels of queries over the catalogue and fits the head to them.
 
-    Args:
-      corpus: [N, n] float32 unit vectors.
-      queries: At least one query of the training split.
-      family: Logit that the towers were trained with.
-      level_temperature: T of the level.
-      hidden: Widths of the head's hidden layers.
-      seed: Seeds the weights, the held-out queries and the batches.
+    `corpus` [N, n] holds float32 unit vectors; `queries` are of the training split, at least one.
     """
     most = max(1, MOST_COSINES // len(corpus))
     if len(queries) > most:

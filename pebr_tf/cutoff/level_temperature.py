@@ -22,7 +22,6 @@ class LevelTuning:
     """Figures of each level temperature on held-out clicks, and the chosen one.
 
     Attributes:
-      level_temperature: The chosen T.
       level_temperatures: [T] the candidates.
       recall: [T, K] macro recall at each average.
       precision: [T, K] macro precision at each average.
@@ -52,10 +51,8 @@ def tune_level_temperature(
     this is the one with the greatest mean macro recall. Recalls within .002 count as equal, and the
     higher precision decides. If no level temperature keeps the precision, all compete.
 
-    Args:
-      candidates: Candidates of calibrate queries, with levels at `level_temperatures_for(fixed)`.
-      average_k: Averages to compare at.
-      fixed: A level temperature to use without tuning; None tunes.
+    `candidates` are of calibrate queries, with levels at `level_temperatures_for(fixed)`. A level
+    temperature `fixed` is used without tuning.
     """
     level_temperatures = GRID if fixed is None else (fixed,)
     measured = [

@@ -31,11 +31,8 @@ def by_group(
 ) -> dict[str, ListSummary]:
     """Summaries of lists of `counts` [Q] items, overall and by stratum.
 
-    Args:
-      lists: The ranked candidates.
-      counts: [Q] items of each list.
-      strata: [Q] indices into STRATA.
-      is_truncated: Tells whether lists of given lengths were cut by the limit.
+    `is_truncated` tells whether lists of given lengths were cut by the limit; `strata` [Q] are
+    indices into STRATA.
     """
     truncated = is_truncated(counts)
     return {

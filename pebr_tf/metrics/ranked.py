@@ -211,6 +211,5 @@ def _key(number: float) -> int:
 
 
 def _number(key: int) -> float:
-    """The inverse of `_key`."""
     number = float(np.int32(abs(key)).view(np.float32))
     return number if key >= 0 else -number

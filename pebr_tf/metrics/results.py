@@ -24,7 +24,6 @@ class ListSummary:
       recall: Macro average.
       micro_precision: Over all retrieved items.
       micro_recall: Over all relevant items.
-      average: Items per query.
       empty: Share of queries without an item.
       truncated: Share of queries whose list was cut by the limit.
       p10: 10th percentile of the items per query; `p50`, `p90` and `p99` likewise.
@@ -83,8 +82,6 @@ class PolicyResult:
     """One policy at equal averages.
 
     Attributes:
-      name: Name of the policy.
-      title: Name for people.
       default: Whether a release serves with it.
       at: Average number of items -> group -> summary.
       curve: From few items to many, or None if it was not measured.
@@ -102,11 +99,9 @@ class CalibrationResult:
     """The recall knob on test queries.
 
     Attributes:
-      requested: Values of the knob.
       expected: Group -> the recall that calibration predicts for each value: the requested one,
         within the range that the calibrate clicks support.
       measured: Group -> recall on the held-out clicks.
-      average: Items per query at each value.
       error: Group -> mean absolute difference between expected and measured.
     """
 
@@ -127,13 +122,7 @@ class BudgetResult:
 
 @dataclass(frozen=True)
 class KnobResult:
-    """The default knob on test queries.
-
-    Attributes:
-      knob: Its name.
-      value: Its value.
-      groups: Group -> summary.
-    """
+    """The default knob on test queries."""
 
     knob: str
     value: float
@@ -158,11 +147,7 @@ class ExampleQuery:
     """One test query at the default knob.
 
     Attributes:
-      query: Its text.
-      stratum: Its stratum.
-      count: Items in its list.
       relevant: Relevant items in the catalogue.
-      hits: Relevant items in its list.
       threshold: Cosine of the last item of its list, in [-1, 1]; 1 if the list is empty.
     """
 

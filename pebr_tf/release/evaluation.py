@@ -39,11 +39,6 @@ class DataSummary:
     """What the model was trained, calibrated and tested on.
 
     Attributes:
-      items: Items in the catalogue.
-      train_clicks: Clicks of the training split.
-      calibrate_queries: Queries that the knobs were calibrated on.
-      test_queries: Queries that were measured.
-      test_clicks: Clicks of the test split.
       strata: Stratum -> test queries.
       span: Number of the data's span, or None.
     """
@@ -84,10 +79,7 @@ class GateResult:
 
     Attributes:
       name: Key in the configuration.
-      title: What it measures.
-      sign: `>=` or `<=`.
       bound: The least or largest value that passes.
-      received: The measured value.
     """
 
     name: str
@@ -118,7 +110,6 @@ class BaselineResult:
 
     Attributes:
       model: URI of its artifact.
-      steps: Its training steps.
       level_temperature: Tuned for it.
       policies: top_k and the default policy.
     """
@@ -146,21 +137,12 @@ class ModelEvaluation:
     """The content of evaluation.json.
 
     Attributes:
-      model: The model.
-      data: The data.
       average_k: Averages that policies are compared at.
       policies: Every policy on the test clicks; the default, top_k and the oracle among them.
       unseen: The same without pairs of the training split; empty if nothing is left.
-      calibration: The recall knob.
-      default_knob: The default knob.
-      budget: The budget knob.
       counts: Items per query at the default knob.
       examples: Queries from the fewest items to the most.
-      index: The index.
       latency: By batch size, the smallest first.
-      baseline: The last blessed model, or None.
-      previous: The last release, or None.
-      gates: The gates.
     """
 
     model: ModelSummary

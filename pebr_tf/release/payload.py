@@ -22,7 +22,6 @@ class Payload:
     """Rows of a catalogue, found by item id; read-only, so safe for concurrent callers."""
 
     def __init__(self, table: pa.Table):
-        """Takes a table with the column `item_id` and the columns to return."""
         ids = table.column(ID_COLUMN).to_pylist()
         hashes = _hashes(ids)
         order = np.argsort(hashes, kind="stable")

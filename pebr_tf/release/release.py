@@ -60,11 +60,8 @@ class ReleaseManifest(FolderManifest):
     """The content of manifest.json.
 
     Attributes:
-      version: Version of the release, a whole number that grows.
       created: Time of the push, ISO 8601 in UTC.
       packages: Name -> version of the packages that wrote the release.
-      config: Fingerprint of the configuration.
-      span: Span of the training data, or None.
       identity: Fingerprint of the item vectors, which ties the query model to the index.
     """
 
@@ -94,10 +91,6 @@ class Release:
     @classmethod
     def load(cls, directory: Path, verify: bool = True) -> Release:
         """Opens a release.
-
-        Args:
-          directory: The folder of one version.
-          verify: Whether to compare the checksums of all files.
 
         Raises:
           UserError: Not a release, another format, a file that is missing, was changed or is not in
@@ -156,8 +149,6 @@ class ReleaseSources:
       cutoff: Folder with the calibration and the query model.
       index: Folder of the embedded catalogue.
       evaluation: Folder with the evaluation and its report.
-      config: The configuration.
-      span: Span of the training data, or None.
     """
 
     cutoff: Path
@@ -217,12 +208,8 @@ def write_release(
     It is written under another name and renamed, so that readers see all of it or nothing. Pushes
     may run at the same time: each gets its own version.
 
-    Args:
-      releases: Folder of releases; created if missing.
-      sources: What to copy.
-      finish: Called with the hidden folder, whose manifest lists no files yet. It may add files to
-        the folder or reject it, and returns the checksums of all files.
-      now: The clock.
+    `finish` is called with the hidden folder, whose manifest lists no files yet. It may add files
+    to the folder or reject it, and returns the checksums of all files.
 
     Raises:
       UserError: A source is missing, the query model does not belong to the index, or the disk is
@@ -306,7 +293,6 @@ def _identity(directory: Path) -> str:
 
 
 def _publish(releases: Path, scratch: Path, manifest: ReleaseManifest) -> Release:
-    """Renames a finished folder to the next free version."""
     version = manifest.version
     while True:
         version = max(version, newest_version(releases) + 1)

@@ -26,10 +26,6 @@ class TowersDescription:
       family: The logit that they were trained with.
       convention: How tau maps to a Beta law.
       delta_beta: Added to the Beta law's beta.
-      dimension: Of the vectors.
-      loss: Name of the training loss.
-      steps: Training steps.
-      pipeline: Name of the pipeline that trained them.
       config: The sections of its configuration that determine the towers.
     """
 

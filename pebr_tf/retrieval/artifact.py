@@ -35,12 +35,8 @@ class IndexManifest(FolderManifest):
 
     Attributes:
       kind: "exact" or "scann".
-      items: Number of items.
-      dimension: Dimension of the vectors.
-      config: The `index` section of the configuration.
       leaves: Number of leaves; this and the following are None for an exact index.
       quantisation_error: Deviation of a quantised cosine from the exact one.
-      tuning: The fields of the tuning.
       recall: `macro` and `micro` recall on the check queries, and how many `queries` these are.
     """
 

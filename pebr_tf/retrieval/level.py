@@ -31,9 +31,7 @@ class LevelCut:
     Attributes:
       cutoff: c, one number for all queries or [B].
       level_temperature: T of the level, from 0 to infinity.
-      family: Logit that the towers were trained with.
       probe_size: Items of the small search that gives the level.
-      floor: Least number of items of a query.
     """
 
     cutoff: float | np.ndarray
@@ -63,7 +61,6 @@ class LevelResult:
     """The result of `search_by_level`.
 
     Attributes:
-      items: The items, with the thresholds that follow from the levels.
       levels: [B] float32.
       extended: [B] bool, true where the list goes beyond the probe.
     """
@@ -164,8 +161,6 @@ class _Sample:
     """The background sample of B queries: everything that does not depend on the best items.
 
     Attributes:
-      cut: Where lists end.
-      size: Number of items of the index.
       tau: [B] temperatures.
       scores: [B, S] cosines of the sampled items.
       top: [B] logits that `masses` are relative to.
@@ -209,7 +204,6 @@ class _Sample:
         self.top[rows], self.masses[rows] = top, masses
 
     def take(self, rows: np.ndarray) -> _Sample:
-        """The sample of the queries at `rows`."""
         taken = {name: getattr(self, name)[rows] for name in ("tau", "scores", "top", "masses")}
         return replace(self, **taken)
 

@@ -139,7 +139,6 @@ class Planner:
     """Plans searches of an index's leaves with one tuning."""
 
     def __init__(self, leaves: Leaves, tuning: IndexTuning):
-        """Precomputes what does not depend on a query."""
         self.leaves, self.tuning = leaves, tuning
         self._centroids = np.ascontiguousarray(leaves.centroids.T)
         self._deviations = leaves.deviations(tuning.concentration)

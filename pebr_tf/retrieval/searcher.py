@@ -56,7 +56,6 @@ class Searcher(abc.ABC):
     """
 
     def __init__(self, vectors: np.ndarray, ids: np.ndarray, background: np.ndarray):
-        """Takes checked vectors [N, n], ids [N] and the background sample [M, n]."""
         self._vectors, self._ids, self._background = vectors, ids, background
 
     @property
@@ -80,7 +79,6 @@ class Searcher(abc.ABC):
         return self._ids
 
     def __len__(self) -> int:
-        """The number of items."""
         return len(self._ids)
 
     @abc.abstractmethod

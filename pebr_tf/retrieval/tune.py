@@ -39,13 +39,7 @@ TOP_K_COVERS = (0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.9995)
 
 @dataclass(frozen=True)
 class TuningExamples:
-    """Queries with thresholds and exact results.
-
-    Attributes:
-      queries: [Q, n] unit vectors.
-      thresholds: [Q] cosines.
-      answers: The items at or above them.
-    """
+    """Queries [Q, n], unit vectors, with thresholds [Q], cosines, and exact results."""
 
     queries: np.ndarray
     thresholds: np.ndarray
@@ -142,7 +136,6 @@ def _least_margin(
 
 
 def _candidates(leaves: Leaves, tuning: IndexTuning, examples: TuningExamples) -> float:
-    """Mean number of items that are expected to get an exact score."""
     planner, everything = Planner(leaves, tuning), int(leaves.sizes.sum())
     expected = planner.plan(examples.queries, examples.thresholds, everything).expected
     lowered = examples.thresholds - planner.margins(expected)

@@ -58,7 +58,6 @@ def _fetch_once(source: str, releases: Path) -> None:
 
 
 def _follow(source: str, releases: Path, every: int) -> NoReturn:
-    """Fetches what is pushed, until a signal."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     from pebr_tf.release import remote

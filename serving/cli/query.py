@@ -145,7 +145,6 @@ def _lines(rows: list[dict[str, Any]], columns: list[str]) -> Iterator[Text]:
 
 
 def _plain(text: str) -> str:
-    """The text on one line, without control characters of a terminal."""
     printable = (character if character.isprintable() else " " for character in text)
     return " ".join("".join(printable).split())
 

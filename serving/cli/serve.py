@@ -67,7 +67,6 @@ def serve(
 
 
 def _settings(directory: Path, config_file: Path | None, changes: dict[str, Any]) -> Serving:
-    """The section `serving` of a configuration, with `changes`."""
     from pebr_tf.config import Config
     from pebr_tf.release.release import find_release, load_config
 

@@ -19,7 +19,6 @@ class RetrievalError(Exception):
     """
 
     def __init__(self, message: str, status: str = "UNKNOWN", request_id: str | None = None):
-        """Takes the message, the status and the request id."""
         super().__init__(message)
         self.status, self.request_id = status, request_id
 
@@ -38,7 +37,6 @@ class InvalidRequest(RetrievalError):
         request_id: str | None = None,
         field: str | None = None,
     ):
-        """Takes the message, the status, the request id and the field."""
         super().__init__(message, status, request_id)
         self.field = field
 

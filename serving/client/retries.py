@@ -34,15 +34,6 @@ class Attempts:
         clock: Callable[[], float] = time.monotonic,
         draw: Callable[[float, float], float] = random.uniform,
     ):
-        """Begins a call.
-
-        Args:
-          timeout: Seconds for all attempts and pauses together.
-          retries: Attempts after the first.
-          budget: Shared by the calls of a client.
-          clock: Monotonic seconds.
-          draw: Returns a random number between two.
-        """
         self._deadline = clock() + timeout
         self._left, self._overloaded_left = retries, OVERLOADED_RETRIES
         self._budget, self._clock, self._draw = budget, clock, draw

@@ -42,12 +42,6 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
     the approximate search for that list did not find. `threshold` is None if the list ends at a
     rank, and `expected_recall` is None for knobs without a calibrated recall.
 
-    Args:
-      retriever: A loaded release.
-      query: A text that is not blank.
-      limit: Most items to return, from 1 to the release's limit.
-      knob: recall, budget, top_k or score.
-
     Raises:
       InvalidArgument: As `Retriever.retrieve`.
     """
@@ -133,8 +127,6 @@ def histogram(cosines: np.ndarray) -> dict[str, list[float]]:
 
 @dataclass(frozen=True)
 class _FixedEncoder:
-    """An encoder that returns the same encoding for every text."""
-
     encoded: EncodedQueries
 
     def encode(self, queries: Sequence[str], deadline: float = math.inf) -> EncodedQueries:

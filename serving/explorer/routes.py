@@ -43,10 +43,7 @@ def explorer_router(
 ) -> APIRouter:
     """The routes of the explorer.
 
-    Args:
-      current_retriever: Returns the retriever of the release in use; raises UnavailableError if
-        there is none.
-      query_characters: Longest query; `serving.limits.query_characters`.
+    `current_retriever` raises UnavailableError if there is no release.
     """
     router = APIRouter(include_in_schema=False)
     static = StaticFiles(directory=STATIC)

@@ -20,15 +20,11 @@ class Access:
     """Accepts requests that carry one of the tokens; all requests if there are no tokens."""
 
     def __init__(self, tokens: Sequence[str] = ()):
-        """Takes the accepted tokens, and keeps only their digests."""
         self._digests = [_digest(token.encode()) for token in tokens]
 
     @classmethod
     def from_file(cls, path: str | None) -> Access:
         """Reads a file with one token per line; skips empty lines and lines that begin with #.
-
-        Args:
-          path: None for no tokens.
 
         Raises:
           UserError: The file cannot be read, holds no token, or one with a space or a character

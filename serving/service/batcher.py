@@ -29,7 +29,6 @@ class Pending:
     """An admitted request.
 
     Attributes:
-      request: The request.
       future: Receives the response, on the caller's event loop.
       admitted: `time.perf_counter()` of its admission.
     """
@@ -58,12 +57,9 @@ class Batcher:
     ):
         """Starts the thread.
 
-        Args:
-          settings: Sizes and delay.
-          answer: Returns one outcome per request of a batch; called by one thread only. It must not
-            raise.
-          afterwards: Called by the same thread after the outcomes have been handed over, so that
-            callers do not wait for it. It must not raise.
+        `answer` returns one outcome per request of a batch. `afterwards` is called after the
+        outcomes have been handed over, so that callers do not wait for it. The thread calls both;
+        neither may raise.
         """
         self._settings, self._answer, self._afterwards = settings, answer, afterwards
         self._delay = settings.max_delay_milliseconds / 1000

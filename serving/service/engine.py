@@ -22,7 +22,6 @@ class Engine:
     """Answers the requests of both APIs."""
 
     def __init__(self, releases: ReleaseManager, settings: Serving, metrics: Metrics):
-        """Takes a loaded release; see `open`."""
         self._releases, self._metrics = releases, metrics
         self._ready = True
         self._batcher = Batcher(settings.batching, self._answer, self._count)

@@ -41,14 +41,7 @@ warnings.filterwarnings("ignore", "Unexpected end-group tag", RuntimeWarning)
 def grpc_server(
     engine: Engine, settings: Serving, metrics: Metrics, access: Access
 ) -> tuple[grpc.aio.Server, HealthService]:
-    """Returns a gRPC server without a port, and its health service.
-
-    Args:
-      engine: Answers the requests.
-      settings: Limits, deadline, and whether queries are logged.
-      metrics: Counts every call of `Retrieve`.
-      access: Checks the callers' tokens.
-    """
+    """Returns a gRPC server without a port, and its health service."""
     server = grpc.aio.server(
         interceptors=[_TokenInterceptor(access)] if access.required else [],
         options=[
@@ -85,7 +78,6 @@ class RetrievalApi:
     """The methods of the service."""
 
     def __init__(self, engine: Engine, settings: Serving, metrics: Metrics, access: Access):
-        """See `grpc_server`."""
         self._engine, self._metrics, self._access = engine, metrics, access
         self._limits = RequestLimits(settings)
         self._log_queries = settings.log_queries
@@ -157,7 +149,6 @@ class HealthService(health.aio.HealthServicer):
     """The standard health service: SERVING while the engine is ready, as a whole and by name."""
 
     def __init__(self, engine: Engine):
-        """Takes the engine to watch."""
         super().__init__()
         self._engine = engine
 

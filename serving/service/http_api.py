@@ -48,14 +48,7 @@ class WrongContentType(InvalidArgument):
 
 
 def http_app(engine: Engine, settings: Serving, metrics: Metrics, access: Access) -> ASGIApp:
-    """Returns the application that answers HTTP.
-
-    Args:
-      engine: Answers the requests.
-      settings: Limits, deadline, and whether queries are logged.
-      metrics: Counts every call of the API; served at /metrics.
-      access: Checks the callers' tokens.
-    """
+    """Returns the application that answers HTTP."""
     app = FastAPI(
         title="pEBR-TF retrieval",
         version=__version__,

@@ -45,17 +45,9 @@ class RequestMiddleware:
     """The outermost ASGI application."""
 
     def __init__(self, app: ASGIApp, access: Access, metrics: Metrics):
-        """Takes the application.
-
-        Args:
-          app: Answers the requests.
-          access: Checks the callers' tokens.
-          metrics: Counts every call of `RETRIEVE_PATH`.
-        """
         self._app, self._access, self._metrics = app, access, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -101,7 +101,6 @@ def parse_request(body: bytes) -> RetrieveRequestBody:
 
 
 def _invalid_argument(error: ErrorDetails) -> InvalidArgument:
-    """Translates an error of pydantic."""
     kind, location, received = error["type"], error["loc"], shown(error["input"])
     if kind == "json_invalid":
         reason = error["ctx"]["error"]

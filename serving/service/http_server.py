@@ -20,7 +20,6 @@ class HttpServer(uvicorn.Server):
     """Serves until `should_exit`; signals are handled by `serving.service.server`."""
 
     def __init__(self, app: ASGIApp, context: ssl.SSLContext | None):
-        """Takes the application, and the TLS context or None."""
         super().__init__(
             uvicorn.Config(
                 app,

@@ -23,7 +23,6 @@ class RequestLimits:
     """Builds requests within `serving.limits`."""
 
     def __init__(self, settings: Serving):
-        """Takes the settings of the service."""
         self._limits = settings.limits
         self._default_seconds = settings.deadline_milliseconds / 1_000
 

@@ -60,9 +60,7 @@ class RequestRecord:
     """The log line of one request, filled in while the request is answered.
 
     Attributes:
-      api: "grpc" or "http".
       method: Name of the method, or verb and path.
-      request_id: Also in the response.
       begun: `time.perf_counter()` at the arrival of the request.
       status: Name of a gRPC status, for both APIs.
       fields: Counts, stages, release, and the invalid field or the message of an error.
@@ -176,7 +174,6 @@ class EventFormatter(logging.Formatter):
     """Formats an event: time, level, name, and its fields."""
 
     def __init__(self, plain: bool):
-        """Formats for a terminal if `plain`, else as JSON."""
         super().__init__()
         self._plain = plain
 

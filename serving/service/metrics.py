@@ -44,15 +44,6 @@ class BatchHistogram:
         label: str | None = None,
         children: Sequence[str] = ("",),
     ):
-        """Creates an empty histogram.
-
-        Args:
-          name: Name of the metric.
-          text: Its description.
-          buckets: Upper bounds, ascending.
-          label: Name of a label, or None.
-          children: The values of that label.
-        """
         self._name, self._text, self._label = name, text, label
         self._ends = np.array([*buckets, np.inf])
         self._counts = {child: np.zeros(len(self._ends), np.int64) for child in children}
@@ -84,7 +75,6 @@ class Metrics:
     """All metrics of one server, in their own registry."""
 
     def __init__(self) -> None:
-        """Creates the metrics."""
         self.registry = registry = CollectorRegistry()
 
         def counter(name: str, text: str, *labels: str) -> Counter:

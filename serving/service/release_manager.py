@@ -78,12 +78,6 @@ class ReleaseManager:
     ):
         """Loads the first release.
 
-        Args:
-          source: Where releases come from.
-          settings: The backend, the batch sizes to warm up, and the polling interval.
-          metrics: Counts every swap and rejection.
-          clock: Monotonic seconds.
-
         Raises:
           UserError: No release can be loaded; gives the reason for the newest.
         """
@@ -150,7 +144,6 @@ class ReleaseManager:
         self._metrics.rejected_releases({v: each.reason for v, each in self._rejections.items()})
 
     def _load(self, directory: Path) -> Retriever:
-        """Loads, verifies and warms up a release."""
         encoder = self._remote_encoder(directory)
         try:
             retriever = Retriever.load(directory, encoder=encoder)
@@ -223,6 +216,5 @@ class ReleaseManager:
 
 
 def _close(encoder: Any) -> None:
-    """Closes the connection of an encoder that has one."""
     if hasattr(encoder, "close"):
         encoder.close()

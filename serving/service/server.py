@@ -37,12 +37,7 @@ class Server:
     """Both APIs of one engine, on the running event loop."""
 
     def __init__(self, engine: Engine, settings: Serving, metrics: Metrics):
-        """Prepares both servers.
-
-        Args:
-          engine: Answers the requests; the server stops it when it stops.
-          settings: Addresses, limits, tokens and certificates.
-          metrics: The metrics of the engine.
+        """Prepares both servers, which stop the engine when they stop.
 
         Raises:
           UserError: The token file, a certificate or a key is invalid.
@@ -160,10 +155,6 @@ def _cannot_listen(name: str, host: str, port: int, reason: str) -> UserError:
 
 def run(source: ReleaseSource, settings: Serving) -> bool:
     """Serves until a signal arrives; the work of `pebr serve`.
-
-    Args:
-      source: Where releases come from.
-      settings: Settings of the service.
 
     Returns:
       Whether all admitted requests were finished.

@@ -65,12 +65,7 @@ class RemoteEncoder:
     ):
         """Creates the client without connecting.
 
-        Args:
-          settings: Must contain an address.
-          version: Version of the model; responses of other versions are rejected.
-          dimension: n of the embeddings [B, n].
-          breaker: Decides when to stop sending calls.
-          budget: Limits the number of retries.
+        `settings` must contain an address. Responses of other versions than `version` are rejected.
         """
         if settings.address is None:
             raise ValueError("settings.address must be host:port. Received: None.")

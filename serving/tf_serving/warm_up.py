@@ -36,11 +36,8 @@ def write_warm_up(
 ) -> None:
     """Writes warm-up requests into a query model and replaces existing ones.
 
-    Args:
-      model_directory: A SavedModel with the signatures `serving_default` and `query_at`.
-      queries: Texts, repeated to fill the batches.
-      batch_sizes: One request per signature is written for each.
-      model: Name of the model in TF Serving.
+    One request per signature is written for each of `batch_sizes`; `queries` are repeated to fill
+    them.
 
     Raises:
       UserError: No queries, no model, or more requests than TF Serving replays.

@@ -29,7 +29,6 @@ class CosineAdapter(QueryHead):
     """a_q = 20 * exp(perceptron), b_q = -12 + 4 * perceptron, of the frozen query vector."""
 
     def __init__(self, hidden: Sequence[int] = (32,), **kwargs: Any):
-        """Makes an adapter with hidden layers of these widths."""
         super().__init__(2, hidden, **kwargs)
 
     def call(self, query_vectors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -65,10 +64,6 @@ def fit_adapter(candidates: Candidates, seed: int = 0) -> AdapterPolicy:
 
     Ranks are drawn log-uniformly and weighted back: the cross-entropy is that over all
     candidates while most of what is drawn lies near the top, where lists end.
-
-    Args:
-      candidates: Of calibrate queries.
-      seed: Seeds the weights, the sample, the held-out queries and the batches.
     """
     tf.keras.utils.set_random_seed(seed)
     adapter = CosineAdapter()

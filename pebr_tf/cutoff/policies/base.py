@@ -110,12 +110,8 @@ class Policy(abc.ABC):
     ) -> PolicySearchResult:
         """The items of each query whose score is at least its cut-off, and at least the floor.
 
-        Args:
-          searcher: Any index.
-          encoded: The B queries.
-          cutoffs: [B] float32 cut-offs.
-          limits: Most items of a query, [B] or one number. A list that its limit shortens is
-            marked as `truncated`.
+        `cutoffs` [B] are float32. `limits`, [B] or one number, are the most items of a query: a
+        list that its limit shortens is marked as `truncated`.
         """
         items, levels = self._search(searcher, encoded, cutoffs, int(np.max(limits, initial=1)))
         over = items.counts > limits

@@ -21,11 +21,7 @@ from pebr_tf.distributions.logit import Family
 def served_policy(name: str, settings: Cutoff, family: Family, level_temperature: float) -> Policy:
     """A policy that a release can serve with.
 
-    Args:
-      name: As in `cutoff.policy` of the configuration; "level" follows `level_source`.
-      settings: The `cutoff` section of the configuration.
-      family: Logit that the towers were trained with.
-      level_temperature: T of the level, for the policies that use it.
+    `name` is as in `cutoff.policy` of the configuration; "level" follows `level_source`.
     """
     shared: dict[str, Any] = {"family": family, "floor": settings.floor}
     probe = {"probe_size": settings.probe_size, **shared}
