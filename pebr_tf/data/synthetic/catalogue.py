@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pebr_tf.data.synthetic.attributes import SLOTS
 from pebr_tf.data.synthetic.series import SERIES_PER_LINE, series_words
 from pebr_tf.data.synthetic.shop import Shop, shop
+from pebr_tf.data.synthetic.vocabulary import SLOTS
 
 _ITEMS_PER_MODEL = 4.0
 _LINE_SPREAD = 0.3  # Of the log-normal factor that lets one seed's lines differ from another's.

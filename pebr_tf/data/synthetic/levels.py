@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pebr_tf.data.synthetic.attributes import SLOTS, VALUES
 from pebr_tf.data.synthetic.catalogue import Catalogue
 from pebr_tf.data.synthetic.shop import shop
+from pebr_tf.data.synthetic.vocabulary import SLOTS, VALUES
 
 
 class Base(enum.Enum):

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pebr_tf.data.synthetic.attributes import SLOTS, VALUES
-from pebr_tf.data.synthetic.vocabulary import DEPARTMENTS, Category
+from pebr_tf.data.synthetic.vocabulary import DEPARTMENTS, SLOTS, VALUES, Category
 
 # How much smaller the next department, category or brand of a list is: weight = rank ** -exponent.
 _DEPARTMENT_EXPONENT = 0.8

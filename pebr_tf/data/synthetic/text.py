@@ -5,10 +5,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pebr_tf.data.synthetic.attributes import SLOTS
 from pebr_tf.data.synthetic.catalogue import Catalogue
 from pebr_tf.data.synthetic.constraints import Constraints
 from pebr_tf.data.synthetic.shop import shop
+from pebr_tf.data.synthetic.vocabulary import SLOTS
 
 _ID_DIGITS = 7
 

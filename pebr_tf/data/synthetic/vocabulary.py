@@ -1,17 +1,37 @@
-"""The words of the synthetic shop, from vocabulary.yaml: departments, categories, brands, models.
+"""The words of the synthetic shop, from vocabulary.yaml.
 
-The words of a query determine its constraints: no word names two kinds of things, and inside a
-category no two attributes share a value. Two queries with different constraints never read the
+The words of a query determine its constraints: no word names two kinds of things, inside a
+category no two attributes share a value, and a value belongs to one name (an item that is `10kg`
+has the weight 10kg, whatever its category). Two queries with different constraints never read the
 same.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from pebr_tf.data.synthetic import attributes
+SLOTS = 4  # The most attributes that a category has.
+VALUES = 12  # The most values that an attribute has.
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A property of the items of a category.
+
+    Attributes:
+      name: What it is called.
+      values: What it can be, the most common first.
+      by_model: All items of a model share the value; otherwise it tells the model's items apart.
+      share: How many of the models have it at all.
+      leading: It stands before the category's name in a title, otherwise after it.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    by_model: bool = False
+    share: float = 1.0
+    leading: bool = False
 
 
 @dataclass(frozen=True)
@@ -20,7 +40,7 @@ class Category:
 
     name: str
     brands: tuple[str, ...]
-    attributes: tuple[attributes.Attribute, ...]
+    attributes: tuple[Attribute, ...]
 
 
 @dataclass(frozen=True)
@@ -34,19 +54,23 @@ class Department:
 
 def _departments() -> tuple[Department, ...]:
     words = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    attributes = {
+        key: Attribute(**{**entry, "values": tuple(entry["values"])})
+        for key, entry in words["attributes"].items()
+    }
+
+    def category(name: str, entry: dict[str, str]) -> Category:
+        chosen = (attributes[each] for each in entry["attributes"].split())
+        return Category(name, tuple(entry["brands"].split()), tuple(chosen))
+
     return tuple(
         Department(
             name,
             ("", *words["suffixes"][department["suffixes"]].split()),
-            tuple(_category(*entry) for entry in department["categories"].items()),
+            tuple(category(*entry) for entry in department["categories"].items()),
         )
         for name, department in words["departments"].items()
     )
-
-
-def _category(name: str, words: dict[str, Any]) -> Category:
-    chosen = (getattr(attributes, each.upper()) for each in words["attributes"].split())
-    return Category(name, tuple(words["brands"].split()), tuple(chosen))
 
 
 DEPARTMENTS = _departments()

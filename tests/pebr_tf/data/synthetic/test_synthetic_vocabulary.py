@@ -5,9 +5,8 @@ import re
 
 import numpy as np
 
-from pebr_tf.data.synthetic.attributes import SLOTS, VALUES
 from pebr_tf.data.synthetic.series import FLAGSHIPS, SERIES_PER_LINE, series_words
-from pebr_tf.data.synthetic.vocabulary import DEPARTMENTS
+from pebr_tf.data.synthetic.vocabulary import DEPARTMENTS, SLOTS, VALUES
 
 CATEGORIES = [category for department in DEPARTMENTS for category in department.categories]
 ATTRIBUTES = [attribute for category in CATEGORIES for attribute in category.attributes]
