@@ -85,9 +85,9 @@ def test_the_command_writes_tables_and_a_config_that_fits(library, tmp_path, cap
         main(["import", "goodbooks", str(library), f"--out={out}"])
     assert not exit.value.code
     assert capsys.readouterr().out.splitlines()[:3] == [
-        "books          20",
-        "queries        2",
-        "pairs          15",
+        "books            20",
+        "queries          2",
+        "pairs            15",
     ]
     config = Config.load(out / "pebr.yaml")
     assert config.data.click_log == str(out / "clicks" / "*.parquet")
