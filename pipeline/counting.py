@@ -68,7 +68,6 @@ def strata_of(total: tf.Tensor, keys: tf.Tensor, weights: tf.Tensor, strata: Str
 
 
 def _summed(keys: tf.Tensor, weights: tf.Tensor) -> list[tf.Tensor]:
-    """The different keys of a batch as text, and the sums of their weights."""
     different, positions = tf.unique(keys)
     sums = tf.math.unsorted_segment_sum(weights, positions, tf.size(different))
     return [tf.strings.as_string(different), sums]

@@ -22,9 +22,8 @@ _FIELDS: tuple[tuple[str, int, int, list[str]], ...] = (
 def read_cron(text: str, time_zone: str | None = None) -> str:
     """A time as Vertex AI takes it: names in capitals, single blanks, the time zone in front.
 
-    Args:
-      text: Minute, hour, day, month and weekday, such as `0 3 * * MON-FRI`.
-      time_zone: Such as Europe/Berlin; None: UTC.
+    `text` is minute, hour, day, month and weekday, such as `0 3 * * MON-FRI`; the time zone is such
+    as Europe/Berlin, by default UTC.
 
     Raises:
       UserError: The time or the time zone is not valid.

@@ -66,7 +66,6 @@ def training_progress(steps: int, begin: int) -> Iterator[Callable[[int, float],
 
 
 def _lines(console: Console, steps: int, begin: int) -> Callable[[int, float], None]:
-    """A callback that prints LINES lines in the course of a training."""
     state = {"part": LINES * begin // steps}
 
     def show(step: int, loss: float) -> None:

@@ -34,13 +34,10 @@ ResourceSpec = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec.
 def compile_job(
     config: Config, *, index_only: bool = False, span: int | None = None
 ) -> dict[str, Any]:
-    """The PipelineJob of a config, as JSON.
+    """The PipelineJob of a config, as JSON; `pipeline.cloud_check` checks its paths and names.
 
-    Args:
-      config: The configuration. Its paths and names are not checked here; see
-        `pipeline.cloud_check`.
-      index_only: Whether the last blessed model is used without training.
-      span: The span to read; None: the latest when the job runs.
+    `index_only` uses the last blessed model without training. Without a span, the job reads the
+    latest when it runs.
     """
     cloud = config.cloud
     nodes = components_of(config, Options(index_only, span, cloud=True))

@@ -118,14 +118,7 @@ def run(
     cache: bool = True,
     options: Options = WHOLE,
 ) -> Outcome:
-    """Runs the pipeline of a configuration in this process.
-
-    Args:
-      config: The configuration.
-      display: Receives the progress.
-      until: The last component; None: all.
-      cache: Whether unchanged components take their results from earlier runs.
-      options: Options of this run.
+    """Runs the pipeline of a configuration in this process; see `create_pipeline`.
 
     Raises:
       UserError: The user has to fix something, or another run uses the same root.
@@ -179,9 +172,7 @@ def _is_cached(connection: Any, execution_id: int) -> bool:
 def find_user_error(error: BaseException, root: Path) -> UserError | None:
     """The UserError inside the errors that Beam and TFX wrap around it, or None.
 
-    Args:
-      error: The error that ended the run.
-      root: The root of the run, for errors that name no file.
+    An error about space that names no file is reported for `root`.
     """
     below: BaseException | None = error
     while below is not None:

@@ -166,11 +166,8 @@ def create_pipeline(
 ) -> Pipeline:
     """The pipeline of a configuration, for a local run.
 
-    Args:
-      config: The configuration.
-      until: The last component, which is run with all that it depends on; None: all.
-      cache: Whether unchanged components take their results from earlier runs.
-      options: Options of this run.
+    It ends with the component `until`, which is run with all that it depends on. With `cache`,
+    unchanged components take their results from earlier runs.
     """
     root = config.pipeline.root
     nodes = components_of(config, options)

@@ -30,12 +30,7 @@ _LARGEST = 2**63 - 1
 def preprocessing_fn(
     inputs: dict[str, tf.Tensor], custom_config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Converts raw columns [B, 1] to the inputs of training.
-
-    Args:
-      inputs: Columns of the click log, and of the item.
-      custom_config: `features` and `strata`, as mappings.
-    """
+    """Converts raw columns [B, 1] to the inputs of training, by `features` and `strata`."""
     features = Features.from_mapping(custom_config["features"])
     strata = Strata.from_mapping(custom_config["strata"])
     columns = {name: tf.reshape(values, [-1]) for name, values in inputs.items()}

@@ -23,11 +23,7 @@ ALL = "*"
 
 
 def source_digest(module: str, root: Path = ROOT) -> str:
-    """Hex digest of a module and all modules that it imports, with their names.
-
-    Args:
-      module: Dotted name, such as `components.pusher.executor`.
-      root: Folder of the packages.
+    """Hex digest of a module below `root` (a dotted name) and all modules that it imports.
 
     Raises:
       ValueError: The module does not exist.
@@ -66,7 +62,6 @@ def _templates(files: Iterable[Path]) -> list[Path]:
 
 
 def _file(module: str, root: Path) -> Path | None:
-    """The file of a module of this project, or None."""
     if module.split(".")[0] not in PACKAGES:
         return None
     path = root.joinpath(*module.split("."))

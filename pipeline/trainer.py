@@ -213,7 +213,6 @@ def _item_columns(config: Config) -> dict[str, tf.DType]:
 
 
 def _build(model: TwoTower, files: list[str], parse: batches.Parse, config: Config) -> None:
-    """Creates the variables with a batch of two pairs."""
     small = Config(training=type(config.training)(batch_size=2, shuffle_buffer=1)).training
     pairs = next(iter(batches.training_batches(files, parse, small)), None)
     if pairs is None:

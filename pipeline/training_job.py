@@ -17,13 +17,7 @@ from pebr_tf.config import Cloud, Machine
 
 
 def training_job(cloud: Cloud, custom: dict[str, Any], arguments: dict[str, Any]) -> Trainer:
-    """The Trainer for several workers.
-
-    Args:
-      cloud: Workers, machine, image, project and region; the accelerator of the Trainer.
-      custom: The custom_config of `run_fn`.
-      arguments: The other arguments of the Trainer.
-    """
+    """The Trainer for several workers, with the custom_config of `run_fn` and other arguments."""
     settings = {
         **custom,
         ENABLE_VERTEX_KEY: True,
@@ -34,7 +28,6 @@ def training_job(cloud: Cloud, custom: dict[str, Any], arguments: dict[str, Any]
 
 
 def _job_spec(cloud: Cloud) -> dict[str, Any]:
-    """The CustomJobSpec: one chief and the other workers."""
     machine = Machine.of(cloud.resources.trainer)
     machine_spec: dict[str, Any] = {"machine_type": cloud.training_job.machine_type}
     if machine.accelerator is not None:

@@ -81,14 +81,7 @@ def default_credentials() -> Credentials:
 def job_request(
     job: dict[str, Any], config: Config, job_id: str, cache: bool = True
 ) -> gapic.CreatePipelineJobRequest:
-    """The request for one run.
-
-    Args:
-      job: The result of `compile_job`.
-      config: The configuration that it was compiled from.
-      job_id: Name of the run, unique in its project and region.
-      cache: Whether to cache as compiled; False: no task is cached.
-    """
+    """The request for one run of a job from `compile_job`; without `cache`, no task is cached."""
     from google.cloud.aiplatform import gapic
 
     pipeline_job = _pipeline_job(job, config, cache)
@@ -101,14 +94,7 @@ def job_request(
 def schedule_request(
     job: dict[str, Any], config: Config, cron: str, name: str
 ) -> gapic.CreateScheduleRequest:
-    """The request for scheduled runs, one at a time: a run that is due during another is skipped.
-
-    Args:
-      job: The result of `compile_job`.
-      config: The configuration that it was compiled from.
-      cron: The result of `read_cron`.
-      name: Display name of the schedule.
-    """
+    """The request for scheduled runs; one that is due during another is skipped."""
     from google.cloud.aiplatform import gapic
 
     request = gapic.CreatePipelineJobRequest(

@@ -219,7 +219,6 @@ def _arms(
 
 
 def _past(users: Users, metric: Metric, members: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """For each arm, [n, P]."""
     together = np.stack([users.past[name] for name in metric.past], axis=1)
     past = [together[chosen] for chosen in members]
     for name, spread in zip(metric.past, cuped.spread(past), strict=True):

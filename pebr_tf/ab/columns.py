@@ -47,7 +47,6 @@ def amounts(file: str, batch: Batch, column: str) -> np.ndarray:
 
 
 def _written(values: pa.Array) -> pa.Array:
-    """Parses text as numbers; null where it is not a number."""
     written, _ = convert.text(values)
     try:
         return written.cast(pa.float64())

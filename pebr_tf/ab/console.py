@@ -55,7 +55,6 @@ def arms_table(analysis: Analysis) -> Table:
 
 
 def _verdict(analysis: Analysis) -> Text:
-    """The sample-ratio check."""
     ratio = analysis.sample_ratio
     verdict = "mismatch" if ratio.mismatch else "as expected"
     return Text(
@@ -67,11 +66,8 @@ def _verdict(analysis: Analysis) -> Text:
 def metrics_lines(analysis: Analysis, width: int = 80) -> list[Text]:
     """Each metric by arm: value, difference, lift with its interval, p-value.
 
-    A lift that differs from 0 at the confidence of the intervals is bold.
-
-    Args:
-      analysis: What to show.
-      width: Characters of a line, if the numbers leave room for names.
+    A lift that differs from 0 at the confidence of the intervals is bold. Lines have `width`
+    characters if the numbers leave room for names.
     """
     head = _Row("metric", ("value", "difference", f"lift ({_percent(analysis)} interval)", "p"))
     blocks = [_rows(readout, analysis.confidence) for readout in analysis.metrics]
@@ -183,5 +179,4 @@ def _percent(analysis: Analysis) -> str:
 
 
 def _rounded(value: float, places: int) -> float:
-    """Rounded, with no minus before a zero."""
     return round(value, places) + 0.0

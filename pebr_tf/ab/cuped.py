@@ -22,11 +22,7 @@ from pebr_tf.ab.estimate import Estimate, mean_variance
 
 
 def spread(past: Sequence[np.ndarray]) -> np.ndarray:
-    """[P] standard deviations of the past within arms.
-
-    Args:
-      past: For each arm, [n, P].
-    """
+    """[P] standard deviations within arms of the past, which is [n, P] for each arm."""
     squares = sum(np.square(x - x.mean(axis=0)).sum(axis=0) for x in past)
     return np.sqrt(squares / sum(map(len, past)))
 

@@ -65,14 +65,9 @@ class ArmComparison:
 
 
 def linearised(numerator: np.ndarray, denominator: np.ndarray) -> tuple[float, np.ndarray]:
-    """A ratio of sums, and the deviation of each user from it.
+    """A ratio of sums R, and the deviation of each user from it, [n] with mean 0.
 
-    Args:
-      numerator: [n] of the users of one arm.
-      denominator: [n] from 0 up, not all 0.
-
-    Returns:
-      The ratio R and [n] L, with mean 0 (the module has both).
+    `numerator` and `denominator` are [n], of the users of one arm; the latter from 0 up, not all 0.
     """
     value = float(numerator.sum() / denominator.sum())
     return value, (numerator - value * denominator) / denominator.mean()
@@ -123,11 +118,7 @@ def compare(
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """[A] p-values corrected for the number of comparisons, by the method of Holm.
-
-    Args:
-      p_values: [A], one per comparison; NaN stays NaN and does not count.
-    """
+    """[A] p-values corrected for their number by the method of Holm; NaN does not count."""
     adjusted = np.full(len(p_values), np.nan)
     known = np.flatnonzero(~np.isnan(p_values))
     order = known[np.argsort(p_values[known], kind="stable")]

@@ -77,10 +77,7 @@ def named_metrics(
 
 
 def default_metrics(present: Collection[str]) -> tuple[Metric, ...]:
-    """Clicks and orders per search, and the share of users who ordered.
-
-    Args:
-      present: The columns that the file has.
+    """Clicks and orders per search, and the share of users who ordered, of the `present` columns.
 
     Raises:
       UserError: The file has none of these columns.

@@ -38,12 +38,7 @@ class SampleRatio:
 
 
 def check(users: np.ndarray, weights: np.ndarray) -> SampleRatio:
-    """Tests the users of each arm against the planned shares.
-
-    Args:
-      users: [A] counts.
-      weights: [A] above 0, proportional to the planned shares.
-    """
+    """Tests the users [A] of each arm against weights [A] above 0, the planned shares."""
     expected = weights / weights.sum()
     counts = expected * users.sum()
     statistic = float((np.square(users - counts) / counts).sum())

@@ -152,7 +152,6 @@ def _require_whole(source: Source, batch: Batch) -> None:
 
 
 def _arm_indices(values: pa.Array, arms: dict[str, int], column: str) -> np.ndarray:
-    """[M] float64 indices of arms, in the order of their first rows."""
     encoded = values.dictionary_encode()
     found = [arms.setdefault(name, len(arms)) for name in encoded.dictionary.to_pylist()]
     if len(arms) > MAX_ARMS:
@@ -164,7 +163,6 @@ def _arm_indices(values: pa.Array, arms: dict[str, int], column: str) -> np.ndar
 
 
 def _by_user(parts: Sequence[_PartialUsers]) -> _PartialUsers:
-    """Sums the parts, with one entry per user."""
     encoded = pa.concat_arrays([part.ids for part in parts]).dictionary_encode()
     users, indices = len(encoded.dictionary), encoded.indices.to_numpy()
 

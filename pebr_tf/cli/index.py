@@ -85,7 +85,6 @@ def check(directory: Path) -> None:
 
 
 def _array(path: Path | None) -> np.ndarray | None:
-    """The array of a .npy file, mapped into memory."""
     import numpy as np
 
     try:

@@ -26,8 +26,7 @@ def print_facts(console: Console, facts: Mapping[str, object], width: int = 10) 
 def current_step(first: str) -> Iterator[Callable[[str], None]]:
     """Yields a callback that shows the current step: in place on a terminal, else as lines.
 
-    Args:
-      first: The step to begin with; shown on a terminal only.
+    Only a terminal shows the `first` step.
     """
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:

@@ -104,7 +104,6 @@ class Loss(Section):
             self._require_off("gamma", "symmetric_weight is 0")
 
     def _require_off(self, name: str, reason: str) -> None:
-        """Refuses a term that this loss would silently leave out."""
         value = getattr(self, name)
         off = "false" if isinstance(value, bool) else "0"
         self.require(not value, name, f"be {off} when {reason}")

@@ -84,11 +84,7 @@ class Config(Section):
             raise error.in_file(str(path)) from None
 
     def to_yaml(self, comments: bool = True) -> str:
-        """YAML that `from_yaml` turns into an equal configuration.
-
-        Args:
-          comments: Whether each key is explained.
-        """
+        """YAML that `from_yaml` turns into an equal configuration; comments explain each key."""
         return render(self, comments)
 
     def dump(self, path: str | PathLike[str], comments: bool = True) -> None:

@@ -95,8 +95,6 @@ def join_items(clicks: Batch, items: pa.Table) -> Batch:
 
 
 class _Checks:
-    """Collects the first reason against each row of a batch."""
-
     def __init__(self, batch: Batch):
         self._batch = batch
         self._reasons = [""]

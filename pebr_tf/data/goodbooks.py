@@ -117,7 +117,6 @@ def config(directory: Path) -> Config:
 
 
 def _of_queries(pairs: pa.Table, books: int, directory: Path) -> pa.Table:
-    """The pairs whose tag is a query, ordered by query and item."""
     encoded = pairs["query"].combine_chunks().dictionary_encode()
     places = encoded.indices.to_numpy()
     sizes = np.bincount(places, minlength=len(encoded.dictionary))

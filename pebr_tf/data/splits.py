@@ -54,9 +54,7 @@ def assign(
 def held_out_from(split: Split, time: np.ndarray) -> int:
     """The first second of the held-out clicks; clicks of one second stay together.
 
-    Args:
-      split: The settings of the split.
-      time: [N] seconds of all clicks, or of a uniform sample.
+    `time` holds the seconds [N] of all clicks, or of a uniform sample.
     """
     return int(np.quantile(time, 1 - split.calibrate - split.test, method="higher")) + 1
 
@@ -132,7 +130,6 @@ def _mixed(state: np.ndarray) -> np.ndarray:
 
 
 def _hashes(column: pa.Array) -> np.ndarray:
-    """[M] 64-bit hashes of texts, each different text hashed once."""
     encoded = column.dictionary_encode()
     digests = [
         hashlib.blake2b(word.encode("utf-8"), digest_size=8).digest()

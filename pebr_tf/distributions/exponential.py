@@ -23,11 +23,7 @@ class TruncatedExponential(CosineLaw):
     """
 
     def __init__(self, tau: Any):
-        """Makes the law.
-
-        Args:
-          tau: Temperatures in [1e-6, 1000].
-        """
+        """Makes the law of temperatures in [1e-6, 1000]."""
         super().__init__(tau)
         self.tau = domain.float64_within("tau", tau, 1e-6, TAU_HIGH)
         self._rate = 2.0 / self.tau

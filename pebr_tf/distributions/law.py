@@ -53,11 +53,7 @@ class CosineLaw(abc.ABC):
     def threshold(self, keep: Any) -> tf.Tensor:
         """The cosine t with P(x >= t) = keep: above it lies a share `keep` of the relevant items.
 
-        Args:
-          keep: Shares in [0, 1].
-
-        Returns:
-          Cosines in [-1, 1], falling as `keep` rises.
+        `keep` is in [0, 1], the cosines in [-1, 1]; they fall as `keep` rises.
         """
         keep64 = domain.float64_within("keep", keep, 0.0, 1.0)
         z = tf.clip_by_value(self._quantile(1.0 - keep64), 0.0, 1.0)

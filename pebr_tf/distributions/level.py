@@ -23,14 +23,9 @@ from pebr_tf.distributions.logit import Family, cosine_of_logit
 
 
 def exact_level(logits: tf.Tensor, level_temperature: float = 1.0) -> tf.Tensor:
-    """The level over the whole corpus.
+    """[B] levels over the whole corpus, in the dtype of the logits [B, N] of every item.
 
-    Args:
-      logits: [B, N] logits of every item.
-      level_temperature: T, from 0 (the maximum) to infinity (the mean), both included.
-
-    Returns:
-      [B] levels, in the dtype of `logits`.
+    `level_temperature` is T, from 0 (the maximum) to infinity (the mean), both included.
     """
     weights = tf.zeros_like(logits)
     return _power_mean(logits, weights, level_temperature)
@@ -98,19 +93,11 @@ def _power_mean(logits: tf.Tensor, log_weights: tf.Tensor, level_temperature: fl
 
 
 def level_threshold(cutoff: Any, level: Any, tau: Any, family: Family = "beta") -> tf.Tensor:
-    """The cosine at which logit - level = cutoff.
+    """[B] cosines at which logit - level = cutoff.
 
     For the Beta family t = 2 * exp(tau * (cutoff + level)) - 1 = 2 * z_hi * exp(tau * cutoff) - 1.
-    A value above 1 means that no item can pass.
-
-    Args:
-      cutoff: The cut-off c, one number or [B].
-      level: [B] levels.
-      tau: [B] temperatures.
-      family: Which logit the level was made of.
-
-    Returns:
-      [B] cosines.
+    A value above 1 means that no item can pass. `cutoff` is one number or [B]; `level` and `tau`
+    are [B]; `family` is that of the logits of the level.
     """
     return cosine_of_logit(cutoff + level, tau, family)
 

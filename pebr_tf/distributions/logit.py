@@ -19,13 +19,8 @@ def log_unit(cosines: tf.Tensor) -> tf.Tensor:
 
     Value and slope are continuous, the slope is at most 1 / UNIT_EPSILON, and it never vanishes, as
     it would under a plain clip: a positive that has strayed to the opposite pole is still called
-    back. Cosines that rounding has put a little outside [-1, 1] are welcome.
-
-    Args:
-      cosines: Cosines s of any shape.
-
-    Returns:
-      Values of the same shape; those of -s are log(1 - z).
+    back. Cosines s have any shape; rounding may put them a little outside [-1, 1]. The values of -s
+    are log(1 - z).
     """
     z = (1.0 + cosines) / 2.0
     held = tf.maximum(z, UNIT_EPSILON)
@@ -39,9 +34,6 @@ def relevance_logit(s: tf.Tensor, tau: Any, family: Family = "beta") -> tf.Tenso
       s: Cosines of any shape.
       tau: Temperatures, broadcastable with `s`.
       family: "beta" (paper, section 3.2.2) or "exponential" (section 3.2.1).
-
-    Returns:
-      Logits of the broadcast shape, in the dtype of `s`; the logarithm is `log_unit`.
     """
     scores = log_unit(s) if require_family(family) == "beta" else s
     return scores / tau

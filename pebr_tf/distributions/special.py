@@ -18,15 +18,8 @@ def betainc(a: tf.Tensor, b: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     """Regularised incomplete beta function I_x(a, b), differentiable in all three.
 
     Forward it is `tf.math.betainc`, which has no gradient in a and b; backward it is the derivative
-    of `tfp.math.betainc`, whose own forward pass is several times slower.
-
-    Args:
-      a: Positive float64 tensor.
-      b: Positive float64 tensor, broadcastable with `a`.
-      x: Float64 tensor in [0, 1], broadcastable with `a` and `b`.
-
-    Returns:
-      I_x(a, b) of the broadcast shape.
+    of `tfp.math.betainc`, whose own forward pass is several times slower. All are float64 and
+    broadcast; a and b are positive, x is in [0, 1].
     """
     shape = tf.broadcast_dynamic_shape(
         tf.broadcast_dynamic_shape(tf.shape(a), tf.shape(b)), tf.shape(x)

@@ -15,16 +15,8 @@ def beta_logits(cosines: tf.Tensor, tau: Any, delta_beta: Any = 0.0) -> tf.Tenso
 
         log r(d, q) = log z / tau_q + delta_beta_q * log(1 - z)      z = (1 + s) / 2
 
-    where 1 / tau = alpha_g - alpha_k and delta_beta = beta_g - beta_k. Both logarithms are bounded
-    at the poles; see `log_unit`.
-
-    Args:
-      cosines: [B, C] cosines s.
-      tau: Scalar or [B] temperatures.
-      delta_beta: Scalar or [B] differences of the second parameters.
-
-    Returns:
-      [B, C] logits.
+    where 1 / tau = alpha_g - alpha_k and delta_beta = beta_g - beta_k, each scalar or [B]. Cosines
+    and logits are [B, C]. Both logarithms are bounded at the poles; see `log_unit`.
     """
     logits = _scaled_logarithm(cosines, similarity.per_query(tau, cosines))
     if isinstance(delta_beta, float | int) and delta_beta == 0:
@@ -62,21 +54,12 @@ def beta_nce(
     gamma: float = 0.0,
     delta_beta: Any = 0.0,
 ) -> tf.Tensor:
-    """BetaNCE, the contrastive loss of log z / tau_q (paper, section 3.2.2).
+    """[B] values of BetaNCE, the contrastive loss of log z / tau_q (paper, section 3.2.2).
 
         loss[i] = -log(z(q_i, d_i)^(1 / tau_i) / sum_j z(q_i, d_j)^(1 / tau_i))
 
-    Args:
-      query_vectors: [B, n] vectors.
-      item_vectors: [B, n] vectors; row i is the positive of query i.
-      tau: [B] temperatures (or a scalar), above 0.
-      negatives: Masks, extra items and corrections.
-      symmetric_weight: Weight of the item -> query term; see `softmax.contrastive`.
-      gamma: Query prior correction of that term.
-      delta_beta: Scalar or [B] beta_g - beta_k, for the general form; 0 is the paper's final loss.
-
-    Returns:
-      [B] losses.
+    The arguments are those of `exp_nce`, and `delta_beta`: scalar or [B] beta_g - beta_k, for the
+    general form; 0 is the paper's final loss.
     """
     return contrastive(
         query_vectors,

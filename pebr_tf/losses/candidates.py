@@ -102,7 +102,6 @@ def _removed_in_batch(negatives: Negatives, cosines: tf.Tensor) -> tf.Tensor:
 
 
 def _equal_pairs(ids: tf.Tensor) -> tf.Tensor:
-    """[B, B] booleans, where ids [B] are equal."""
     # Indices of the unique ids take half the bytes, and there are B * B of them to compare.
     _, indices = tf.unique(ids)
     return indices[tf.newaxis, :] == indices[:, tf.newaxis]

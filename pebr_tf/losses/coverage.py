@@ -51,25 +51,14 @@ class CoverageMetric(tf.keras.metrics.Metric):
     """
 
     def __init__(self, keep: float = 0.9, name: str | None = None, **kwargs: Any) -> None:
-        """Makes the metric.
-
-        Args:
-          keep: The nominal share, in (0, 1).
-          name: Its name in the logs; by default "coverage_0.9".
-          **kwargs: The base class's.
-        """
+        """Makes the metric of a share `keep` in (0, 1); its name is by default coverage_0.9."""
         (self.keep,) = require_keep([keep])
         super().__init__(name=name or f"coverage_{self.keep:g}", **kwargs)
         self._kept = self.add_weight(name="kept", initializer="zeros")
         self._total = self.add_weight(name="total", initializer="zeros")
 
     def update_state(self, survival: Any, sample_weight: Any = None) -> None:
-        """Counts a batch.
-
-        Args:
-          survival: [B] values `law.survival(s)` of the positives' cosines s.
-          sample_weight: [B] weights.
-        """
+        """Counts a batch: [B] values `law.survival(s)` of the positives, and [B] weights."""
         kept = tf.cast(tf.convert_to_tensor(survival) <= self.keep, self._kept.dtype)
         weights = tf.ones_like(kept) if sample_weight is None else sample_weight
         weights = tf.cast(weights, kept.dtype)

@@ -11,16 +11,9 @@ from pebr_tf.losses.softmax import contrastive
 
 
 def exp_logits(cosines: tf.Tensor, tau: Any) -> tf.Tensor:
-    """The score of the truncated exponential law (paper, section 3.2.1).
+    """The score of the truncated exponential law (paper, section 3.2.1): log r(d, q) = s / tau_q.
 
-        log r(d, q) = s / tau_q
-
-    Args:
-      cosines: [B, C] cosines s.
-      tau: Scalar or [B] temperatures.
-
-    Returns:
-      [B, C] logits.
+    Cosines s and logits are [B, C]; tau is scalar or [B].
     """
     return relevance_logit(cosines, similarity.per_query(tau, cosines), "exponential")
 

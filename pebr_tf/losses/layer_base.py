@@ -31,13 +31,7 @@ class RetrievalLoss(tf.keras.layers.Layer):
     def __init__(
         self, function: Callable[..., tf.Tensor], options: dict[str, Any], **kwargs: Any
     ) -> None:
-        """Makes the layer.
-
-        Args:
-          function: The loss, with [B] values.
-          options: Its keyword arguments, which the subclass's constructor takes under these names.
-          **kwargs: The base class's.
-        """
+        """Makes the layer of a loss with [B] values; the subclass's constructor takes `options`."""
         super().__init__(**{**kwargs, "dtype": "float32"})
         self._function = function
         self._options = options

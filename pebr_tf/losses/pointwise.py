@@ -20,25 +20,14 @@ def pointwise(
     gamma: float = 0.0,
     negative_weight: float = 1.0,
 ) -> tf.Tensor:
-    """Sigmoid cross-entropy (paper, section 2.2.1).
+    """Sigmoid cross-entropy, [B] (paper, section 2.2.1).
 
         loss[i] = -log sigmoid(s(q_i, d_i) / tau)
                   - negative_weight * sum_j log sigmoid(-s(q_i, d_j) / tau)
 
     The paper prints +log sigmoid(s) for the negatives, which would reward a high cosine; the
-    cross-entropy that it describes has -log sigmoid(-s).
-
-    Args:
-      query_vectors: [B, n] vectors.
-      item_vectors: [B, n] vectors; row i is the positive of query i.
-      tau: Scalar or [B] temperatures above 0; the paper's is 1.
-      negatives: Masks and extra items.
-      symmetric_weight: Must be 0: a pair is the same pair in both directions.
-      gamma: Must be 0, likewise.
-      negative_weight: Weight of one negative; 1 is the paper's, 1 / (number of negatives) balances.
-
-    Returns:
-      [B] losses.
+    cross-entropy that it describes has -log sigmoid(-s). The arguments are those of `mle`, without
+    the laws; the paper's tau and negative_weight are 1.
     """
     require_weight("negative_weight", negative_weight)
     require_no_softmax_terms("pointwise", negatives, symmetric_weight, gamma)

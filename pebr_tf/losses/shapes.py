@@ -14,13 +14,10 @@ class Shapes:
         self._sizes: dict[str, int] = {}
 
     def require(self, name: str, tensor: tf.Tensor, *layouts: str) -> None:
-        """Checks that a tensor has one of the layouts.
+        """Checks that a tensor has one of the layouts; an error calls it `name`.
 
-        Args:
-          name: What the error message calls the tensor.
-          tensor: The tensor to check.
-          *layouts: Letters separated by spaces, one per dimension; "" is a scalar. At most one
-            layout of each rank.
+        A layout has letters separated by spaces, one per dimension; "" is a scalar. At most one
+        layout of each rank.
 
         Raises:
           ValueError: The rank fits no layout, or a size differs from an earlier tensor's.

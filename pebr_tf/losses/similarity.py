@@ -24,15 +24,7 @@ def unit_vectors(vectors: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def positive_cosines(query_vectors: Any, item_vectors: Any) -> tf.Tensor:
-    """The cosine of each query with its own item.
-
-    Args:
-      query_vectors: [B, n] vectors.
-      item_vectors: [B, n] vectors; row i is the item of query i.
-
-    Returns:
-      [B] cosines in [-1, 1], never beyond by rounding.
-    """
+    """[B] cosines in [-1, 1] of query vectors [B, n] with the vectors [B, n] of their own items."""
     query_vectors = tf.convert_to_tensor(query_vectors)
     dtype = compute_dtype(query_vectors)
     products = unit_vectors(query_vectors, dtype) * unit_vectors(item_vectors, dtype)

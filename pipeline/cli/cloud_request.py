@@ -41,12 +41,7 @@ def send_request(
 ) -> None:
     """Compiles the pipeline and sends a request with it, or prints what would be sent.
 
-    Args:
-      config: The whole configuration.
-      dry_run: Whether to print the request; this needs neither credentials nor a network.
-      request_of: Turns a compiled job into a request.
-      send: The function of `pipeline.vertex` that sends it.
-      **options: Passed to `compile_job`.
+    A dry run needs neither credentials nor a network. The `options` go to `compile_job`.
 
     Raises:
       UserError: The config cannot run on Vertex AI, there are no credentials, or Vertex AI did not

@@ -52,12 +52,7 @@ class Catalogue:
 
 
 def make_catalogue(items: int, generator: np.random.Generator) -> Catalogue:
-    """Draws a catalogue in which no two items are equal.
-
-    Args:
-      items: How many.
-      generator: Source of chance.
-    """
+    """Draws a catalogue in which no two items are equal."""
     words = shop()
     weight = words.line_weight * generator.lognormal(0.0, _LINE_SPREAD, len(words.line_weight))
     line_items = generator.multinomial(items, weight / weight.sum())
@@ -87,11 +82,7 @@ def make_catalogue(items: int, generator: np.random.Generator) -> Catalogue:
 def _models(
     line: npt.NDArray[np.int16], words: Shop, generator: np.random.Generator
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
-    """Cuts the items, sorted by line, into models.
-
-    Returns:
-      Whether an item is the first of its model, [N], and its number in the model, [N].
-    """
+    """Cuts the items, sorted by line, into models: whether it is the first, and its number, [N]."""
     position = np.arange(len(line), dtype=np.int32)
     first = generator.random(len(line), dtype=np.float32) < 1.0 / _ITEMS_PER_MODEL
     first[0] = True
@@ -127,7 +118,6 @@ def _attributes(
 def _names(
     model_line: npt.NDArray[np.int16], words: Shop, generator: np.random.Generator
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int16]]:
-    """Gives every model its own series, number and suffix, each [M]."""
     lines = len(words.line_weight)
     suffixes = words.suffixes_per_department
     line_models = np.bincount(model_line, minlength=lines)

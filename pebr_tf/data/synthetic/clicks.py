@@ -46,12 +46,7 @@ class ClickSampler:
     """
 
     def __init__(self, world: World, spec: SyntheticSpec):
-        """Prepares the cumulative weights.
-
-        Args:
-          world: Made from the same spec.
-          spec: The number of clicks and the noise.
-        """
+        """Prepares the cumulative weights of a world that was made from the same spec."""
         self._world = world
         self._spec = spec
         self._query_cumulative = np.cumsum(world.queries.popularity)
@@ -116,12 +111,7 @@ class ClickSampler:
 def click_chunks(world: World, spec: SyntheticSpec) -> Iterator[pa.Table]:
     """Yields the click log in tables of at most `CHUNK_CLICKS` rows, one table per shard.
 
-    Args:
-      world: Made from the same spec.
-      spec: The number of clicks and the noise.
-
-    Yields:
-      Columns query (string), item_id (string), clicks (int64, 1) and timestamp (int64).
+    The columns are query, item_id (strings), clicks (1) and timestamp (int64).
     """
     sampler = ClickSampler(world, spec)
     for number in range(len(sampler)):

@@ -12,12 +12,7 @@ FORMATS = ("parquet", "csv", "jsonl")
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Writes a table in the format that the name of the file ends with.
-
-    Args:
-      table: Columns of strings and numbers; lists of strings too, except in CSV.
-      path: Ends with .parquet, .csv or .jsonl.
-    """
+    """Writes a table as .parquet, .csv (which cannot hold lists) or .jsonl, as the name ends."""
     if path.suffix == ".parquet":
         pa.parquet.write_table(table, path)
     elif path.suffix == ".csv":

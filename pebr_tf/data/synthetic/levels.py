@@ -99,11 +99,7 @@ class Grouping:
     def decode(
         self, keys: npt.NDArray[np.int64], catalogue: Catalogue
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]:
-        """Decodes groups.
-
-        Args:
-          keys: Groups, [K].
-          catalogue: Has the categories of the models.
+        """Decodes groups [K].
 
         Returns:
           The base, int64 [K], and the numbers of the attribute values, -1 for none, int16 [K, 2].

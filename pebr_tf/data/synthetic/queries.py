@@ -68,11 +68,6 @@ def make_queries(catalogue: Catalogue, queries: int, generator: np.random.Genera
     Memory: 4 bytes per relevant pair, of which there are at most `PAIRS_PER_ITEM` per item for any
     number of queries, and about 150 bytes per item during the computation.
 
-    Args:
-      catalogue: Decides which queries are possible and which items are relevant.
-      queries: How many.
-      generator: Source of chance.
-
     Raises:
       UserError: The catalogue has fewer possible queries.
     """
@@ -121,15 +116,7 @@ def _highest(candidates: _Candidates, number: int) -> _Candidates:
 
 
 def _quotas(available: npt.NDArray[np.int64], queries: int) -> npt.NDArray[np.int64]:
-    """Splits the queries over the levels by their shares, and what a level lacks over the others.
-
-    Args:
-      available: Candidates of each level, [number of levels]; together at least `queries`.
-      queries: How many are wanted.
-
-    Returns:
-      Queries of each level, [number of levels], none more than its candidates.
-    """
+    """Splits the queries over the levels by their shares, and what one lacks over the others."""
     share = np.array([level.share for level in LEVELS])
     quotas = np.zeros(len(LEVELS), np.int64)
     while (left := queries - int(quotas.sum())) > 0:
@@ -174,7 +161,6 @@ def _constraints(catalogue: Catalogue, chosen: list[_Candidates]) -> Constraints
 def _relevant_items(
     catalogue: Catalogue, chosen: list[_Candidates], pairs: int
 ) -> npt.NDArray[np.int32]:
-    """Collects the items of the chosen groups, grouping by grouping, [pairs]."""
     items = np.empty(pairs, np.int32)
     start = 0
     for grouping, some in zip(GROUPINGS, chosen, strict=True):

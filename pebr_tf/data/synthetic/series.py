@@ -46,14 +46,7 @@ _ENDINGS = (
 
 
 def series_words(generator: np.random.Generator) -> tuple[str, ...]:
-    """Draws the series of every line.
-
-    Args:
-      generator: Decides which invented word goes to which line.
-
-    Returns:
-      `SERIES_PER_LINE` words per line, in the order of the lines, all different.
-    """
+    """Draws `SERIES_PER_LINE` words per line, in the order of the lines, all different."""
     lines = [
         (brand, category.name)
         for department in DEPARTMENTS

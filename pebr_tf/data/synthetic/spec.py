@@ -31,11 +31,7 @@ class SyntheticSpec:
     noise: float = 0.05
 
     def __post_init__(self) -> None:
-        """Checks every value.
-
-        Raises:
-          UserError: A value is of the wrong type or out of its range.
-        """
+        """Raises a UserError for a value of the wrong type or out of its range."""
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
             if type(value) is not int or not low <= value <= high:

@@ -14,16 +14,9 @@ _ID_DIGITS = 7
 
 
 def item_ids(indices: npt.NDArray[np.integer], items: int) -> pa.Array:
-    """Spells item numbers, as in `i0000123`.
+    """Spells numbers [n] of items, as in `i0000123`; all ids of a catalogue have the same length.
 
     The digits are computed, not looked up: a table of ids would outweigh a large catalogue.
-
-    Args:
-      indices: Numbers from 0 to `items - 1`, [n].
-      items: Size of the catalogue; all its ids have the same length.
-
-    Returns:
-      string [n].
     """
     digits = max(_ID_DIGITS, len(str(items - 1)))
     letters = np.empty((len(indices), digits + 1), np.uint8)
@@ -81,18 +74,10 @@ def catalogue_table(catalogue: Catalogue, start: int, stop: int) -> pa.Table:
 def query_texts(
     catalogue: Catalogue, constraints: Constraints, generator: np.random.Generator
 ) -> pa.Array:
-    """Writes queries as people would: `phone`, `black phone`, `huawei phone 5g`.
+    """Writes queries as people would, string [Q]: `phone`, `black phone`, `huawei phone 5g`.
 
     Two things vary by chance: the first attribute stands before or after the category, and the
     suffix of a model is written apart or not.
-
-    Args:
-      catalogue: Has the model names.
-      constraints: What the queries (Q) ask for.
-      generator: Source of chance.
-
-    Returns:
-      string [Q].
     """
     words = shop()
     stem, suffix = _model_parts(catalogue, constraints.model)

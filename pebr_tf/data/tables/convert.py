@@ -91,7 +91,6 @@ def time(values: pa.Array) -> Converted:
 
 
 def _parsed(written: pa.Array, numbers: pa.Array, bad: np.ndarray) -> Converted:
-    """Times, with the numbers among them converted already."""
     others, _ = _instants(written.filter(pa.array(bad)))
     places = np.cumsum(bad) - 1
     times = pc.if_else(pa.array(bad), others.take(pa.array(places.clip(0))), _seconds(numbers))
@@ -150,7 +149,6 @@ def _is_utf8(value: bytes | None) -> bool:
 
 
 def _where(values: pa.Array, convertible: pa.Array, kind: pa.DataType) -> Converted:
-    """The convertible values as `kind`."""
     bad = ~convertible.fill_null(True).to_numpy(zero_copy_only=False)
     return pc.if_else(pa.array(~bad), values, None).cast(kind), bad
 

@@ -81,7 +81,6 @@ def _columns_of(
 
 
 def _bytes_of(source: Source) -> BinaryIO:
-    """The file's content, decompressed."""
     file = source.open()
     return cast(BinaryIO, gzip.open(file)) if is_compressed(source.name) else file
 
@@ -125,7 +124,6 @@ def _record_blocks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _header(block: bytes, delimiter: str) -> tuple[list[str], bytes]:
-    """The names in the first record, and what follows it."""
     block = block.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
     end = block.find(b"\n") + 1
     while end and block.count(b'"', 0, end) % 2:
@@ -197,7 +195,6 @@ def _jsonl(source: Source, required: Sequence[str], optional: Sequence[str]) -> 
 
 
 def _first_record(lines: Sequence[bytes]) -> dict[str, Any]:
-    """The first line that is a JSON object."""
     for line in lines:
         record = _record(line)
         if isinstance(record, dict):
