@@ -79,6 +79,10 @@ def test_all_locks_agree_on_versions():
     for lock in LOCKS:
         assert locked(lock).items() <= everything.items()
     assert locked("service").items() <= locked("pipeline").items() <= locked("dev").items()
+    assert locked("pipeline").items() <= locked("gpu").items()
+    added = locked("gpu").keys() - locked("pipeline").keys()
+    assert {"nvidia-cudnn-cu12", "nvidia-cuda-runtime-cu12"} <= added
+    assert all(each.startswith("nvidia-") for each in added)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

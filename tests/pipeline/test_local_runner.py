@@ -17,16 +17,6 @@ ROOT = Path("run")
 SENTENCE = "the catalogue must have an item. Received: none in [a] 'b'."
 
 
-class Silent:
-    """A display that shows nothing."""
-
-    def begin(self, name):
-        """Nothing."""
-
-    def end(self, name, seconds, cached):
-        """Nothing."""
-
-
 def raised_by(error):
     """What comes out of a Beam pipeline when a worker raises `error`."""
 
@@ -98,7 +88,7 @@ def test_a_root_that_is_a_file(tmp_path):
     (tmp_path / "run").write_text("")
     config = Config().replace("pipeline.root", str(tmp_path / "run"))
     with pytest.raises(UserError) as caught:
-        run(config, Silent())
+        run(config, None)
     assert str(caught.value) == (
         f"pipeline.root must be a folder to write to. Received: {tmp_path}/run, File exists."
     )
@@ -110,4 +100,4 @@ def test_a_root_that_another_run_has(tmp_path):
     with (tmp_path / ".lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(UserError, match=r"one run at a time\. Received: .*, where process 123"):
-            run(config, Silent())
+            run(config, None)

@@ -73,7 +73,10 @@ def test_the_latest_span_is_found(folder):
         assert artifact.metadata["input_fingerprint"] == found.fingerprint
 
 
-def test_a_span_that_is_asked_for(folder):
+def test_a_chosen_span(folder):
+    with pytest.raises(UserError, match=r"data.click_log must match files of span 9\. Received: "):
+        drive(folder, config_of(folder), span=9)
+    assert not (folder / "task").exists()
     assert drive(folder, config_of(folder), span=7)[0].click_log == f"{folder}/7/clicks.csv"
 
 
@@ -88,12 +91,6 @@ def test_a_new_span_and_an_edited_file_are_seen(folder):
     found, told = drive(folder, config_of(folder))
     assert found.span == 13
     assert told != edited
-
-
-def test_no_such_span(folder):
-    with pytest.raises(UserError, match=r"data.click_log must match files of span 9\. Received: "):
-        drive(folder, config_of(folder), span=9)
-    assert not (folder / "task").exists()
 
 
 def test_the_command_says_it_in_a_sentence():

@@ -11,38 +11,12 @@ from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.orchestration.pipeline import Pipeline
 
 from components.click_log_example_gen import ClickLogExampleGen
-from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 
 LIVE = metadata_store_pb2.Artifact.LIVE
 COMPLETE, CACHED, FAILED = (
     metadata_store_pb2.Execution.State.Value(name) for name in ("COMPLETE", "CACHED", "FAILED")
 )
-
-
-def properties_of(component):
-    return component.spec.exec_properties
-
-
-def test_only_what_is_read_is_in_the_exec_properties():
-    config = Config()
-    usual = properties_of(ClickLogExampleGen(config, source="abc"))
-    others = {
-        "training.steps": 7,
-        "data.schema": "schema.pbtxt",
-        "data.drift_limit": 0.5,
-        "features.oov_buckets": 5,
-        "features.item_id": True,
-        "strata.head": 0.4,
-        "strata.torso": 0.4,
-    }
-    assert properties_of(ClickLogExampleGen(config.replace_all(others), source="abc")) == usual
-    read = {"data.reject_limit": 0.5, "split.seed": 1, "features.item_numbers": ["price"]}
-    for key, value in read.items():
-        assert properties_of(ClickLogExampleGen(config.replace(key, value), source="abc")) != usual
-    assert usual["source"] == "abc"
-    assert "wanted_span" not in usual
-    assert properties_of(ClickLogExampleGen(config, span=3))["wanted_span"] == 3
 
 
 @pytest.mark.slow

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from calibrated_cases import CONFIG, World, calibrate, channels, write_examples, write_inputs
+from calibrated_cases import World, calibrate, write_examples, write_inputs
 
-from components.cutoff_calibrator import CutoffCalibrator, executor
+from components.cutoff_calibrator import executor
 from components.pairs import read_pairs, read_training_pairs, training_queries
 from pebr_tf.cutoff import (
     Calibration,
@@ -128,14 +128,3 @@ def test_too_few_queries_leave_nothing_behind(world, inputs, tmp_path):
         calibrate(tmp_path, given)
     assert list((tmp_path / "cutoff").iterdir()) == []
     assert not (tmp_path / "cutoff.work").exists()
-
-
-def test_the_cache_depends_on_what_is_read(inputs):
-    def settings(config):
-        return CutoffCalibrator(**channels(inputs), config=config, source="abc").exec_properties
-
-    before = settings(CONFIG)
-    assert before["source"] == "abc"
-    assert settings(CONFIG.replace("training.steps", 5)) == before
-    assert settings(CONFIG.replace("cutoff.floor", 2)) != before
-    assert settings(CONFIG.replace("evaluation.average_k", [5])) != before

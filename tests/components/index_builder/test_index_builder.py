@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
-from index_builder_cases import TOWERS, build, inputs, item, properties
+from index_builder_cases import TOWERS, build, inputs, item
 
 from components.index_builder import embed, shards
 from components.index_builder.embed import LeastHashes, hashed_queries
@@ -177,16 +177,3 @@ def test_a_second_try_after_a_kill_succeeds(tmp_path, snapshot_at):
             np.load(uri / "vectors.npy"), [oracle[name] for name in ids], atol=1e-6
         )
         load_index(uri / "index")
-
-
-def test_only_what_is_read_invalidates_the_cache():
-    config = Config()
-    assert properties(config.replace("training.steps", 7)) == properties(config)
-    assert properties(config.replace("cutoff.limit", 7_000)) == properties(config)
-    for key, value in {
-        "index.leaves": 7,
-        "cutoff.background_sample": 7,
-        "data.payload_columns": ["title", "brand"],
-    }.items():
-        assert properties(config.replace(key, value)) != properties(config), key
-    assert properties(config)["source"] == "hash"

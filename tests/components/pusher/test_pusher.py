@@ -4,29 +4,20 @@ import contextlib
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
-import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_release
 from kfp.pipeline_spec import pipeline_spec_pb2
 from tfx.components.example_gen import driver
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils
-from tfx.types import channel_utils
 from tfx.types.standard_artifacts import Examples, ModelBlessing
 
 from components.artifacts import CutoffModel, PushedRelease, RetrievalEvaluation, RetrievalIndex
-from components.pusher import Pusher
 from components.pusher.executor import Executor
-from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pebr_tf.release.release import Release, latest_release
 from pebr_tf.release.remote import fetch
-from pebr_tf.release.versions import versions
 
 CONFIG = tiny_release.CONFIG.replace("cutoff.default_value", 0.7)
 KINDS = {
@@ -151,65 +142,10 @@ def test_a_release_goes_to_a_bucket(artifacts, tmp_path, bucket):
     assert sorted(os.listdir(tmp_path)) == ["release", "releases"]
 
 
-@pytest.fixture
-def damaged(artifacts, tmp_path):
-    """A copy of the artifacts, to damage."""
-    return shutil.copytree(artifacts, tmp_path / "artifacts")
-
-
-def test_a_query_model_of_another_index_is_refused(damaged, tmp_path):
-    np.savez(damaged / "index/moments.npz", mean=np.ones(8), covariance=np.eye(8))
-    with pytest.raises(UserError, match="query_model must be made for the index beside it"):
-        push(damaged, tmp_path)
-    assert versions(tmp_path / "releases") == []
-
-
-def test_a_model_that_does_not_load_is_refused(damaged, tmp_path):
+def test_a_model_that_does_not_load_is_rejected(artifacts, tmp_path):
+    damaged = shutil.copytree(artifacts, tmp_path / "artifacts")
     (damaged / "cutoff/query_model/saved_model.pb").write_bytes(b"no model")
     with pytest.raises(UserError, match=r"^a release must load and answer before it is pushed\. R"):
         push(damaged, tmp_path)
     assert os.listdir(tmp_path / "releases") == []
     assert not (tmp_path / "release").exists()
-
-
-@pytest.mark.slow
-def test_killed_in_the_middle_and_run_again(artifacts, tmp_path):
-    program = (
-        "import os, shutil, signal, sys\n"
-        "from pathlib import Path\n"
-        "import test_pusher\n"
-        "copyfile, copied = shutil.copyfile, []\n"
-        "def copy(source, target, **keywords):\n"
-        "    copied.append(copyfile(source, target, **keywords))\n"
-        "    if len(copied) == 4:\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "shutil.copyfile = copy\n"
-        "test_pusher.push(Path(sys.argv[1]), Path(sys.argv[2]))\n"
-    )
-    here = Path(__file__)
-    folders = [here.parent, here.parents[2] / "serving", here.parents[3]]
-    done = subprocess.run(
-        [sys.executable, "-c", program, artifacts, tmp_path],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))},
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert len(os.listdir(tmp_path / "releases")) == 1
-    assert versions(tmp_path / "releases") == []
-    assert not (tmp_path / "release/release.json").exists()
-    push(artifacts, tmp_path)
-    (version,) = versions(tmp_path / "releases")
-    assert sorted(os.listdir(tmp_path / "releases")) == [str(version), "query_model"]
-    assert Release.load(tmp_path / "releases" / str(version)).version == version
-
-
-def test_the_component_carries_its_settings():
-    channels = {name: channel_utils.as_channel([kind()]) for name, kind in KINDS.items()}
-    pusher = Pusher(**channels, config=CONFIG, source="abc")
-    assert Config.from_yaml(pusher.exec_properties["config"]) == CONFIG
-    assert pusher.exec_properties["releases"] == "releases"
-    assert pusher.exec_properties["source"] == "abc"
-    assert pusher.outputs["release"].type is PushedRelease
-    elsewhere = Pusher(**channels, config=CONFIG, releases="elsewhere")
-    assert elsewhere.exec_properties["releases"] == "elsewhere"
