@@ -131,6 +131,5 @@ def _digest(content: dict[str, Any]) -> str:
 
 
 def _is_inside(name: Any) -> bool:
-    """Whether `name` is a plain relative path that does not lead out."""
     path = PurePosixPath(name)
     return path.as_posix() == name and not path.is_absolute() and ".." not in path.parts

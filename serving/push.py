@@ -62,7 +62,6 @@ def push(releases: Path, sources: ReleaseSources, now: Clock = utc_now) -> Relea
 
 
 def _finish(directory: Path, model: str) -> dict[str, str]:
-    """Adds warm-up and self-test to a release; returns the checksums of all files."""
     queries = _example_queries(ModelEvaluation.load(directory))
     if queries:
         _warm_up(directory / QUERY_MODEL, queries, model)
@@ -82,7 +81,6 @@ def _warm_up(query_model: Path, queries: list[str], model: str) -> None:
 
 
 def _self_test(directory: Path, queries: list[str], checksums: dict[str, str]) -> SelfTest:
-    """Loads the release; returns its answers, after it has given them twice."""
     try:
         # The index may have been damaged since it was built. All else is as it was copied.
         index = EmbeddedCatalogue(directory).index

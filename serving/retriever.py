@@ -6,10 +6,12 @@ import itertools
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pebr_tf.config import Cutoff
+from pebr_tf.config.retrieval import KNOBS, knob_requirement
 from pebr_tf.cutoff.calibration import Calibration
 from pebr_tf.cutoff.knobs import CutoffRule, ReleaseKnobs
 from pebr_tf.release.payload import Payload
@@ -19,7 +21,6 @@ from pebr_tf.retrieval.encoded import EncodedQueries
 from pebr_tf.retrieval.result import assemble
 from serving.encoder import EmbeddedEncoder, Encoder
 from serving.errors import InvalidArgument
-from serving.knobs import check_knob
 from serving.retrieval import RetrievalRequest, RetrievalResponse, StageSeconds
 
 
@@ -100,7 +101,7 @@ class Retriever:
                 )
         if request.knob is not None:
             floor, limit = self.calibration.floor, self.calibration.limit
-            check_knob(request.knob, request.value, floor, limit)
+            _check_knob(request.knob, request.value, floor, limit)
         elif request.value is not None:
             raise InvalidArgument(
                 "value", f"value requires a knob. Received: {request.value!r} without one."
@@ -207,3 +208,14 @@ class Retriever:
             raise InvalidArgument(
                 "limit", f"limit must be a whole number from 1 to {most}. Received: {limit!r}."
             )
+
+
+def _check_knob(knob: str, value: Any, floor: int, limit: int) -> None:
+    if knob not in KNOBS:
+        raise InvalidArgument(
+            "knob", f"knob must be one of {', '.join(KNOBS)}. Received: {knob!r}."
+        )
+    numeric = isinstance(value, int | float | np.integer | np.floating)
+    number = float(value) if numeric and not isinstance(value, bool) else float("nan")
+    if requirement := knob_requirement(knob, number, floor, limit):
+        raise InvalidArgument(knob, f"{knob} must be {requirement}. Received: {value!r}.")

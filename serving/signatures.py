@@ -55,14 +55,9 @@ class QueryModel(tf.Module):
     ):
         """Makes the module.
 
-        Args:
-          towers: A loaded SavedModel with the signatures query, item and serialized_examples.
-          description: Their description.
-          calibration: What the knobs mean.
-          settings: The default knob.
-          level_head: From vectors [B, n] and temperatures [B] to levels [B]; None for a policy
-            without levels, which are 0 then.
-          moments: Of the item vectors.
+        `towers` is a loaded SavedModel with the signatures query, item and serialized_examples.
+        `level_head` maps vectors [B, n] and temperatures [B] to levels [B]; None for a policy
+        without levels, which are 0 then.
         """
         super().__init__()
         self._towers = towers
@@ -153,10 +148,7 @@ def recall_table(calibration: Calibration) -> tuple[np.ndarray, np.ndarray]:
 def interpolate(at: tf.Tensor, grid: np.ndarray, rows: tf.Tensor) -> tf.Tensor:
     """The values at points [B] of functions given on one grid, piecewise linear, flat beyond it.
 
-    Args:
-      at: [B] points.
-      grid: [K] rising, K of at least 2.
-      rows: [B, K] values on the grid.
+    The grid [K] rises, with K of at least 2; `rows` [B, K] are the values on it.
     """
     right = tf.clip_by_value(tf.searchsorted(grid, at), 1, len(grid) - 1)
     begin, end = tf.gather(grid, right - 1), tf.gather(grid, right)
@@ -175,13 +167,8 @@ def export_query_model(
 ) -> None:
     """Writes the query model into a new folder, complete without the towers' own.
 
-    Args:
-      towers_directory: The SavedModel of the trainer, with its description.
-      out_directory: A new or empty folder.
-      calibration: What the knobs mean.
-      level_head: Fitted on frozen query vectors, built; None for a policy without levels.
-      moments: Of the vectors of the index that these towers made.
-      config: For the default knob.
+    `level_head` is built and was fitted on frozen query vectors; None for a policy without levels.
+    `moments` are those of the vectors of the index that these towers made.
 
     Raises:
       UserError: No such towers, or a signature that they lack.

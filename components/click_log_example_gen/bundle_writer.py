@@ -154,7 +154,6 @@ def create(path: str) -> BinaryIO:
 
 
 def _features(columns: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns as lists of one value each, as the encoder requires."""
     offsets = pa.array(np.arange(columns.num_rows + 1, dtype=np.int32))
     lists = []
     for column in columns.columns:

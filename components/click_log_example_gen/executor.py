@@ -98,7 +98,6 @@ def _rejected_folder(letters: Artifact) -> str:
 def _checked(
     ingest: Ingest, summaries: list[BundleSummary], found: Inputs, rejected: str
 ) -> dict[str, Any]:
-    """Returns the accounting. If a check fails, writes the dead letters to `rejected`."""
     # Errors of the catalogue come first.
     for table in ("items", "clicks"):
         for summary in summaries:

@@ -98,7 +98,6 @@ class Executor(BaseExecutor):
 
 
 def _previous(accepted: list[Artifact], pipeline: str) -> Statistics | None:
-    """Statistics of train in the last accepted run; None in a first run."""
     if not accepted:
         return None
     # The resolver of Kubeflow v2 searches all pipelines of a project.

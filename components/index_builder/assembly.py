@@ -58,13 +58,8 @@ def write_artifact(
 ) -> None:
     """Writes every file of the artifact.
 
-    Args:
-      folder: An empty local folder.
-      items: [N] ids and payload.
-      vectors: [N, n] unit vectors in the same order.
-      config: The `index` section of the configuration.
-      queries: [Q, n] unit vectors of queries to tune the index with; None without queries.
-      background_sample: Number of items in the sample that represents the catalogue.
+    `folder` is empty and local; `vectors` [N, n] are in the order of `items` [N]. The index is
+    tuned with `queries` [Q, n]; None without queries.
 
     Raises:
       UserError: The index does not reach the required recall.
@@ -88,10 +83,7 @@ def write_artifact(
 def checked_vectors(what: str, names: Sequence[object], vectors: np.ndarray) -> np.ndarray:
     """Vectors [M, n] scaled to length 1.
 
-    Args:
-      what: "item" or "query".
-      names: [M] the name of each in an error.
-      vectors: [M, n] outputs of the towers.
+    `names` [M] are the names in an error, after `what`: "item" or "query".
 
     Raises:
       UserError: A vector is not finite or has length zero.

@@ -37,13 +37,7 @@ def embed_catalogue(
 ) -> None:
     """Embeds the catalogue; writes shards to `folder` and their names to the file `names`.
 
-    Args:
-      pipeline: The Beam pipeline.
-      files: Gzip TFRecords of the catalogue.
-      model: Folder of the towers' SavedModel.
-      payload_columns: Text columns to keep.
-      folder: Existing folder for the shards.
-      names: Path of a JSON file, which is written last.
+    `files` are gzip TFRecords, and `folder` exists. `names` is written last, as JSON.
     """
     _ = (
         pipeline

@@ -45,7 +45,6 @@ class Clicks:
       test: Pairs to find.
       calibrate: Pairs that tune the level temperature.
       strata: [Q] of the test queries, as the new model has them.
-      ids: [N] of the items.
     """
 
     test: ClickLogPairs
@@ -64,14 +63,8 @@ def measure_baseline(
 ) -> BaselineResult | None:
     """Measures the towers of an earlier model, with a level temperature tuned for them.
 
-    Args:
-      model: The earlier model.
-      catalogue: Every item, with the columns that its towers need.
-      clicks: What it is measured on.
-      settings: The cut-off.
-      average_k: Averages to measure at.
-      origin: `pipeline` and `split` of this run. A model of another pipeline does not compare, and
-        one of another split may have been trained on what is held out here.
+    A model of another pipeline than that of `origin` does not compare, and one of another split may
+    have been trained on what is held out here.
 
     Returns:
       None if the model cannot be compared; the reason is logged.

@@ -155,7 +155,6 @@ def measure(
 def _policies(
     subject: Subject, calibrate: ClickLogPairs, average_k: Sequence[int], settings: Cutoff
 ) -> tuple[Policy, ...]:
-    """All policies, with the adapter fitted to the calibrate queries."""
     encoded = subject.encode(calibrate.queries)
     # The adapter learns from where lists end, well within four times the largest average.
     depth = min(settings.limit, 4 * max(average_k))

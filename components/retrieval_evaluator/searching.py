@@ -65,7 +65,6 @@ def latency(searcher: Searcher, encoded: EncodedQueries, search: Search) -> list
 
 
 def _times(searcher: Searcher, encoded: EncodedQueries, search: Search, size: int) -> list[float]:
-    """Seconds per call, without the first, which warms up."""
     times: list[float] = []
     end = time.perf_counter() + SECONDS
     for call in range(CALLS + 1):

@@ -204,13 +204,8 @@ def calibrate(
 ) -> Calibration:
     """Fits the maps to calibrate queries.
 
-    Args:
-      lists: Their candidates, scored by `policy`; a list never exceeds the candidates.
-      strata: [Q] indices into STRATA.
-      policy: Name of the policy, as in the configuration.
-      family: Logit that the towers were trained with.
-      level_temperature: T of the level.
-      config: Gives floor, limit and the least number of queries.
+    `lists` are their candidates, scored by `policy`; a list never exceeds the candidates. `strata`
+    [Q] are indices into STRATA.
 
     Raises:
       UserError: Too few queries.

@@ -312,7 +312,6 @@ def _best(scores: np.ndarray, depth: int) -> np.ndarray:
 
 
 def _among(some: ClickedPairs, others: ClickedPairs) -> np.ndarray:
-    """[P] whether each of some pairs is among the others."""
     width = np.int64(max(some.items.max(initial=0), others.items.max(initial=0)) + 2)
     keys, known = (pairs.rows * width + pairs.items + 1 for pairs in (some, others))
     return np.isin(keys, known) & (some.items >= 0)

@@ -25,11 +25,7 @@ def fit(
 ) -> np.ndarray:
     """Fits the head and restores the weights that were best on held-out rows.
 
-    Args:
-      head: A built layer.
-      losses: From a batch of the arrays to losses [B].
-      arrays: Float arrays of Q rows each.
-      seed: Seeds the held-out rows and the batches.
+    `losses` maps a batch of the arrays, float with Q rows each, to losses [B]. The head is built.
 
     Returns:
       [Q] bool, the held-out rows: a tenth. With fewer than ten rows, all rows are both fitted and

@@ -48,7 +48,6 @@ class ReleaseKnobs:
         return self.rule(self._settings.default_knob, self._settings.default_value)
 
     def _rule(self, knob: str, value: float) -> CutoffRule:
-        """The rule of a knob and a value that is within its range."""
         strata, calibration = np.arange(len(STRATA)), self._calibration
         if knob in CALIBRATED_KNOBS:
             cutoffs = calibration.cutoff_for(knob, value, strata)

@@ -45,9 +45,7 @@ class ListSummary:
     def of(cls, figures: Figures, truncated: np.ndarray) -> ListSummary:
         """Summarizes figures of Q queries. Without a query, all numbers are 0.
 
-        Args:
-          figures: What the lists give.
-          truncated: [Q] whether a list was cut by the limit.
+        `truncated` [Q] tells whether a list was cut by the limit.
         """
         # "lower" returns a number of items that some query has, not one between two queries.
         percentiles = {

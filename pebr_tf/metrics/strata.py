@@ -29,10 +29,7 @@ def strata_of(clicks: np.ndarray, shares: Strata) -> np.ndarray:
 def first_of_strata(clicks: np.ndarray, queries: np.ndarray, shares: Strata) -> tuple[float, float]:
     """The fewest clicks of a head query and of a torso query; infinity if there is none.
 
-    Args:
-      clicks: [M] distinct numbers of clicks.
-      queries: [M] queries with that many clicks.
-      shares: Shares of the clicks.
+    `clicks` [M] are distinct numbers of clicks, `queries` [M] counts their queries.
     """
     order = np.argsort(-np.asarray(clicks, np.float64))
     level = np.asarray(clicks, np.float64)[order]

@@ -104,10 +104,7 @@ class EmbeddedCatalogue:
     def save(cls, directory: Path, items: pa.Table, vectors: np.ndarray) -> EmbeddedCatalogue:
         """Writes everything but the index.
 
-        Args:
-          directory: An existing folder.
-          items: [N] item_id, ascending, and the payload columns.
-          vectors: [N, n] unit vectors in the same order.
+        `items` [N] have item_id, ascending, and the payload columns; `vectors` [N, n] are unit.
         """
         catalogue = cls(directory)
         np.save(directory / "ids.npy", np.array(items[ID_COLUMN].to_pylist(), str))

@@ -326,7 +326,6 @@ def _copy(source: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def _disk_errors(releases: Path) -> Iterator[None]:
-    """Turns an error of the disk into one that a user can act on."""
     try:
         yield
     except OSError as error:

@@ -147,7 +147,6 @@ def _withdrawn(remote: str) -> set[int]:
 
 
 def _names(folder: str) -> list[str]:
-    """What a remote folder holds; some stores mark folders with a slash."""
     return [name.rstrip("/") for name in tf.io.gfile.listdir(folder)]
 
 
@@ -190,7 +189,6 @@ def _download(source: str, target: Path) -> None:
 
 @contextlib.contextmanager
 def _store_errors(folder: str | Path, use: str, kind: type[Exception]) -> Iterator[None]:
-    """Turns an error of a file system into one that a user can act on."""
     try:
         yield
     except kind as error:

@@ -210,7 +210,6 @@ def _write(releases: Path, entries: dict[int, Withdrawal]) -> None:
 
 
 def _link(releases: Path, linked: Iterable[int]) -> None:
-    """Makes `query_model/` link to `linked`; what is not a link stays."""
     folder = Path(releases) / QUERY_MODEL
     folder.mkdir(exist_ok=True)
     wanted = {str(version): f"../{version}/{QUERY_MODEL}" for version in linked}

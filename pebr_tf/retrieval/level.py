@@ -151,7 +151,6 @@ def _followed_by(first: RangeResult, second: RangeResult) -> RangeResult:
 
 
 def _cut(result: RangeResult, thresholds: np.ndarray) -> RangeResult:
-    """The items at or above thresholds [B]."""
     passed = result.scores >= thresholds[result.rows()]
     return replace(result, thresholds=thresholds).keep(passed)
 

@@ -51,13 +51,8 @@ class ScannSearcher(Searcher):
     ):
         """Opens the ScaNN files in `directory`; use `load_index`, which verifies them.
 
-        Args:
-          directory: Where `scann_files.train` wrote.
-          ids: [N] ids in index order.
-          leaves: Statistics of its leaves.
-          background: [M, n] sample of the items.
-          tuning: How far to search.
-          max_leaves: The most leaves of a query; a row that needs more is `truncated`.
+        `ids` [N] are in index order, and `background` [M, n] is a sample of the items. A query
+        searches at most `max_leaves`; a row that needs more is `truncated`.
         """
         self._scann = scann_files.load(directory)
         # A plain array of the same mapped file: indexing a memmap object is slow.

@@ -145,7 +145,6 @@ def _candidates(leaves: Leaves, tuning: IndexTuning, examples: TuningExamples) -
 def _for_top_k(
     searcher: ScannSearcher, tuning: IndexTuning, queries: np.ndarray, lowest: float
 ) -> IndexTuning:
-    """Adds the cover with which a search for the best 100 items finds enough of them."""
     everywhere = dataclasses.replace(tuning, min_leaves=len(searcher.leaves))
     probe = min(PROBE, len(searcher))
     best = searcher.with_tuning(everywhere).search(queries, top_k=probe)

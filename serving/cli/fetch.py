@@ -79,5 +79,4 @@ def _announce(release: Path) -> None:
 
 
 def _stop(number: int, frame: object) -> NoReturn:
-    """Ends the process through all that cleans up behind itself."""
     sys.exit(0)

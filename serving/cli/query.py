@@ -77,7 +77,6 @@ def query(
 
 
 def _texts(queries: tuple[str, ...]) -> list[str]:
-    """The queries, with the lines of standard input in the place of -."""
     texts = []
     for text in queries:
         if text == "-":

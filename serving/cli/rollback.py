@@ -74,7 +74,6 @@ def _print(releases: Path) -> None:
 
 
 def _facts(release: Path) -> tuple[str, str]:
-    """When a release was pushed, and its default knob; or that it is damaged."""
     from pebr_tf.release.release import ReleaseManifest, load_config
 
     try:

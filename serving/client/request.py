@@ -17,11 +17,7 @@ def retrieve_request(
 ) -> retrieval_pb2.RetrieveRequest:
     """Builds a request; the server checks what depends on the release.
 
-    Args:
-      queries: Texts.
-      limit: Most items per query, or None.
-      fields: Columns of the payload to return; None for all of them.
-      **knobs: Values by name; at most one is not None.
+    At most one of `knobs` is not None; `fields` of None are all columns of the payload.
 
     Raises:
       InvalidRequest: An argument has the wrong type; names it.

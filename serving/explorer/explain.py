@@ -136,7 +136,6 @@ class _FixedEncoder:
 def _scores_of_all(
     best_ids: np.ndarray, best_scores: np.ndarray, responses: list[RetrievalResponse], limit: int
 ) -> dict[Any, float]:
-    """Item id -> score of the best items that any search found, best first, at most `limit`."""
     scores = dict(zip(best_ids.tolist(), best_scores.tolist(), strict=True))
     for response in responses:
         ids = response.items.item_ids[:limit]

@@ -136,7 +136,6 @@ class Batcher:
             self._afterwards(outcomes)
 
     def _next(self) -> list[Pending]:
-        """Waits for the next batch; returns an empty one after the stop."""
         with self._changed:
             while True:
                 self._changed.wait_for(lambda: self._waiting or self._stopping)
@@ -173,7 +172,6 @@ class Batcher:
 
 
 def _settle(settled: Sequence[tuple[Pending, Outcome]]) -> None:
-    """Hands outcomes over, on the event loop of the callers."""
     for pending, outcome in settled:
         if pending.future.done():
             continue

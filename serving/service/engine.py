@@ -67,7 +67,6 @@ class Engine:
         await loop.run_in_executor(None, self._releases.close)
 
     def _answer(self, batch: Sequence[Pending]) -> Sequence[Outcome]:
-        """Returns one outcome per request of a batch, all from one release."""
         began = time.perf_counter()
         retriever = self._releases.retriever
         outcomes: dict[Pending, Outcome] = {}

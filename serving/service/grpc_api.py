@@ -121,7 +121,6 @@ class RetrievalApi:
         context: _CONTEXT,
         answer: Callable[[], Awaitable[Message]],
     ) -> Message:
-        """Runs one method: errors become statuses, and the log gets its line."""
         metadata = (("x-request-id", record.request_id),)
         context.set_trailing_metadata(metadata)
         try:

@@ -136,7 +136,6 @@ def _check_content_type(request: Request) -> None:
 
 
 async def _read_body(request: Request, settings: Serving) -> bytes:
-    """Reads the body, up to the size limit and within the default deadline."""
     limit = settings.limits.request_bytes
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:

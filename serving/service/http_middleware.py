@@ -123,7 +123,6 @@ async def error_response(request: Request, error: Exception) -> Response:
 
 
 def _invalid_parameter(error: RequestValidationError) -> InvalidArgument:
-    """Returns the first error that FastAPI found in the parameters of a request."""
     first = error.errors()[0]
     name = str(first["loc"][-1])
     received = "nothing" if first["type"] == "missing" else repr(first.get("input"))[:100]

@@ -36,12 +36,8 @@ class RequestLimits:
     ) -> RetrievalRequest:
         """Returns a request within the limits.
 
-        Args:
-          queries: Texts.
-          knobs: Name of a knob -> its value, or None; at most one is not None.
-          limit: Most items per query, or None.
-          fields: Columns of the payload, or None; duplicates are dropped.
-          seconds: Time that the caller allows, or None for the service's default.
+        At most one of `knobs` is not None. Duplicate `fields` are dropped. `seconds` is the time
+        that the caller allows; None for the service's default.
 
         Raises:
           InvalidArgument: Names the first field that is out of bounds.

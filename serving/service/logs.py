@@ -224,7 +224,6 @@ def configure(stream: TextIO | None = None) -> None:
 
 
 def _content(record: logging.LogRecord) -> Content:
-    """Returns the event and its fields; a library's message is the event `log`."""
     if record.name.partition(".")[0] == LOGGER.name:
         fields = {name: value for name, value in vars(record).items() if name not in _STANDARD}
         return {"event": record.getMessage(), **fields}

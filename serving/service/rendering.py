@@ -19,10 +19,7 @@ Result = dict[str, Any]
 def to_json(response: RetrievalResponse, request_id: str, total: float) -> bytes:
     """Returns the bytes of a `RetrieveResponseBody`.
 
-    Args:
-      response: What was found.
-      request_id: Id of the request.
-      total: Seconds since the request arrived.
+    `total` is the number of seconds since the request arrived.
     """
     timings = {name: round(value, 3) for name, value in _milliseconds(response, total).items()}
     return orjson.dumps(

@@ -120,10 +120,7 @@ class Server:
 def listen(host: str, port: int, name: str) -> socket.socket:
     """Returns a socket that listens on an address.
 
-    Args:
-      host: Name or address.
-      port: 0 for any free port.
-      name: Name of the port in `serving`, for the error.
+    Port 0 is any free port; `name` is the port's name in `serving`, for the error.
 
     Raises:
       UserError: The address is in use, not local, or not permitted.
@@ -212,7 +209,6 @@ async def _serve(engine: Engine, settings: Serving, metrics: Metrics) -> bool:
 
 
 def _warn(settings: Serving) -> None:
-    """Warns if other machines can reach the service without TLS or tokens."""
     if is_loopback(settings.host):
         return
     missing = []

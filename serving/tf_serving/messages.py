@@ -56,11 +56,7 @@ def decode(
 ) -> EncodedQueries:
     """The outputs for B queries.
 
-    Args:
-      response: The response of PredictionService.Predict.
-      version: The requested version of the model.
-      size: B, the number of queries.
-      dimension: n of the embeddings [B, n].
+    `size` is B, and `dimension` is n of the embeddings [B, n].
 
     Raises:
       InvalidResponse: Another version, or an output that is missing or has another type or shape.
@@ -117,7 +113,6 @@ def _check_output(
     size: int,
     dimension: int,
 ) -> list[int]:
-    """The shape of an output, after a check of its type and shape."""
     dtype = types_pb2.DT_INT64 if name == "stratum" else types_pb2.DT_FLOAT
     if output.dtype != dtype:
         raise InvalidResponse(

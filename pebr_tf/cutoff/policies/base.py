@@ -92,12 +92,8 @@ class Policy(abc.ABC):
     def threshold(self, cutoffs: Any, tau: tf.Tensor, level: tf.Tensor) -> tf.Tensor | None:
         """[B] cosines where lists end, or None if that is unknown before the search.
 
-        A cosine above 1 means that no item passes. Works eagerly and in a graph.
-
-        Args:
-          cutoffs: [B] cut-offs.
-          tau: [B] temperatures.
-          level: [B] levels that the level head predicts.
+        Cut-offs, temperatures and predicted levels are [B]. A cosine above 1 means that no item
+        passes. Works eagerly and in a graph.
         """
         return None
 
