@@ -6,15 +6,14 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 
 from pebr_tf.config import Config, ConfigError
-from pebr_tf.config.section import Key, leaves
+from pebr_tf.config.section import leaves
 from pebr_tf.config.setting import split_null
 
 LEAVES = dict(leaves(Config))
 DIGEST = "sha256:" + "0f" * 32
 
 
-def kind_of(key: Key) -> Any:
-    """The type of a value, or of an entry of a list."""
+def kind_of(key):
     kind, _ = split_null(key.hint)
     return get_args(kind)[0] if get_origin(kind) is tuple else kind
 
@@ -22,18 +21,18 @@ def kind_of(key: Key) -> Any:
 NUMBERS = {path: key for path, key in LEAVES.items() if kind_of(key) in (int, float)}
 
 
-def wrapped(key: Key, value: Any) -> Any:
+def wrapped(key, value):
     return [value] if get_origin(key.hint) is tuple else value
 
 
-def step(key: Key, bound: float, towards: float) -> float:
+def step(key, bound, towards):
     """The next number that the type of `key` can hold."""
     if kind_of(key) is int:
         return bound + (1 if towards > bound else -1)
     return math.nextafter(bound, towards)
 
 
-def test_numbers_are_accepted_up_to_their_bounds() -> None:
+def test_numbers_are_accepted_up_to_their_bounds():
     for path, key in NUMBERS.items():
         bounds = key.rule.bounds
         assert bounds is not None, path
@@ -47,7 +46,7 @@ def test_numbers_are_accepted_up_to_their_bounds() -> None:
                 key.accept(wrapped(key, outside))
 
 
-def test_values_of_another_type_are_rejected() -> None:
+def test_values_of_another_type_are_rejected():
     wrong_entries: dict[Any, list[Any]] = {
         bool: [0, 1, "true", "yes", 1.0],
         int: [True, "3", 1.5, 3.0, b"3"],
@@ -66,7 +65,7 @@ def test_values_of_another_type_are_rejected() -> None:
                 key.accept(value)
 
 
-def test_choices_are_all_accepted() -> None:
+def test_choices_are_all_accepted():
     for key in LEAVES.values():
         if get_origin(key.hint) is Literal:
             assert [key.accept(choice) for choice in get_args(key.hint)] == [*get_args(key.hint)]
@@ -149,12 +148,7 @@ BOUNDS: list[tuple[Any, ...]] = [
     ),
     ("cloud.retries", [0, 10], [-1, 11]),
     ("cloud.dataflow.machine_type", ["e2-standard-4"], ["e2", "E2-standard-4"]),
-    (
-        "cloud.training_job.workers",
-        [1, 1_000],
-        [0, 1_001],
-        {"training.strategy": "multi_worker"},
-    ),
+    ("cloud.training_job.workers", [1, 1_000], [0, 1_001], {"training.strategy": "multi_worker"}),
     (
         "cloud.resources.trainer",
         ["1 cpu, 1 GB", "96 cpu, 624 GB, 8 NVIDIA_L4"],
@@ -164,7 +158,7 @@ BOUNDS: list[tuple[Any, ...]] = [
 
 
 @pytest.mark.parametrize("case", BOUNDS, ids=lambda case: case[0])
-def test_bounds_written_by_hand(case: tuple[Any, ...]) -> None:
+def test_bounds_written_by_hand(case):
     path, accepted, rejected, *others = case
     first = others[0] if others else {}
     for value in accepted:

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 
 from pebr_tf.config import Config, ConfigError, Cutoff, Training
 from pebr_tf.config.cloud import ACCELERATORS
@@ -15,21 +16,15 @@ REFUSED_VALUES: list[tuple[str, Any, str]] = [
     ("training.batch_size", 1_048_577, "an integer from 2 to 1048576. Received: 1048577."),
     ("training.batch_size", True, "an integer from 2 to 1048576. Received: true."),
     ("training.batch_size", "512", "an integer from 2 to 1048576. Received: '512'."),
-    ("training.batch_size", 512.0, "an integer from 2 to 1048576. Received: 512.0."),
-    ("training.batch_size", None, "an integer from 2 to 1048576. Received: null."),
-    ("training.batch_size", [512], "an integer from 2 to 1048576. Received: [512]."),
     ("training.warm_start", "yes", "true or false. Received: 'yes'."),
-    ("training.warm_start", 1, "true or false. Received: 1."),
     ("training.learning_rate", 0, "null or a number above 0 and at most 10. Received: 0."),
     (
         "training.learning_rate",
         "fast",
         "null or a number above 0 and at most 10. Received: 'fast'.",
     ),
-    ("training.learning_rate", False, "null or a number above 0 and at most 10. Received: false."),
     ("training.optimizer", "sgd", "one of adam, adagrad. Received: 'sgd'."),
     ("split.by", 3, "one of pair, time, query. Received: 3."),
-    ("towers.dropout", 1, "a number at least 0 and below 1. Received: 1."),
     ("towers.dropout", math.nan, "a number at least 0 and below 1. Received: nan."),
     ("loss.gamma", math.inf, "a number from 0 to 1. Received: inf."),
     (
@@ -42,11 +37,6 @@ REFUSED_VALUES: list[tuple[str, Any, str]] = [
     ("data.payload_columns", "title", "a list of strings, no repeats. Received: 'title'."),
     ("data.payload_columns", ["a", "a"], "a list of strings, no repeats. Received: ['a', 'a']."),
     ("towers.hidden_layers", 256, "a list of integers from 1 to 65536. Received: 256."),
-    (
-        "evaluation.average_k",
-        [],
-        "a list of integers from 1 to 1000000, at least one, increasing. Received: [].",
-    ),
     (
         "evaluation.average_k",
         (150, 50),
@@ -70,18 +60,17 @@ REFUSED_VALUES: list[tuple[str, Any, str]] = [
         "a text such as '4 cpu, 16 GB' or '16 cpu, 64 GB, 1 NVIDIA_L4'. Received: '16 cpu'.",
     ),
     ("training", 3, "a mapping of settings. Received: 3."),
-    ("training", [1, None], "a mapping of settings. Received: [1, null]."),
     ("evaluation.gates", "strict", "a mapping of settings. Received: 'strict'."),
 ]
 
 
 @pytest.mark.parametrize(("path", "value", "sentence"), REFUSED_VALUES)
-def test_refused_values(path: str, value: Any, sentence: str) -> None:
+def test_refused_values(path, value, sentence):
     with pytest.raises(ConfigError, match=exactly(f"{path} must be {sentence}")):
         Config().replace(path, value)
 
 
-def test_an_entry_of_a_list_is_named_by_its_position() -> None:
+def test_an_entry_of_a_list_is_named_by_its_position():
     with pytest.raises(
         ConfigError,
         match=exactly("evaluation.average_k[1] must be an integer from 1 to 1000000. Received: 0."),
@@ -94,210 +83,130 @@ def test_an_entry_of_a_list_is_named_by_its_position() -> None:
         Config().replace("data.payload_columns", [3])
 
 
-UNKNOWN_KEYS: list[tuple[dict[Any, Any], str]] = [
-    (
-        {"training": {"batchsize": 512}},
-        "training.batchsize must be a known key (did you mean batch_size?). Received: 512.",
-    ),
-    (
-        {"trainig": {"batch_size": 512}},
-        "trainig must be a known key (did you mean training?). Received: {'batch_size': 512}.",
-    ),
-    (
-        {"batch_size": 512},
-        "batch_size must be a known key (did you mean training.batch_size?). Received: 512.",
-    ),
-    (
-        {"evaluation": {"max_empty_rate": 0.1}},
-        "evaluation.max_empty_rate must be a known key (did you mean gates.max_empty_rate?). "
-        "Received: 0.1.",
-    ),
-    (
-        {"strata": {"middle": 0.3}},
-        "strata.middle must be a known key (head, torso, tail). Received: 0.3.",
-    ),
-    ({"strata": {3: 0.3}}, "strata.3 must be a known key (head, torso, tail). Received: 0.3."),
-    (
-        {"strata": {None: 0.3}},
-        "strata.null must be a known key (head, torso, tail). Received: 0.3.",
-    ),
-]
+# A file, and below it the sentence that rejects it.
+UNKNOWN_KEYS = """\
+training: {batchsize: 512}
+    training.batchsize must be a known key (did you mean batch_size?). Received: 512.
+trainig: {batch_size: 512}
+    trainig must be a known key (did you mean training?). Received: {'batch_size': 512}.
+batch_size: 512
+    batch_size must be a known key (did you mean training.batch_size?). Received: 512.
+evaluation: {max_empty_rate: 0.1}
+    evaluation.max_empty_rate must be a known key (did you mean gates.max_empty_rate?).
+    Received: 0.1.
+strata: {middle: 0.3}
+    strata.middle must be a known key (head, torso, tail). Received: 0.3.
+strata: {3: 0.3}
+    strata.3 must be a known key (head, torso, tail). Received: 0.3.
+"""
 
 
-@pytest.mark.parametrize(("mapping", "sentence"), UNKNOWN_KEYS)
-def test_unknown_keys(mapping: dict[Any, Any], sentence: str) -> None:
+def cases(text):
+    """Pairs of a line and the sentence that is indented below it."""
+    for case in re.split(r"\n(?! )", text.strip()):
+        line, *sentence = map(str.strip, case.splitlines())
+        yield line, " ".join(sentence)
+
+
+@pytest.mark.parametrize(("line", "sentence"), cases(UNKNOWN_KEYS))
+def test_unknown_keys(line, sentence):
     with pytest.raises(ConfigError, match=exactly(sentence)):
-        Config.from_mapping(mapping)
+        Config.from_mapping(yaml.safe_load(line))
 
 
-CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
-    (
-        {"split.calibrate": 0.6, "split.test": 0.5},
-        "split.calibrate plus test must be below 1, to leave a share for train. "
-        "Received: 0.6 + 0.5.",
-    ),
-    (
-        {"split.calibrate": 0.7, "split.test": 0.3},
-        "split.calibrate plus test must be below 1, to leave a share for train. "
-        "Received: 0.7 + 0.3.",
-    ),
-    (
-        {"strata.head": 0.6},
-        "strata.head plus torso plus tail must be 1. Received: 0.6 + 0.3 + 0.2.",
-    ),
-    (
-        {"features.item_text": []},
-        "features.item_text must name a column when the item has no other feature. Received: [].",
-    ),
-    (
-        {"features.word_ngrams": [], "features.character_ngrams": []},
-        "features.word_ngrams must hold a size when character_ngrams is empty. Received: [].",
-    ),
-    (
-        {"towers.tau_min": 0.05},
-        "towers.tau_initial must be above tau_min (0.05) and below tau_max (1.0). Received: 0.05.",
-    ),
-    (
-        {"towers.tau_max": 0.05},
-        "towers.tau_initial must be above tau_min (0.002) and below tau_max (0.05). "
-        "Received: 0.05.",
-    ),
-    (
-        {"towers.tau_min": 0.5, "towers.tau_max": 0.1},
-        "towers.tau_initial must be above tau_min (0.5) and below tau_max (0.1). Received: 0.05.",
-    ),
-    (
-        {"towers.kind": "transformer", "towers.token_dimension": 130},
-        "towers.token_dimension must be a multiple of transformer_heads (4). Received: 130.",
-    ),
-    (
-        {"loss.family": "pointwise"},
-        "loss.symmetric_weight must be 0 when family is pointwise. Received: 1.0.",
-    ),
-    (
-        {"loss.family": "mle", "loss.symmetric_weight": 0, "loss.log_q": True},
-        "loss.log_q must be false when family is mle. Received: true.",
-    ),
-    (
-        {"loss.symmetric_weight": 0, "loss.gamma": 0.5},
-        "loss.gamma must be 0 when symmetric_weight is 0. Received: 0.5.",
-    ),
-    (
-        {"loss.family": "exp_nce", "loss.delta_beta": 0.5},
-        "loss.delta_beta must be 0 when family is exp_nce. Received: 0.5.",
-    ),
-    (
-        {"loss.family": "info_nce", "loss.coverage_weight": 0.5},
-        "loss.coverage_weight must be 0 when family is info_nce. Received: 0.5.",
-    ),
-    (
-        {"loss.learn_temperature": True},
-        "loss.learn_temperature must be false when family is beta_nce. Received: true.",
-    ),
-    (
-        {"cutoff.floor": 11_000},
-        "cutoff.floor must be at most limit (10000). Received: 11000.",
-    ),
-    (
-        {"cutoff.default_value": 90},
-        "cutoff.default_value must be a number above 0 and below 1 when default_knob is recall. "
-        "Received: 90.0.",
-    ),
-    (
-        {"cutoff.default_knob": "budget"},
-        "cutoff.default_value must be a number from 1 to 10000 when default_knob is budget. "
-        "Received: 0.9.",
-    ),
-    (
-        {"cutoff.default_knob": "top_k", "cutoff.default_value": 10.5, "cutoff.floor": 3},
-        "cutoff.default_value must be a whole number from 3 to 10000 when default_knob is top_k. "
-        "Received: 10.5.",
-    ),
-    (
-        {"cutoff.default_knob": "top_k", "cutoff.default_value": 0, "cutoff.floor": 0},
-        "cutoff.default_value must be a whole number from 1 to 10000 when default_knob is top_k. "
-        "Received: 0.0.",
-    ),
-    (
-        {"cutoff.default_knob": "score", "cutoff.default_value": 2},
-        "cutoff.default_value must be a number from -1 to 1 when default_knob is score. "
-        "Received: 2.0.",
-    ),
-    (
-        {"index.check_recall": 0.995},
-        "index.check_recall must be at most recall_target (0.99). Received: 0.995.",
-    ),
-    (
-        {"cloud.resources.trainer": "4 cpu, 16 GB, 1 NVIDIA_T4"},
+# Settings, and below them the sentence that rejects them.
+CONTRADICTIONS = """\
+split.calibrate: 0.6, split.test: 0.5
+    split.calibrate plus test must be below 1, to leave a share for train. Received: 0.6 + 0.5.
+split.calibrate: 0.7, split.test: 0.3
+    split.calibrate plus test must be below 1, to leave a share for train. Received: 0.7 + 0.3.
+strata.head: 0.6
+    strata.head plus torso plus tail must be 1. Received: 0.6 + 0.3 + 0.2.
+features.item_text: []
+    features.item_text must name a column when the item has no other feature. Received: [].
+features.word_ngrams: [], features.character_ngrams: []
+    features.word_ngrams must hold a size when character_ngrams is empty. Received: [].
+towers.tau_min: 0.05
+    towers.tau_initial must be above tau_min (0.05) and below tau_max (1.0). Received: 0.05.
+towers.tau_max: 0.05
+    towers.tau_initial must be above tau_min (0.002) and below tau_max (0.05). Received: 0.05.
+towers.tau_min: 0.5, towers.tau_max: 0.1
+    towers.tau_initial must be above tau_min (0.5) and below tau_max (0.1). Received: 0.05.
+towers.kind: transformer, towers.token_dimension: 130
+    towers.token_dimension must be a multiple of transformer_heads (4). Received: 130.
+loss.family: pointwise
+    loss.symmetric_weight must be 0 when family is pointwise. Received: 1.0.
+loss.family: mle, loss.symmetric_weight: 0, loss.log_q: true
+    loss.log_q must be false when family is mle. Received: true.
+loss.symmetric_weight: 0, loss.gamma: 0.5
+    loss.gamma must be 0 when symmetric_weight is 0. Received: 0.5.
+loss.family: exp_nce, loss.delta_beta: 0.5
+    loss.delta_beta must be 0 when family is exp_nce. Received: 0.5.
+loss.family: info_nce, loss.coverage_weight: 0.5
+    loss.coverage_weight must be 0 when family is info_nce. Received: 0.5.
+loss.learn_temperature: true
+    loss.learn_temperature must be false when family is beta_nce. Received: true.
+cutoff.floor: 11000
+    cutoff.floor must be at most limit (10000). Received: 11000.
+cutoff.default_value: 90
+    cutoff.default_value must be a number above 0 and below 1 when default_knob is recall.
+    Received: 90.0.
+cutoff.default_knob: budget
+    cutoff.default_value must be a number from 1 to 10000 when default_knob is budget. Received:
+    0.9.
+cutoff.default_knob: top_k, cutoff.default_value: 10.5, cutoff.floor: 3
+    cutoff.default_value must be a whole number from 3 to 10000 when default_knob is top_k.
+    Received: 10.5.
+cutoff.default_knob: top_k, cutoff.default_value: 0, cutoff.floor: 0
+    cutoff.default_value must be a whole number from 1 to 10000 when default_knob is top_k.
+    Received: 0.0.
+cutoff.default_knob: score, cutoff.default_value: 2
+    cutoff.default_value must be a number from -1 to 1 when default_knob is score. Received: 2.0.
+index.check_recall: 0.995
+    index.check_recall must be at most recall_target (0.99). Received: 0.995.
+cloud.training_job.workers: 4
+    training.strategy must be multi_worker when cloud.training_job.workers is 4. Received:
+    'one_device'.
+serving.grpc_port: 8601
+    serving.http_port must differ from grpc_port. Received: 8601.
+serving.backend: tf_serving
+    serving.tf_serving.address must be host:port when backend is tf_serving. Received: null.
+serving.batching.queue_limit: 32
+    serving.batching.max_size must be at most queue_limit (32). Received: 64.
+serving.batching.queue_limit: 128
+    serving.limits.queries_per_call must be at most batching.queue_limit (128). Received: 256.
+serving.tls.certificate: server.pem
+    serving.tls.key must name a file when certificate does. Received: null.
+serving.tls.key: server.key
+    serving.tls.certificate must name a file when key does. Received: null.
+serving.tls.mutual: true
+    serving.tls.certificate must name a file when mutual is true. Received: null.
+serving.tls.mutual: true, serving.tls.certificate: server.pem, serving.tls.key: server.key
+    serving.tls.client_authority must name a file when mutual is true. Received: null.
+serving.tls.client_authority: clients.pem
+    serving.tls.mutual must be true when client_authority is set. Received: false.
+split.by: time, data.timestamp_column: null
+    data.timestamp_column must name a column when split.by is time. Received: null.
+cutoff.limit: 100
+    evaluation.average_k must stay within cutoff.limit (100). Received: [50, 150, 500].
+evaluation.gates.min_index_recall: 0.995
+    evaluation.gates.min_index_recall must be at most index.recall_target (0.99). Received: 0.995.
+"""
+
+
+@pytest.mark.parametrize(("line", "sentence"), cases(CONTRADICTIONS))
+def test_contradictions(line, sentence):
+    with pytest.raises(ConfigError, match=exactly(sentence)):
+        Config().replace_all(yaml.safe_load(f"{{{line}}}"))
+
+
+def test_an_unknown_accelerator_is_rejected():
+    sentence = (
         f"cloud.resources.trainer must name one of the accelerators {', '.join(ACCELERATORS)}. "
-        "Received: '4 cpu, 16 GB, 1 NVIDIA_T4'.",
-    ),
-    (
-        {"cloud.training_job.workers": 4},
-        "training.strategy must be multi_worker when cloud.training_job.workers is 4. "
-        "Received: 'one_device'.",
-    ),
-    (
-        {"serving.grpc_port": 8601},
-        "serving.http_port must differ from grpc_port. Received: 8601.",
-    ),
-    (
-        {"serving.backend": "tf_serving"},
-        "serving.tf_serving.address must be host:port when backend is tf_serving. Received: null.",
-    ),
-    (
-        {"serving.batching.queue_limit": 32},
-        "serving.batching.max_size must be at most queue_limit (32). Received: 64.",
-    ),
-    (
-        {"serving.batching.queue_limit": 128},
-        "serving.limits.queries_per_call must be at most batching.queue_limit (128). "
-        "Received: 256.",
-    ),
-    (
-        {"serving.tls.certificate": "server.pem"},
-        "serving.tls.key must name a file when certificate does. Received: null.",
-    ),
-    (
-        {"serving.tls.key": "server.key"},
-        "serving.tls.certificate must name a file when key does. Received: null.",
-    ),
-    (
-        {"serving.tls.mutual": True},
-        "serving.tls.certificate must name a file when mutual is true. Received: null.",
-    ),
-    (
-        {
-            "serving.tls.mutual": True,
-            "serving.tls.certificate": "server.pem",
-            "serving.tls.key": "server.key",
-        },
-        "serving.tls.client_authority must name a file when mutual is true. Received: null.",
-    ),
-    (
-        {"serving.tls.client_authority": "clients.pem"},
-        "serving.tls.mutual must be true when client_authority is set. Received: false.",
-    ),
-    (
-        {"split.by": "time", "data.timestamp_column": None},
-        "data.timestamp_column must name a column when split.by is time. Received: null.",
-    ),
-    (
-        {"cutoff.limit": 100},
-        "evaluation.average_k must stay within cutoff.limit (100). Received: [50, 150, 500].",
-    ),
-    (
-        {"evaluation.gates.min_index_recall": 0.995},
-        "evaluation.gates.min_index_recall must be at most index.recall_target (0.99). "
-        "Received: 0.995.",
-    ),
-]
-
-
-@pytest.mark.parametrize(("changes", "sentence"), CONTRADICTIONS)
-def test_contradictions(changes: dict[str, Any], sentence: str) -> None:
+        "Received: '4 cpu, 16 GB, 1 NVIDIA_T4'."
+    )
     with pytest.raises(ConfigError, match=exactly(sentence)):
-        Config().replace_all(changes)
+        Config().replace("cloud.resources.trainer", "4 cpu, 16 GB, 1 NVIDIA_T4")
 
 
 # Looks like a contradiction, and is none.
@@ -310,7 +219,6 @@ def test_contradictions(changes: dict[str, Any], sentence: str) -> None:
             "cutoff.level_temperature": 0.6,
         },  # the report compares all policies
         {"strata.head": 1 / 3, "strata.torso": 1 / 3, "strata.tail": 1 / 3},
-        {"strata.head": 0.7, "strata.torso": 0.2, "strata.tail": 0.1},
         {"serving.grpc_port": 0, "serving.http_port": 0},
         {"towers.token_dimension": 130},  # heads matter to the transformer alone
         {"features.item_text": [], "features.item_id": True},
@@ -326,11 +234,11 @@ def test_contradictions(changes: dict[str, Any], sentence: str) -> None:
         {"cutoff.floor": 0, "cutoff.default_knob": "top_k", "cutoff.default_value": 1},
     ],
 )
-def test_what_is_no_contradiction(changes: dict[str, Any]) -> None:
+def test_what_is_no_contradiction(changes):
     assert Config().replace_all(changes) != Config()
 
 
-def test_the_first_mistake_in_file_order_is_reported() -> None:
+def test_the_first_mistake_in_file_order_is_reported():
     mapping = {"training": {"seed": -1, "steps": 0}, "data": {"reject_limit": 2}}
     with pytest.raises(ConfigError, match=r"^training\.seed must be"):
         Config.from_mapping(mapping)
@@ -340,7 +248,7 @@ def test_the_first_mistake_in_file_order_is_reported() -> None:
         Config.from_mapping({"training": {"steps": 0, "seed": -1}})
 
 
-def test_sections_are_checked_when_made_directly() -> None:
+def test_sections_are_checked_when_made_directly():
     with pytest.raises(
         ConfigError, match=exactly("batch_size must be an integer from 2 to 1048576. Received: 1.")
     ):
@@ -349,19 +257,19 @@ def test_sections_are_checked_when_made_directly() -> None:
         Cutoff(floor=3, limit=2)
 
 
-def test_what_is_no_mapping() -> None:
+def test_what_is_no_mapping():
     sentence = "The configuration must be a mapping of settings. Received: 3."
     with pytest.raises(ConfigError, match=exactly(sentence)):
-        Config.from_mapping(3)  # type: ignore[arg-type]
+        Config.from_mapping(3)
 
 
-def test_a_path_through_a_value() -> None:
+def test_a_path_through_a_value():
     sentence = "training.seed.low must be a known key (training.seed has none). Received: 3."
     with pytest.raises(ConfigError, match=exactly(sentence)):
         Config().replace("training.seed.low", 3)
 
 
-def test_a_huge_value_is_cut_short() -> None:
+def test_a_huge_value_is_cut_short():
     with pytest.raises(ConfigError, match="Received: 'x") as caught:
         Config().replace("training.seed", "x" * 10_000)
     assert len(str(caught.value)) < 150
@@ -373,10 +281,10 @@ def test_a_huge_value_is_cut_short() -> None:
         Config().replace("training", endless)
 
 
-def test_the_error_is_a_users_and_a_value_error() -> None:
+def test_the_error_is_a_users_and_a_value_error():
     assert issubclass(ConfigError, UserError)
     assert issubclass(ConfigError, ValueError)
 
 
-def exactly(sentence: str) -> str:
+def exactly(sentence):
     return f"^{re.escape(sentence)}$"

@@ -3,17 +3,15 @@
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from pebr_tf.config import Config, ConfigError
-from pebr_tf.config.section import leaves
 from pebr_tf.config.yaml_text import parse
 
 
-def file_with(directory: Path, content: str | bytes) -> Path:
+def file_with(directory, content):
     path = directory / "pebr.yaml"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
@@ -25,10 +23,7 @@ BAD_SYNTAX: list[tuple[str, str]] = [
         "training:\n\tseed: 1\n",
         "found character '\\t' that cannot start any token in line 2, column 1.",
     ),
-    (
-        "split: {by: pair\n",
-        "expected ',' or '}', but got '<stream end>' in line 2, column 1.",
-    ),
+    ("split: {by: pair\n", "expected ',' or '}', but got '<stream end>' in line 2, column 1."),
     ("a: *nowhere\n", "found undefined alias 'nowhere' in line 1, column 4."),
     ("a: 1\n---\nb: 2\n", "but found another document in line 2, column 1."),
     (
@@ -36,13 +31,7 @@ BAD_SYNTAX: list[tuple[str, str]] = [
         "could not determine a constructor for the tag "
         "'tag:yaml.org,2002:python/name:os.system' in line 1, column 4.",
     ),
-    (
-        "a: !!timestamp 2024-01-01\n",
-        "could not determine a constructor for the tag 'tag:yaml.org,2002:timestamp' "
-        "in line 1, column 4.",
-    ),
     ("a: !!int many\n", "expected a valid int in line 1, column 4."),
-    ("a: !!bool maybe\n", "expected a valid bool in line 1, column 4."),
     ("a: " + "9" * 5000 + "\n", "expected a valid int in line 1, column 4."),
     ("a: 1\nb: \x00\nc: 2\nd: 3\n", "character 0x00 in line 2."),
     ("? [a, b]\n: 1\n", "found unhashable key in line 1, column 3."),
@@ -51,41 +40,24 @@ BAD_SYNTAX: list[tuple[str, str]] = [
 REFUSED_FILES: list[tuple[str | bytes, str]] = [
     *((text, f" must be valid YAML. Received: {problem}") for text, problem in BAD_SYNTAX),
     (
-        "training:\n  batch_size: 0\n",
-        ": training.batch_size must be an integer from 2 to 1048576. Received: 0.",
-    ),
-    (
         "split: {by: time}\ndata: {timestamp_column: null}\n",
         ": data.timestamp_column must name a column when split.by is time. Received: null.",
     ),
-    ("tower: {}\n", ": tower must be a known key (did you mean towers?). Received: {}."),
     ("", " must hold a mapping of settings. Received: an empty file."),
-    ("# nothing here\n", " must hold a mapping of settings. Received: an empty file."),
     ("- 1\n- 2\n", " must hold a mapping of settings. Received: [1, 2]."),
-    ("null\n", " must hold a mapping of settings. Received: null."),
-    ("training\n", " must hold a mapping of settings. Received: 'training'."),
-    (
-        b"data:\n  query_column: caf\xe9\n",
-        " must be UTF-8 text. Received: byte 0xe9 at offset 25.",
-    ),
+    (b"data:\n  query_column: caf\xe9\n", " must be UTF-8 text. Received: byte 0xe9 at offset 25."),
     ("a: 1\n".encode("utf-16"), " must be UTF-8 text. Received: byte 0xff at offset 0."),
     (
         "split:\n  seed: 1\n  test: 0.1\n  seed: 2\n",
         ": split.seed must appear once. Received: a second one in line 4.",
     ),
-    ("split:\nloss:\nsplit:\n", ": split must appear once. Received: a second one in line 3."),
-    (
-        "evaluation: {gates: {max_empty_rate: 0, max_empty_rate: 1}}\n",
-        ": evaluation.gates.max_empty_rate must appear once. Received: a second one in line 1.",
-    ),
-    ("a: [{b: 1, b: 2}]\n", ": a[0].b must appear once. Received: a second one in line 1."),
     ("training: &t\n  again: *t\n", ": training.again must be a known key ("),
     ("training: {<<: {seed: 3}}\n", ": training.<< must be a known key ("),
 ]
 
 
 @pytest.mark.parametrize(("content", "sentence"), REFUSED_FILES)
-def test_refused_files(tmp_path: Path, content: str | bytes, sentence: str) -> None:
+def test_refused_files(tmp_path, content, sentence):
     path = file_with(tmp_path, content)
     end = "$" if sentence.endswith(".") else ""
     with pytest.raises(ConfigError, match=f"^{re.escape(f'{path}{sentence}')}{end}") as caught:
@@ -93,7 +65,7 @@ def test_refused_files(tmp_path: Path, content: str | bytes, sentence: str) -> N
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_what_is_no_file(tmp_path):
     path = file_with(tmp_path, "")
     refused = {
         tmp_path / "absent.yaml": "be an existing file. Received: no such file.",
@@ -105,7 +77,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
             Config.load(place)
 
 
-def test_what_cannot_be_written(tmp_path: Path) -> None:
+def test_what_cannot_be_written(tmp_path):
     path = file_with(tmp_path, "")
     refused = {tmp_path: "Is a directory", path / "below" / "pebr.yaml": "Not a directory"}
     for place, reason in refused.items():
@@ -114,12 +86,10 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
             Config().dump(place)
 
 
-def test_a_failed_write_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = file_with(tmp_path, "old")
 
-    def disk_full(self: Path, *arguments: Any, **options: Any) -> int:
+    def disk_full(self, *arguments, **options):
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(Path, "write_text", disk_full)
@@ -129,7 +99,7 @@ def test_a_failed_write_leaves_the_old_file(
     assert os.listdir(tmp_path) == ["pebr.yaml"]
 
 
-def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_no_mistake(tmp_path):
     path = file_with(tmp_path, b"\xef\xbb\xbftraining: {seed: 3}\r\n")
     assert Config.load(path).training.seed == 3
 
@@ -138,7 +108,6 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
     ("scalar", "value"),
     [
         ("1e-3", 0.001),
-        ("1E3", 1000.0),
         ("-2.5e+2", -250.0),
         (".5", 0.5),
         ("1.", 1.0),
@@ -146,16 +115,13 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
         ("010", 10),
         ("1_000", 1000),
         ("true", True),
-        ("False", False),
         ("~", None),
         ("", None),
-        ("NULL", None),
         # Numbers, dates or booleans to PyYAML's own loader, strings here.
         ("0x10", "0x10"),
         ("12:30", "12:30"),
         ("2024-01-01", "2024-01-01"),
         ("no", "no"),
-        ("on", "on"),
         (".nan", ".nan"),
         (".inf", ".inf"),
         ("1e", "1e"),
@@ -164,13 +130,13 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
         ('"1e-3"', "1e-3"),
     ],
 )
-def test_plain_scalars(scalar: str, value: Any) -> None:
+def test_plain_scalars(scalar, value):
     parsed = parse(f"key: {scalar}\n")["key"]
     assert parsed == value
     assert type(parsed) is type(value)
 
 
-def test_exponents_without_a_point_are_numbers() -> None:
+def test_exponents_without_a_point_are_numbers():
     assert yaml.safe_load("1e-3") == "1e-3", "PyYAML reads it itself by now"
     assert Config.from_yaml("training: {learning_rate: 1e-3}").training.learning_rate == 0.001
     with pytest.raises(
@@ -185,7 +151,7 @@ def test_exponents_without_a_point_are_numbers() -> None:
      "二", "😀", "a\nb", "\t", "\x07x", "\x85x", "\u2028x", "\ufeffx", "[x]", "{x}", "x,y", "%x",
      "x" * 300, "a " * 150, "<<", "=", "?", "!x", "&x", "@x", "`x"],
 )  # fmt: skip
-def test_any_string_survives(text: str) -> None:
+def test_any_string_survives(text):
     if not text.strip():
         text += "x"
     config = Config().replace_all({"data.query_column": text, "data.payload_columns": [text, "z"]})
@@ -195,40 +161,7 @@ def test_any_string_survives(text: str) -> None:
     assert yaml.safe_load(config.to_yaml())["data"]["query_column"] == text
 
 
-def test_other_readers_see_the_same_default() -> None:
+def test_other_readers_see_the_same_default():
     small = Config().replace("training.learning_rate", 1e-5)
     for config in (Config(), small):
         assert yaml.safe_load(config.to_yaml()) == config.to_mapping()
-
-
-def test_the_commented_default_reads_well() -> None:
-    text = Config().to_yaml()
-    lines = text.splitlines()
-    assert max(map(len, lines)) <= 112
-    assert all(line == line.rstrip() for line in lines)
-    assert "  seed: 0         # Another seed hashes into another split [0 to 2147483647]" in lines
-    assert (
-        "  dropout: 0.0               # Share of units dropped in training [at least 0 and below 1]"
-        in lines
-    )
-    assert "  kind: dssm                 # Encoder of both towers [dssm | transformer]" in lines
-    assert "# The objective, its negatives and its corrections." in lines
-    for path, key in leaves(Config):
-        name = path.split(".")[-1]
-        assert any(
-            line.lstrip().startswith(f"{name}: ") and f"# {key.rule.doc}" in line for line in lines
-        ), path
-        assert not key.rule.doc.endswith("."), path
-
-
-def test_comments_stand_in_one_column_a_section() -> None:
-    section = Config().to_yaml().split("training:\n")[1].split("\n\n")[0]
-    columns = {line.index("  # ") for line in section.splitlines()}
-    assert len(columns) == 1
-
-
-def test_without_comments_there_are_only_settings() -> None:
-    text = Config().to_yaml(comments=False)
-    assert "#" not in text
-    assert "\n\n" not in text
-    assert text.startswith("data:\n  click_log: ")

@@ -25,8 +25,6 @@ def run(code, **environment):
     "entry",
     [
         "import pebr_tf",
-        "import pebr_tf.config",
-        "import pebr_tf.distributions",
         "import pebr_tf.cli.main",
         "import components",
         "import pipeline",

@@ -70,32 +70,3 @@ def test_a_missing_file_is_named(files):
     folder, _ = files
     with pytest.raises(UserError, match=r"nothing\.npy must be a \.npy file\. Received: "):
         run("build", "--vectors", folder / "nothing.npy", "--out", folder / "index")
-
-
-def test_an_id_twice_is_refused_and_nothing_is_left(files):
-    folder, arrays = files
-    np.save(folder / "twice.npy", np.where(np.arange(300) == 7, "item-000", arrays["ids"]))
-    with pytest.raises(UserError) as error:
-        run(
-            "build",
-            *("--vectors", folder / "vectors.npy", "--ids", folder / "twice.npy"),
-            *("--out", folder / "index"),
-        )
-    assert str(error.value) == "ids must be different. Received: row 7 ('item-000')."
-    assert not (folder / "index").exists()
-
-
-def test_a_folder_that_holds_something_is_refused(files):
-    folder, _ = files
-    with pytest.raises(UserError, match="must be new or an empty directory"):
-        run("build", "--vectors", folder / "vectors.npy", "--out", folder)
-
-
-def test_a_changed_file_fails_the_check(files):
-    folder, _ = files
-    run("build", "--vectors", folder / "vectors.npy", "--out", folder / "index")
-    with (folder / "index" / "ids.npy").open("r+b") as file:
-        file.seek(-1, 2)
-        file.write(b"\x01")
-    with pytest.raises(UserError, match=r"ids\.npy must have SHA-256"):
-        run("check", folder / "index")
