@@ -8,7 +8,6 @@ inclination to click: the true lift of clicks/searches and of orders/searches is
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +21,7 @@ MOST_INCLINED = 0.8
 MOST_SESSIONS = 9
 
 
-def draw_rows(
-    rng: np.random.Generator, lifts: Sequence[float], arms: np.ndarray, sessions: np.ndarray
-) -> dict[str, np.ndarray]:
+def draw_rows(rng, lifts, arms, sessions):
     """Columns of a log with a row a session.
 
     Args:
@@ -56,7 +53,7 @@ def draw_rows(
     }
 
 
-def draw_users(rng: np.random.Generator, lifts: Sequence[float], users: int) -> Users:
+def draw_users(rng, lifts, users):
     """Users of some sessions each, in arms a, b, ... of equal chance."""
     arms = rng.integers(len(lifts), size=users)
     sessions = rng.integers(1, MOST_SESSIONS + 1, users)
@@ -78,7 +75,7 @@ def draw_users(rng: np.random.Generator, lifts: Sequence[float], users: int) -> 
     )
 
 
-def draw_log(seed: int, users: int, names: Sequence[str], lifts: Sequence[float]) -> pa.Table:
+def draw_log(seed, users, names, lifts):
     """A log with the arm of each row by name, its rows in no order."""
     rng = np.random.default_rng(seed)
     arms = rng.integers(len(names), size=users)

@@ -1,7 +1,5 @@
 """docs/ab.md shows what the commands in it print."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import runpy
@@ -17,7 +15,7 @@ from pebr_tf.cli.main import main
 DOCS = Path(__file__).parents[3] / "docs" / "ab.md"
 
 
-def commands() -> list[tuple[list[str], list[str]]]:
+def commands():
     """Arguments and output of each command, which are indented and begin with a $."""
     lines = DOCS.read_text("utf-8").splitlines()
     found = []

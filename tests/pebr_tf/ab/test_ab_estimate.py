@@ -1,12 +1,9 @@
 """Estimates, comparisons and the sample-ratio check against statsmodels, SciPy and pandas."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 import statsmodels.api as sm
 from ab_logs import draw_log, draw_users
@@ -18,8 +15,7 @@ from pebr_tf.ab import Metric, Users, analyse, cuped, estimate, sample_ratio
 from pebr_tf.ab.estimate import Estimate
 
 
-def of_frame(frame: pd.DataFrame, past: tuple[str, ...] = ()) -> Users:
-    """The users of a log, by pandas."""
+def of_frame(frame, past=()):
     users = frame.groupby("user").agg("first")
     totals = frame.groupby("user")[["searches", "clicks", "orders"]].sum()
     names = tuple(sorted(frame["arm"].unique()))

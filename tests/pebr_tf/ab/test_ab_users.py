@@ -1,10 +1,6 @@
 """From rows to users, in every format; what is refused, and in which words."""
 
-from __future__ import annotations
-
 import decimal
-import gzip
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +15,7 @@ from pebr_tf.errors import UserError
 COLUMNS, PAST = ("searches", "clicks"), ("clicks_before",)
 
 
-def write(table: pa.Table, path: Path) -> Path:
+def write(table, path):
     if ".parquet" in path.name:
         pyarrow.parquet.write_table(table, path)
     elif ".jsonl" in path.name:
@@ -29,11 +25,11 @@ def write(table: pa.Table, path: Path) -> Path:
     return path
 
 
-def read(path: Path, columns=COLUMNS, past=PAST):
+def read(path, columns=COLUMNS, past=PAST):
     return read_users(source_of(path), "user", "arm", columns, past)
 
 
-def by_id(found) -> dict[str, tuple[float, ...]]:
+def by_id(found):
     columns = [found.arms, found.rows, *found.totals.values(), *found.past.values()]
     rows = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
     return dict(zip(found.ids.to_pylist(), rows, strict=True))
@@ -139,20 +135,8 @@ GOOD = "u,a,3,1,5\nv,a,3,1,5\nw,b,3,1,5\nx,b,3,1,5\n"
             "each arm must have two users or more of its own. Received: 1 in b.",
         ),
         (
-            HEAD + GOOD + "u,b,3,1,5\nv,b,3,1,5\n",
-            "each arm must have two users or more of its own. Received: 0 in a.",
-        ),
-        (
             HEAD + GOOD + "y,b,3,-1,5\n",
             "clicks of {} must be a number from 0 up in every row. Received: -1 in row 5.",
-        ),
-        (
-            HEAD + "y,b,3,nan,5\n" + GOOD,
-            "clicks of {} must be a number from 0 up in every row. Received: nan in row 1.",
-        ),
-        (
-            HEAD + GOOD + "y,b,inf,1,5\n",
-            "searches of {} must be a number from 0 up in every row. Received: inf in row 5.",
         ),
         (
             HEAD + GOOD + "y,b,3,1,\n",
@@ -160,16 +144,8 @@ GOOD = "u,a,3,1,5\nv,a,3,1,5\nw,b,3,1,5\nx,b,3,1,5\n"
             "Received: nothing in row 5.",
         ),
         (
-            HEAD + GOOD + "y,b,3,many,5\n",
-            "clicks of {} must be a number from 0 up in every row. Received: many in row 5.",
-        ),
-        (
             HEAD + GOOD + ",b,3,1,5\n",
             "user of {} must have a value in every row. Received: nothing in row 5.",
-        ),
-        (
-            HEAD + GOOD + "y,,3,1,5\n",
-            "arm of {} must have a value in every row. Received: nothing in row 5.",
         ),
         (
             HEAD + GOOD + "y,b,3\n",
@@ -193,25 +169,3 @@ def test_rejections(content, message, tmp_path):
     with pytest.raises(UserError) as error:
         read(path)
     assert str(error.value) == message.format(path)
-
-
-def test_missing_numbers_in_parquet_and_json_are_rejected(tmp_path):
-    table = pa.table({"user": [1, 2], "arm": ["a", "b"], "n": [1.0, None]})
-    path = write(table, tmp_path / "a.parquet")
-    with pytest.raises(
-        UserError, match=r"^n of .* from 0 up in every row. Received: nothing in row 2"
-    ):
-        read(path, ["n"], [])
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"user": 1, "arm": "a", "n": 1}\n{"user": 2, "arm": "b"}\n')
-    with pytest.raises(
-        UserError, match=r"^n of .* from 0 up in every row. Received: nothing in row 2"
-    ):
-        read(path, ["n"], [])
-
-
-def test_a_file_that_is_cut_short_is_rejected(tmp_path):
-    path = tmp_path / "a.csv.gz"
-    path.write_bytes(gzip.compress((HEAD + 1_000 * GOOD).encode())[:-20])
-    with pytest.raises(UserError, match="must be readable to its end"):
-        read(path)
