@@ -1,4 +1,4 @@
-"""Ranked lists against unranked ones, which look at every score, and figures against loops."""
+"""Ranked lists against unranked ones, figures against loops, strata and curves by hand."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given, settings
 from unranked_lists import cutoff_at, evaluate, unranked
 
-from pebr_tf.metrics import Figures, RankedLists, Ranks
-from pebr_tf.metrics.results import ListSummary
+from pebr_tf.config import Strata
+from pebr_tf.metrics import (
+    Figures,
+    RankedLists,
+    Ranks,
+    count_histogram,
+    curve,
+    groups_of,
+    strata_of,
+)
+from pebr_tf.metrics.results import CountHistogram, Curve, ListSummary
 
 
 def random_lists(seed, queries=7, candidates=12, offsets=False):
@@ -107,21 +116,11 @@ def test_figures_are_those_of_a_loop(seed):
     assert figures.empty == pytest.approx(counts.tolist().count(0) / 7)
 
 
-@pytest.mark.parametrize("k", [1, 3, 12])
-def test_the_score_minus_rank_is_the_fixed_number(k):
-    scores = np.tile(-np.arange(12, dtype=np.float32), (5, 1))
-    lists = RankedLists(scores, Ranks(np.zeros(0, int), np.zeros(0, int)), np.ones(5, int))
-    # A fraction more does not buy the next rank.
-    for average in (k, k + 0.9):
-        assert lists.counts_at(lists.cutoff_at(average)).tolist() == [k] * 5
-
-
 @pytest.mark.parametrize(
     ("change", "error"),
     [
         ({"scores": np.array([[1.0, 2.0]])}, "scores must be numbers that never rise in a row"),
         ({"scores": np.array([[np.nan, 2.0]])}, "scores must be numbers that never rise"),
-        ({"scores": np.array([[2.0, np.nan]])}, "scores must be numbers that never rise"),
         ({"totals": np.array([0])}, "totals must be at least 1"),
         ({"totals": np.array([1, 1])}, r"scores must be \[Q, M\] and totals \[Q\]"),
         ({"offsets": np.array([np.inf])}, "offsets must be 1 finite numbers"),
@@ -140,3 +139,67 @@ def test_lists_that_do_not_fit_are_rejected(change, error):
 def test_an_average_of_nothing_is_rejected():
     with pytest.raises(ValueError, match=r"average must be above 0\. Received: 0\."):
         random_lists(0).cutoff_at(0)
+
+
+def test_a_histogram_doubles():
+    found = count_histogram(np.array([0, 0, 1, 2, 3, 4, 7, 8]))
+    assert found == CountHistogram(edges=[0, 1, 2, 4, 8, 16], queries=[2, 1, 2, 2, 1])
+    assert count_histogram(np.array([0])) == CountHistogram([0, 1, 2], [1, 0])
+
+
+def test_a_stratum_without_queries_is_left_out():
+    groups = groups_of(np.array([0, 2, 0]))
+    assert {name: mask.tolist() for name, mask in groups.items()} == {
+        "overall": [True] * 3,
+        "head": [True, False, True],
+        "tail": [False, True, False],
+    }
+
+
+def test_a_curve_of_ties_has_the_averages_that_there_are():
+    """Two queries of four equal scores: all or nothing."""
+    lists = RankedLists(
+        np.array([[1, 1, 1, 1], [0, 0, 0, 0]], np.float32),
+        Ranks(np.array([0, 1]), np.array([0, 3])),
+        np.array([1, 2]),
+    )
+    found = curve(lists, (2, 3))
+    assert found == Curve(average=[2.0, 4.0], precision=[0.125, 0.25], recall=[0.5, 0.75])
+
+
+SHARES = Strata(head=0.5, torso=0.3, tail=0.2)
+HEAD, TORSO, TAIL = range(3)
+
+
+@pytest.mark.parametrize(
+    ("clicks", "strata"),
+    [
+        ([50, 30, 20], [HEAD, TORSO, TAIL]),
+        ([20, 50, 30], [TAIL, HEAD, TORSO]),
+        ([90, 5, 5], [HEAD, TAIL, TAIL]),
+        ([25, 25, 15, 15, 10, 10], [HEAD, HEAD, TORSO, TORSO, TAIL, TAIL]),
+        ([1, 1, 1, 1], [HEAD] * 4),
+        ([7], [HEAD]),
+        ([7, 0], [HEAD, TAIL]),
+        ([0, 0], [TAIL, TAIL]),
+        ([], []),
+    ],
+)
+def test_by_hand(clicks, strata):
+    assert strata_of(np.array(clicks), SHARES).tolist() == strata
+
+
+def test_shares_of_many_queries_are_those_asked_for():
+    clicks = np.random.default_rng(0).zipf(1.5, 50_000).clip(max=1_000)
+    strata = strata_of(clicks, SHARES)
+    shares = np.bincount(strata, clicks, 3) / clicks.sum()
+    # Queries of equal clicks stay together, and a quarter of the clicks are of queries with one.
+    assert shares[HEAD] == pytest.approx(0.5, abs=0.03)
+    assert clicks[strata == HEAD].min() > clicks[strata == TORSO].max()
+    assert clicks[strata == TORSO].min() > clicks[strata == TAIL].max()
+
+
+def test_shares_that_binary_cannot_write():
+    """.7 + .2 is a little less than .9."""
+    clicks = np.array([7, 2, 1])
+    assert strata_of(clicks, Strata(head=0.7, torso=0.2, tail=0.1)).tolist() == [HEAD, TORSO, TAIL]

@@ -15,7 +15,6 @@ def sources(tmp_path):
 
 @pytest.fixture
 def release(tmp_path, sources):
-    """A release; may be damaged."""
     return write_release(tmp_path / "releases", sources)
 
 

@@ -1,7 +1,5 @@
 """The sources of a release without a real model or index: nothing here opens them."""
 
-from pathlib import Path
-
 import numpy as np
 
 from pebr_tf.config import Config
@@ -23,7 +21,7 @@ FILES = {
 MODEL_DESCRIPTION = "query_model/assets.extra/query_model.json"
 
 
-def write_sources(folder: Path, seed: int = 0) -> ReleaseSources:
+def write_sources(folder, seed=0):
     """Sources whose model and index belong together; another seed makes another pair."""
     for name, text in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -45,10 +45,7 @@ def test_a_model_that_passes_all():
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (
-            {"precision": 0.09},
-            "k = 150 (min_precision_lift) must be >= 0.00. Received: -0.1000.",
-        ),
+        ({"precision": 0.09}, "k = 150 (min_precision_lift) must be >= 0.00. Received: -0.1000."),
         ({"recall": 0.594}, "(min_recall_lift) must be >= 0.00. Received: -0.0100."),
         ({"error": 0.031}, "(max_calibration_error) must be <= 0.03. Received: 0.0310."),
         ({"worst": 0.06}, "(max_stratum_calibration_error) must be <= 0.05. Received: 0.0600."),

@@ -16,7 +16,6 @@ from plain_release import MODEL_DESCRIPTION, write_sources
 from pebr_tf.config import Config
 from pebr_tf.files import STAGING
 from pebr_tf.release.release import (
-    PushResult,
     Release,
     ReleaseManifest,
     ReleaseSources,
@@ -29,7 +28,6 @@ from pebr_tf.release.versions import newest_version, versions, withdraw
 
 
 def edit(release, **changes):
-    """Rewrites keys of the manifest and removes its digest."""
     path = release.directory / "manifest.json"
     content = json.loads(path.read_text())
     content.pop("digest", None)
@@ -67,25 +65,6 @@ def test_a_release_holds_what_answers_queries_and_its_manifest(release, sources)
     assert again == release
     assert again.config() == load_config(release.directory) == sources.config
     assert again.report.read_text() == "<p>report</p>"
-
-
-def test_every_file_is_read_once_for_its_checksum(release, monkeypatch):
-    read, sha256 = [], hashlib.sha256
-
-    def counted(*content):
-        read.append(content)
-        return sha256(*content)
-
-    monkeypatch.setattr("pebr_tf.manifest.hashlib.sha256", counted)
-    Release.load(release.directory)
-    # Beside the files, the manifest's digest and the fingerprint of the moments.
-    assert len(read) == len(release.manifest.files) + 2
-
-
-def test_a_push_result_comes_back(tmp_path):
-    for result in (PushResult(), PushResult(7, "gs://bucket/7")):
-        result.save(tmp_path)
-        assert PushResult.load(tmp_path) == result
 
 
 def test_versions_grow_whatever_the_clock_says(tmp_path, sources):

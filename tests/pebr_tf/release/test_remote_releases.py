@@ -34,17 +34,14 @@ def bucket():
 
 @pytest.fixture
 def here(tmp_path):
-    """Where releases are fetched to."""
     return tmp_path / "here"
 
 
 def at(release, version):
-    """The same release with another version in its manifest."""
     return replace(release, manifest=replace(release.manifest, version=version))
 
 
 def put(name, content=b""):
-    """Writes a remote file by its path below the bucket."""
     path = f"{BUCKET}/{name}"
     tf.io.gfile.makedirs(os.path.dirname(path))
     # In memory, writing to an existing file appends to it.
@@ -55,7 +52,6 @@ def put(name, content=b""):
 
 
 def put_release(release, *numbers):
-    """Uploads a release under given versions, without a claim."""
     for number in numbers:
         at(release, number).manifest.save(release.directory)
         for name in (*release.manifest.files, "manifest.json"):
@@ -72,7 +68,6 @@ def manifest_of(version):
 
 
 def failing(error):
-    """A function that fails."""
 
     def fail(*arguments):
         raise error

@@ -10,18 +10,15 @@ VOID = {"meta", "br"}
 
 @dataclass
 class Node:
-    """An element."""
-
     tag: str
     attributes: dict[str, str | None]
     children: list[Node | str] = field(default_factory=list)
 
     @property
-    def text(self) -> str:
-        """All text in it."""
+    def text(self):
         return "".join(c if isinstance(c, str) else c.text for c in self.children)
 
-    def all(self, tag: str | None = None, **attributes: str) -> list[Node]:
+    def all(self, tag=None, **attributes):
         """Elements in it, in order; attributes as in `class_="tiles"`."""
         wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
         found = []
@@ -32,18 +29,16 @@ class Node:
                 found += child.all(tag, **attributes)
         return found
 
-    def one(self, tag: str | None = None, **attributes: str) -> Node:
-        """The only such element."""
+    def one(self, tag=None, **attributes):
         (found,) = self.all(tag, **attributes)
         return found
 
-    def rows(self) -> list[list[str]]:
-        """Text of the cells, a list a row."""
+    def rows(self):
         return [[c.text for c in row.children if isinstance(c, Node)] for row in self.all("tr")]
 
 
 class _Reader(HTMLParser):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(convert_charrefs=True)
         self.root = Node("root", {})
         self.open = [self.root]
@@ -68,7 +63,7 @@ class _Reader(HTMLParser):
             self.open[-1].children.append(data)
 
 
-def read(page: str) -> Node:
+def read(page):
     """The `html` element of a page whose elements are all closed in order."""
     reader = _Reader()
     reader.feed(page)
@@ -77,6 +72,5 @@ def read(page: str) -> Node:
     return reader.root.one("html")
 
 
-def under(page: Node, heading: str) -> Node:
-    """The section under the heading with that identifier."""
+def under(page, heading):
     return page.one("section", aria_labelledby=heading)

@@ -4,7 +4,7 @@ import io
 from dataclasses import replace
 
 import pytest
-from evaluation_example import change, example, rejected
+from evaluation_example import example, rejected
 from rich.console import Console
 
 from pebr_tf.release.evaluation import GateResult
@@ -28,37 +28,14 @@ def test_a_policy_is_one_line_of_eighty_characters():
     assert len([line for line in lines if "/." in line]) == 9
 
 
-def test_the_best_of_a_column_is_bold():
-    table = summary_table(example())
-    bold = [
-        str(cell)[span.start : span.end]
-        for column in table.columns
-        for cell in column.cells
-        for span in getattr(cell, "spans", [])
-        if span.style == "bold"
-    ]
-    assert bold == [".762", ".219", ".851", ".138", ".924", ".115"]
-
-
-def test_markup_and_a_precision_of_one():
-    evaluation = example()
-    evaluation.policies[0] = replace(evaluation.policies[0], title="[red]level[/red]")
-    change(evaluation.policies[5], 50, precision=1.0)
-    lines = [" ".join(line.split()) for line in printed(evaluation)]
-    assert "[red]level[/red] .187/.762 .100/.851 .035/.924 0.004" in lines
-    assert any("1.000/.314" in line for line in lines)
-
-
 @pytest.mark.parametrize(
     ("name", "sign", "bound", "received", "reason"),
     [
         ("min_recall_lift", ">=", 0.0, -0.012, "recall lift -0.012 is below the required 0.00"),
         # Three digits would show the bound itself.
         ("min_recall_lift", ">=", 0.0, -0.0004, "recall lift -0.0004 is below the required 0.00"),
-        ("min_lift", ">=", 0.0, -1e-15, "lift -0.000000000 is below the required 0.00"),
         ("max_error", "<=", 0.03, 0.0301, "error 0.0301 is above the allowed 0.03"),
         ("max_p99_ms", "<=", 20, 1234.56, "p99 ms 1,234.6 is above the allowed 20.00"),
-        ("max_error", "<=", 0.0125, 0.5, "error 0.500 is above the allowed 0.0125"),
     ],
 )
 def test_a_failed_gate_is_named_with_both_numbers(name, sign, bound, received, reason):
@@ -81,30 +58,21 @@ def test_outcomes():
     ("form", "value", "text"),
     [
         (formats.share, 0.8505, "0.851"),
-        (formats.share, 1, "1.000"),
         (formats.share, -0.0001, "0.000"),
         (formats.share, None, "–"),
         (formats.percent, 0.0049, "0.5%"),
         (formats.percent, -0.00001, "0.0%"),
-        (formats.percent, None, "–"),
         (formats.count, 4120, "4,120"),
-        (formats.count, 42.0, "42"),
         (formats.count, 42.25, "42.2"),
-        (formats.count, None, "–"),
-        (formats.average, 12.0, "12.0"),
         (formats.average, 99.96, "100"),
         (formats.average, 1043.2, "1,043"),
-        (formats.milliseconds, 4.214, "4.21 ms"),
         (formats.milliseconds, 9.996, "10.0 ms"),
         (formats.milliseconds, -1204.4, "-1,204 ms"),
-        (formats.milliseconds, None, "–"),
-        (formats.compact, 50, "50"),
         (formats.compact, 2000, "2k"),
         (formats.compact, 1_500_000, "1.5M"),
         (formats.change, "0.056", "+0.056"),
         (formats.change, "-0.012", "−0.012"),
         (formats.change, "0.000", "0.000"),
-        (formats.change, "–", "–"),
     ],
 )
 def test_numbers_as_text(form, value, text):

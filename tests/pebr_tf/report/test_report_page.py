@@ -1,16 +1,14 @@
 """The report is one safe file with the right numbers."""
 
-import copy
 import json
 import resource
 from dataclasses import replace
 
 import pytest
-from evaluation_example import change, example, rejected, with_queries
+from evaluation_example import example, rejected, with_queries
 from page_reader import read, under
 
 from pebr_tf.metrics.results import Curve
-from pebr_tf.release.evaluation import BaselineResult
 from pebr_tf.report import outcome, write_report
 
 
@@ -24,7 +22,6 @@ def report(evaluation, tmp_path):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """The report of the example."""
     return report(example(), tmp_path_factory.mktemp("page"))
 
 
@@ -56,15 +53,6 @@ def test_names_and_heads_for_screen_readers(page):
         assert (title.tag, description.tag) == ("title", "desc")
         assert title.text
         assert description.text
-
-
-def test_every_row_is_as_wide_as_its_head(page):
-    for table in page.all("table"):
-        widths = {
-            sum(int(cell.attributes.get("colspan", 1)) for cell in row.children)
-            for row in [table.one("thead").children[0], *table.all("tr")[-3:]]
-        }
-        assert len(widths) == 1, table.text
 
 
 def test_headline_and_tiles(page, tmp_path):
@@ -106,13 +94,6 @@ def test_strata_and_the_gain_in_each(page):
     assert ["top k", "0.298", "0.653"] in [row[:3] for row in tables[0].rows()]
     # 0.6 times (.187 - .124), and .762 - .688.
     assert tables[3].rows()[-1][:3] == ["tail", "+0.038", "+0.074"]
-
-
-def test_an_average_that_was_not_met_is_named(tmp_path):
-    evaluation = example()
-    change(evaluation.policies[6], 150, average=131.24)
-    section = under(report(evaluation, tmp_path), "policies")
-    assert section.all("p")[-1].text == "Averages that could not be met: nucleus 131 at k = 150."
 
 
 def test_single_tables(page):
@@ -166,30 +147,6 @@ def test_comparison_with_the_previous_release(tmp_path):
     assert found["index recall"][2:] == ["0.000", "the same"]
     assert found["items per query, p99"] == ["4,620", "4,120", "−500", "fewer"]
     assert found["latency, p99"][2:] == ["+0.31 ms", "worse"]
-
-
-def test_comparison_with_the_last_blessed_model(page, tmp_path):
-    assert "Last blessed model" not in page.text
-    evaluation = example()
-    level, top_k = (copy.deepcopy(evaluation.policies[index]) for index in (0, 2))
-    change(level, 150, recall=0.8)
-    change(top_k, 150, recall=0.7)
-    baseline = BaselineResult("run/Trainer/model/3", 300, 0.5, [top_k, level])
-    evaluation = replace(evaluation, baseline=baseline, previous=None)
-    whole = report(evaluation, tmp_path)
-    assert "Previous release" not in whole.text
-    rows = under(whole, "baseline").one("table").rows()
-    assert rows[0] == [
-        "measure",
-        "its top_k",
-        "its default policy",
-        "this model",
-        "change",
-        "which is",
-    ]
-    found = {row[0]: row[1:] for row in rows}
-    assert found["recall at k = 150"] == ["0.700", "0.800", "0.851", "+0.051", "better"]
-    assert found["precision at k = 150"][2:] == ["0.100", "0.000", "the same"]
 
 
 HOSTILE = [
@@ -272,9 +229,3 @@ def test_a_write_that_fails_leaves_the_old_report(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
-
-
-def test_equal_evaluations_give_equal_reports(tmp_path):
-    for name in ("a", "b"):
-        write_report(example(), tmp_path / name)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
