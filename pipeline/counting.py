@@ -34,11 +34,7 @@ Counted = tuple[float, bytes]
 def vocabulary(words: tf.Tensor, name: str, size: int, least: int) -> tf.Tensor:
     """The path of a file with the most frequent words, sorted by descending count, then by word.
 
-    Args:
-      words: [M] strings of a batch, without line breaks.
-      name: Name of the file.
-      size: Most words.
-      least: Least number of occurrences of a word.
+    It has at most `size` of the words [M], without line breaks, that occur `least` times or more.
     """
     different, _, counts = tf.unique_with_counts(words, tf.int64)
     (path,) = tft.experimental.ptransform_analyzer(

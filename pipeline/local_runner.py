@@ -54,14 +54,7 @@ class Display(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results of a run.
-
-    Attributes:
-      evaluation: The evaluation; None if the run ended before it.
-      report: Path of the HTML report.
-      release: Path of the pushed release.
-      seconds: Duration of the run.
-    """
+    """The results of a run; those that the run did not reach are None."""
 
     evaluation: ModelEvaluation | None
     report: Path | None
@@ -70,11 +63,7 @@ class Outcome:
 
 
 class LocalRunner(tfx_runner.IrBasedRunner):
-    """Runs a compiled pipeline in this process.
-
-    Attributes:
-      run_id: Name of the last run in the metadata.
-    """
+    """Runs a compiled pipeline in this process; `run_id` names the last run in the metadata."""
 
     def __init__(self, display: Display):
         self._display = display

@@ -100,11 +100,8 @@ def _imported(path: Path, wanted: str) -> Iterator[tuple[str, str]]:
 def _parsed(text: str) -> tuple[frozenset[str], tuple[tuple[str, str, str], ...]]:
     """The names that a text uses, and its imports at any level.
 
-    Returns:
-      Names; and for each import the name that it binds, the module, and the imported name.
-
-    Raises:
-      ValueError: There is a relative import.
+    For each import: the name that it binds, the module, and the imported name. Raises a ValueError
+    for a relative import.
     """
     nodes = list(ast.walk(ast.parse(text)))
     imports = []

@@ -32,13 +32,7 @@ CONSOLE = "https://console.cloud.google.com/vertex-ai/locations"
 
 @dataclass(frozen=True)
 class Accepted:
-    """The resource that Vertex AI created.
-
-    Attributes:
-      name: Name of the resource.
-      state: State as in the API, such as PIPELINE_STATE_PENDING.
-      link: Its page in the console.
-    """
+    """The resource that Vertex AI created: its name, its state and its page in the console."""
 
     name: str
     state: str
@@ -124,11 +118,7 @@ def to_json(request: Any) -> str:
 def submit(
     request: gapic.CreatePipelineJobRequest, config: Config, credentials: Credentials
 ) -> Accepted:
-    """Sends the request for a run, without retries.
-
-    Raises:
-      UserError: Vertex AI did not accept it or could not be reached.
-    """
+    """Sends the request for a run, without retries; UserError if Vertex AI does not accept it."""
     from google.cloud.aiplatform import gapic
 
     client = gapic.PipelineServiceClient(credentials=credentials, client_options=_options(config))
@@ -138,11 +128,7 @@ def submit(
 def schedule(
     request: gapic.CreateScheduleRequest, config: Config, credentials: Credentials
 ) -> Accepted:
-    """Sends the request for a schedule, without retries.
-
-    Raises:
-      UserError: Vertex AI did not accept it or could not be reached.
-    """
+    """Sends the request for a schedule, without retries; UserError if it is not accepted."""
     from google.cloud.aiplatform import gapic
 
     client = gapic.ScheduleServiceClient(credentials=credentials, client_options=_options(config))

@@ -28,14 +28,9 @@ MAX_CONFIDENCE = 0.9999
 
 @dataclass(frozen=True)
 class ArmReadout:
-    """One metric in one arm.
+    """One metric in one arm; control has no comparison.
 
-    Attributes:
-      name: Name of the arm.
-      value: The metric.
-      standard_error: Standard error of the value.
-      comparison: Comparison with control; None for control itself.
-      p_value_holm: Its p-value, corrected for the number of arms.
+    `p_value_holm` is the p-value of the comparison, corrected for the number of arms.
     """
 
     name: str
@@ -68,16 +63,10 @@ class MetricReadout:
 
 @dataclass(frozen=True)
 class Analysis:
-    """The read-out of an experiment.
+    """The read-out of an experiment, with arms, users and rows [A], control first.
 
     Attributes:
-      arms: [A] names, control first.
-      users: [A] users of each.
-      rows: [A] rows of each.
       crossing: Users left out because they were in more than one arm.
-      confidence: Confidence of the intervals.
-      sample_ratio: The sample-ratio check.
-      metrics: One entry per metric.
       warnings: Sentences on what weakens the figures; a sample-ratio mismatch comes first.
     """
 

@@ -15,11 +15,7 @@ TRUTH = r"^\s*(?i:true|false)\s*$"
 
 
 def texts(file: str, batch: Batch, column: str) -> pa.Array:
-    """[M] text, none of it missing or empty.
-
-    Raises:
-      UserError: A value is missing, empty or not text.
-    """
+    """[M] text; raises a UserError where a value is missing, empty or not text."""
     values = _values(batch, column)
     written, bad = convert.text(convert.without_empty(values))
     bad = bad | ~_valid(written)

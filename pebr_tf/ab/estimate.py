@@ -30,12 +30,7 @@ MAX_LOG_MARGIN = 10.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate of a metric in one arm.
-
-    Attributes:
-      value: The metric.
-      variance: Variance of the estimate.
-    """
+    """The estimate of a metric in one arm, and the variance of this estimate."""
 
     value: float
     variance: float
@@ -43,16 +38,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class ArmComparison:
-    """The comparison of an arm with control. What cannot be computed is NaN.
+    """The comparison of an arm with control: two values, each with the ends of its interval.
 
-    Attributes:
-      difference: Difference of the values.
-      low: Lower end of its interval.
-      high: Upper end.
-      lift: The difference as a share of control's value.
-      lift_low: Lower end of the interval of the lift.
-      lift_high: Upper end.
-      p_value: Probability of such a difference, or a larger one, without any effect.
+    What cannot be computed is NaN. The lift is the difference as a share of control's value;
+    `p_value` is the probability of such a difference, or a larger one, without any effect.
     """
 
     difference: float

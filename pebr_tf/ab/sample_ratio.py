@@ -22,12 +22,8 @@ ALARM = 0.001
 class SampleRatio:
     """Users of each arm against what was expected, by Pearson's chi-squared test.
 
-    Attributes:
-      shares: [A] of the users.
-      expected: [A] shares that each arm should have.
-      statistic: Chi-squared, with A - 1 degrees of freedom.
-      p_value: Probability of such a split, or a worse one, by chance.
-      mismatch: Whether the p-value is below ALARM.
+    Shares are [A]; the statistic has A - 1 degrees of freedom; `p_value` is the probability of such
+    a split, or a worse one, by chance; a mismatch is a p-value below ALARM.
     """
 
     shares: tuple[float, ...]

@@ -31,14 +31,7 @@ _MACHINE = {
 
 @dataclass(frozen=True)
 class Machine:
-    """What the container of a component gets.
-
-    Attributes:
-      cpu: Virtual processors.
-      memory_gb: Gigabytes of memory.
-      accelerator: Name of what is attached, or None.
-      accelerators: How many of them; 0 without.
-    """
+    """What the container of a component gets; `accelerators` is their number, 0 without."""
 
     cpu: int
     memory_gb: int

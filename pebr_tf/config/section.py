@@ -16,13 +16,7 @@ AnySection = TypeVar("AnySection", bound="Section")
 
 @dataclasses.dataclass(frozen=True)
 class Key:
-    """One field of a section.
-
-    Attributes:
-      name: Its name in the section.
-      hint: Its type.
-      rule: Its documentation and constraint.
-    """
+    """One field of a section: its name, its type, and its documentation and constraint."""
 
     name: str
     hint: Any

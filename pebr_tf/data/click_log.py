@@ -78,11 +78,9 @@ def check_clicks_and_items(
 
 
 def join_items(clicks: Batch, items: pa.Table) -> Batch:
-    """Clicks with the columns of their items; clicks on unknown items are rejected.
+    """Clicks with the columns of their items, each once; clicks on unknown items are rejected.
 
-    Args:
-      clicks: As `check_clicks` returns them.
-      items: With `item_id`, each once; its other columns must not have the name of a click column.
+    The columns of the items, apart from `item_id`, must not have the name of a click column.
     """
     checks = _Checks(clicks)
     known = items.column("item_id").combine_chunks()

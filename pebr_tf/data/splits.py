@@ -29,14 +29,10 @@ MAX_STRETCHES = 1 << 22
 def assign(
     split: Split, query: pa.Array, item: pa.Array, time: np.ndarray, begins: int | None = None
 ) -> np.ndarray:
-    """[M] int8, the index into NAMES of each click.
+    """[M] int8, the index into NAMES of each click, from queries and items [M] as text.
 
-    Args:
-      split: The settings of the split.
-      query: [M] text.
-      item: [M] text.
-      time: [M] seconds; only used by "time".
-      begins: For "time", the first second that is held out; see `held_out_from`.
+    Only "time" uses `time`, [M] seconds, and `begins`, the first second that is held out; see
+    `held_out_from`.
     """
     share = split.calibrate + split.test
     calibrates = _uniform(split.seed, SIDE, query) < split.calibrate / share

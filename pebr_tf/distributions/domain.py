@@ -15,20 +15,11 @@ SLACK = 1e-5
 def float64_within(
     name: str, value: Any, low: float, high: float, *, low_open: bool = False
 ) -> tf.Tensor:
-    """Casts `value` to float64 and holds it to an interval.
+    """`value` as a float64 tensor, held to an interval; an error calls it `name`.
 
     A value beyond a closed end by rounding only (`SLACK`) counts as that end: float32 vectors of
-    unit norm have cosines of 1 + 1e-7.
-
-    Args:
-      name: What the error message calls the value.
-      value: Any numeric tensor or array-like.
-      low: Lower end of the interval.
-      high: Upper end of the interval.
-      low_open: Whether `low` itself is outside.
-
-    Returns:
-      A float64 tensor of the shape of `value`; in a graph, NaN where `value` is outside.
+    unit norm have cosines of 1 + 1e-7. With `low_open`, `low` itself is outside. In a graph, values
+    outside become NaN.
 
     Raises:
       ValueError: Eagerly, when any element is outside.

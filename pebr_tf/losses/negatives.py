@@ -48,10 +48,7 @@ class Negatives(NamedTuple):
     log_query_prior: Any = None
 
     def validated(self, shapes: Shapes) -> Negatives:
-        """The fields as tensors, ids as int64, after a check that they fit together.
-
-        Args:
-          shapes: The checker that has already seen the batch's vectors, [B, n].
+        """The fields as tensors, ids as int64; `shapes` has seen the batch's vectors, [B, n].
 
         Raises:
           ValueError: Shapes disagree, or a field lacks another that it needs.

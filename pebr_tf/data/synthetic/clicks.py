@@ -23,13 +23,9 @@ _DAILY_SWING = 0.7
 
 @dataclass(frozen=True)
 class ClickColumns:
-    """A chunk of clicks (n) in numbers, in the order of time.
+    """A chunk of clicks [n] in numbers, in the order of time (seconds since the epoch, UTC).
 
-    Attributes:
-      query: int32 [n].
-      item: int32 [n].
-      timestamp: Seconds since the epoch, UTC, int64 [n].
-      is_noise: The item was drawn from the whole catalogue, bool [n].
+    `is_noise` marks items that were drawn from the whole catalogue.
     """
 
     query: npt.NDArray[np.int32]

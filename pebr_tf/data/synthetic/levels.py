@@ -31,13 +31,10 @@ class Base(enum.Enum):
 
 @dataclass(frozen=True)
 class Level:
-    """A kind of query.
+    """A kind of query: its name in `queries.*`, and the place that it names.
 
-    Attributes:
-      name: Its name in `queries.*`.
-      base: The place that the query names.
-      attributes: Number of attribute values that it requires, 0 to 2.
-      share: Share of the queries, if the catalogue has that many.
+    It requires 0 to 2 attribute values. `share` is its share of the queries, if the catalogue has
+    that many.
     """
 
     name: str

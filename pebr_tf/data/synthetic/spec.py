@@ -16,12 +16,7 @@ _RANGES = {
 class SyntheticSpec:
     """The parameters of a synthetic click log; equal values always give the same log.
 
-    Attributes:
-      items: Items of the catalogue.
-      queries: Different query texts.
-      clicks: Rows of the click log.
-      seed: Seed of every random stream.
-      noise: Share of the clicks, in [0, 1), that fall on any item of the catalogue.
+    `noise` is the share of the clicks, in [0, 1), that fall on any item of the catalogue.
     """
 
     items: int = 20_000

@@ -17,15 +17,7 @@ VALUES = 12  # The most values that an attribute has.
 
 @dataclass(frozen=True)
 class Attribute:
-    """A property of the items of a category.
-
-    Attributes:
-      name: What it is called.
-      values: What it can be, the most common first.
-      by_model: All items of a model share the value; otherwise it tells the model's items apart.
-      share: How many of the models have it at all.
-      leading: It stands before the category's name in a title, otherwise after it.
-    """
+    """A property of the items of a category; vocabulary.yaml explains the fields."""
 
     name: str
     values: tuple[str, ...]

@@ -13,12 +13,7 @@ CATALOGUE_STREAM, QUERY_STREAM, CLICK_STREAM = range(3)
 
 @dataclass(frozen=True)
 class World:
-    """Everything that the clicks are drawn from.
-
-    Attributes:
-      catalogue: The items (N).
-      queries: The queries (Q) with their relevant items and popularity.
-    """
+    """Everything that the clicks are drawn from: the items (N) and the queries (Q) about them."""
 
     catalogue: Catalogue
     queries: Queries

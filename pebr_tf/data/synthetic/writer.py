@@ -41,17 +41,10 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Summary:
-    """What was written.
+    """What was written: counts, and percentiles of the relevant items per query.
 
     Attributes:
-      items: Items of the catalogue.
-      queries: Different queries.
-      clicks: Rows of the click log.
       relevant_pairs: Pairs of a query and an item relevant to it.
-      relevant_p10: 10th percentile of the relevant items per query.
-      relevant_p50: Median.
-      relevant_p90: 90th percentile.
-      relevant_max: Relevant items of the broadest query.
       breadth_correlation: Spearman correlation of popularity and relevant items.
       noise_share: Share of the clicks that were drawn from the whole catalogue.
     """
@@ -76,11 +69,7 @@ def write(
 ) -> Summary:
     """Makes a data set and writes it; the directory appears whole or not at all.
 
-    Args:
-      spec: What to make.
-      out: A directory that is new or empty.
-      format: One of `FORMATS`.
-      progress: Called with the stage, the rows written and the rows of the stage.
+    `out` is new or empty. `progress` is called with the stage, the rows written and all its rows.
 
     Raises:
       UserError: The format is unknown, the directory is in use or cannot be written, or the
