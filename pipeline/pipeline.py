@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tfx.components.schema_gen.component import SchemaGen
 from tfx.components.statistics_gen.component import StatisticsGen
@@ -12,6 +13,9 @@ from tfx.components.transform.component import Transform
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.dsl.components.common.resolver import Resolver
 from tfx.dsl.input_resolution.strategies.latest_artifact_strategy import LatestArtifactStrategy
+from tfx.extensions.google_cloud_ai_platform.constants import ENABLE_VERTEX_KEY, VERTEX_REGION_KEY
+from tfx.extensions.google_cloud_ai_platform.trainer.component import Trainer as JobTrainer
+from tfx.extensions.google_cloud_ai_platform.trainer.executor import TRAINING_ARGS_KEY
 from tfx.orchestration.metadata import sqlite_metadata_connection_config
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import trainer_pb2, transform_pb2
@@ -26,11 +30,10 @@ from components.index_builder.component import IndexBuilder
 from components.pusher.component import Pusher
 from components.retrieval_evaluator.component import RetrievalEvaluator
 from components.reviewed_schema import ImportSchemaGen
-from pebr_tf.config import Config
+from pebr_tf.config import Cloud, Config, Machine
 from pebr_tf.errors import UserError
 from pipeline import trainer
 from pipeline.source import source_digest
-from pipeline.training_job import training_job
 
 
 @dataclass(frozen=True)
@@ -154,8 +157,48 @@ def _trainer(
     if config.training.warm_start:
         arguments["base_model"] = earlier
     if options.cloud and config.cloud.training_job.workers > 1:
-        return training_job(config.cloud, custom, arguments)
+        return _job_trainer(config.cloud, custom, arguments)
     return Trainer(custom_config=custom, **arguments)
+
+
+def _job_trainer(cloud: Cloud, custom: dict[str, Any], arguments: dict[str, Any]) -> Trainer:
+    """The Trainer for several workers, which starts a CustomJob on Vertex AI and waits for it.
+
+    A component is one container. Vertex AI gives the workers of a CustomJob a TF_CONFIG that lists
+    all of them, and TFX's Trainer for Vertex AI runs `run_fn` in each.
+    """
+    settings = {
+        **custom,
+        ENABLE_VERTEX_KEY: True,
+        VERTEX_REGION_KEY: cloud.region,
+        TRAINING_ARGS_KEY: {"project": cloud.project, "job_spec": _job_spec(cloud)},
+    }
+    return JobTrainer(custom_config=settings, **arguments)
+
+
+def _job_spec(cloud: Cloud) -> dict[str, Any]:
+    machine = Machine.of(cloud.resources.trainer)
+    machine_spec: dict[str, Any] = {"machine_type": cloud.training_job.machine_type}
+    if machine.accelerator is not None:
+        machine_spec["accelerator_type"] = machine.accelerator
+        machine_spec["accelerator_count"] = machine.accelerators
+    pools = [
+        {
+            "machine_spec": machine_spec,
+            "replica_count": count,
+            "container_spec": {"image_uri": cloud.image},
+        }
+        for count in (1, cloud.training_job.workers - 1)
+    ]
+    spec: dict[str, Any] = {
+        "worker_pool_specs": pools,
+        # One worker cannot restart alone: all continue from the last checkpoint.
+        "scheduling": {"restart_job_on_worker_restart": True},
+    }
+    for key in ("service_account", "network"):
+        if (value := getattr(cloud, key)) is not None:
+            spec[key] = value
+    return spec
 
 
 def create_pipeline(

@@ -25,16 +25,12 @@ class LevelTuning:
       level_temperatures: [T] the candidates.
       recall: [T, K] macro recall at each average.
       precision: [T, K] macro precision at each average.
-      top_k_recall: [K] macro recall of top k.
-      top_k_precision: [K] macro precision of top k.
     """
 
     level_temperature: float
     level_temperatures: tuple[float, ...]
     recall: np.ndarray
     precision: np.ndarray
-    top_k_recall: np.ndarray
-    top_k_precision: np.ndarray
 
 
 def level_temperatures_for(fixed: float | None) -> tuple[float, ...]:
@@ -60,7 +56,7 @@ def tune_level_temperature(
         for each in level_temperatures
     ]
     recall, precision = (np.array(column) for column in zip(*measured, strict=True))
-    base_recall, base_precision = _measure(TopKPolicy().lists(candidates), average_k)
+    _, base_precision = _measure(TopKPolicy().lists(candidates), average_k)
     kept = (precision >= base_precision).all(axis=1)
     eligible = kept if kept.any() else np.ones(len(level_temperatures), bool)
     mean_recall = np.where(eligible, recall.mean(axis=1), -np.inf)
@@ -71,8 +67,6 @@ def tune_level_temperature(
         level_temperatures=tuple(level_temperatures),
         recall=recall,
         precision=precision,
-        top_k_recall=base_recall,
-        top_k_precision=base_precision,
     )
 
 

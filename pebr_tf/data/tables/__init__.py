@@ -2,7 +2,6 @@
 
 from pebr_tf.data.tables import convert
 from pebr_tf.data.tables.batch import Batch, Rejected
-from pebr_tf.data.tables.formats import Format, format_of
-from pebr_tf.data.tables.read import Source, read_table
+from pebr_tf.data.tables.read import Format, Source, format_of, read_table
 
 __all__ = ["Batch", "Format", "Rejected", "Source", "convert", "format_of", "read_table"]

@@ -12,7 +12,8 @@ import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, cast
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO, Literal, cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +22,11 @@ import pyarrow.json
 import pyarrow.parquet
 
 from pebr_tf.data.tables.batch import Batch, Rejected
-from pebr_tf.data.tables.formats import format_of, is_compressed
 from pebr_tf.errors import UserError
 
+Format = Literal["csv", "tsv", "jsonl", "parquet"]
+ENDINGS = {"json": "jsonl", "ndjson": "jsonl", "pq": "parquet"}
+COMPRESSED = ".gz"
 # Size of a batch: bytes of text, or rows of a Parquet file.
 BLOCK = 8 << 20
 PARQUET_ROWS = 65_536
@@ -67,6 +70,20 @@ def read_table(
         raise UserError(f"{source.name} must be readable to its end. Received: {text}.") from error
 
 
+def format_of(name: str, given: str = "auto") -> Format:
+    """The format of a file called `name`, unless one is given."""
+    if given != "auto":
+        return cast(Format, given)
+    ending = PurePosixPath(name.removesuffix(COMPRESSED)).suffix.removeprefix(".").lower()
+    ending = ENDINGS.get(ending, ending)
+    if ending not in get_args(Format):
+        raise UserError(
+            f"{name} must end in .csv, .tsv, .jsonl or .parquet, with or without .gz, or the "
+            f"format must be given. Received: {PurePosixPath(name).suffix or 'no ending'}."
+        )
+    return cast(Format, ending)
+
+
 def _columns_of(
     source: Source, present: Sequence[str], required: Sequence[str], optional: Sequence[str]
 ) -> list[str]:
@@ -82,7 +99,7 @@ def _columns_of(
 
 def _bytes_of(source: Source) -> BinaryIO:
     file = source.open()
-    return cast(BinaryIO, gzip.open(file)) if is_compressed(source.name) else file
+    return cast(BinaryIO, gzip.open(file)) if source.name.endswith(COMPRESSED) else file
 
 
 def _csv(source: Source, required: Sequence[str], optional: Sequence[str]) -> Iterator[Batch]:
