@@ -66,9 +66,7 @@ class LastBlessedModel(ResolverStrategy):
 def last_blessed_model(releases: str, examples: BaseChannel | None) -> Resolver:
     """A node whose output `model` is the last blessed model, or nothing.
 
-    Args:
-      releases: Folder of releases.
-      examples: Models that were trained on these are skipped; None: no model is skipped.
+    Models that were trained on `examples` are skipped; None: no model is skipped.
     """
     others = {} if examples is None else {EXAMPLES: examples}
     return Resolver(

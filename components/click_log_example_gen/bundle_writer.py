@@ -46,11 +46,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Shard:
-    """A file of Examples.
-
-    Attributes:
-      order: Source number and row number of its first row.
-    """
+    """A file of Examples; `order` is the source number and row number of its first row."""
 
     split: str
     path: str
@@ -82,12 +78,7 @@ class BundleSummary:
 
 
 class BundleWriter:
-    """Writes and counts the rows of a bundle.
-
-    Args:
-      table: "clicks" or "items".
-      folder: Folder of the temporary files.
-    """
+    """Writes and counts the rows of a bundle."""
 
     def __init__(self, table: str, folder: str):
         self._folder = folder

@@ -47,12 +47,7 @@ BATCH = 1_024
 
 @dataclass(frozen=True)
 class Subject:
-    """The model under evaluation.
-
-    Attributes:
-      vectors: [N, n] item vectors.
-      ids: [N] item ids.
-    """
+    """The model under evaluation, with item vectors [N, n] and ids [N]."""
 
     towers: TowersDescription
     calibration: Calibration

@@ -16,11 +16,7 @@ IsTruncated = Callable[[np.ndarray], np.ndarray]
 
 
 def groups_of(strata: np.ndarray) -> dict[str, np.ndarray]:
-    """Masks [Q] by name: all queries, then each stratum that has any.
-
-    Args:
-      strata: [Q] indices into STRATA.
-    """
+    """Masks [Q] by name: all queries, then each stratum that has any; `strata` [Q] indices."""
     masks = {name: np.asarray(strata) == index for index, name in enumerate(STRATA)}
     everyone = np.ones(len(strata), bool)
     return {"overall": everyone, **{name: mask for name, mask in masks.items() if mask.any()}}

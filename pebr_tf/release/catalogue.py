@@ -31,9 +31,7 @@ _BLOCK = 65_536
 class Moments:
     """The first two moments of the unit item vectors of an index, in float64.
 
-    Attributes:
-      mean: [n].
-      covariance: [n, n].
+    The mean is [n], the covariance [n, n].
     """
 
     mean: np.ndarray
@@ -90,11 +88,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class EmbeddedCatalogue:
-    """The folder of an embedded catalogue, or the part of it that a release holds.
-
-    Attributes:
-      directory: The folder.
-    """
+    """The folder of an embedded catalogue, or the part of it that a release holds."""
 
     SERVED: ClassVar[tuple[str, ...]] = ("index", "payload.parquet", "moments.npz")
 

@@ -78,12 +78,7 @@ class ReleaseManifest(FolderManifest):
 
 @dataclass(frozen=True)
 class Release:
-    """A release on disk.
-
-    Attributes:
-      directory: Its folder.
-      manifest: Its manifest.
-    """
+    """A release on disk."""
 
     directory: Path
     manifest: ReleaseManifest
@@ -169,12 +164,7 @@ class ReleaseSources:
 
 @dataclass(frozen=True)
 class PushResult:
-    """What Pusher hands on: a release that was pushed, or None twice.
-
-    Attributes:
-      version: Version of the release.
-      path: Its folder, local or remote.
-    """
+    """What Pusher hands on: a release that was pushed, or None twice."""
 
     FILE: ClassVar[str] = "release.json"
 

@@ -43,12 +43,7 @@ log = logging.getLogger("pebr.releases")
 
 @dataclass(frozen=True)
 class ReleaseSource:
-    """Where releases come from.
-
-    Attributes:
-      directory: One release, or a directory of releases.
-      follow: Whether it is a directory of releases, which is polled.
-    """
+    """One release or, with `follow`, a directory of releases, which is polled."""
 
     directory: Path
     follow: bool

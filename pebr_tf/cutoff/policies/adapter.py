@@ -41,11 +41,7 @@ class CosineAdapter(QueryHead):
 
 @dataclass(frozen=True, kw_only=True)
 class AdapterPolicy(Policy):
-    """score = a_q * cosine + b_q.
-
-    Attributes:
-      adapter: The fitted adapter.
-    """
+    """score = a_q * cosine + b_q."""
 
     name = "adapter"
     title = "cosine adapter"

@@ -44,9 +44,7 @@ def evaluated_policies(
 ) -> tuple[Policy, ...]:
     """All policies of an evaluation: the project's own first, the oracle last.
 
-    Args:
-      level_temperature: T of the level.
-      adapter: The fitted adapter; None leaves it out.
+    An adapter of None is left out.
     """
     return (
         LevelPolicy(level_temperature=level_temperature),
