@@ -4,8 +4,12 @@ import contextlib
 import datetime
 import functools
 import ipaddress
+import json
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 
 import grpc
 import httpx
@@ -24,6 +28,8 @@ from serving.service.server import Server
 
 # Far above what any answer takes: a test that waits so long has failed.
 PATIENCE = 30
+# Above what the start of a process takes on a busy machine.
+START = 120
 
 
 @dataclass
@@ -112,6 +118,53 @@ def poll(condition):
             return
         pause.wait(0.005)
     raise AssertionError("it never came to hold")
+
+
+class ServeProcess:
+    """A running `pebr serve` on any free ports, and its log."""
+
+    def __init__(self, *arguments):
+        command = [sys.executable, "-m", "pebr_tf.cli.main", "serve", "--grpc-port", "0"]
+        self.process = subprocess.Popen(
+            [*command, "--http-port", "0", *map(str, arguments)],
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[3],
+        )
+        self.lines, self._over = [], False
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self.process.stderr:
+            with self._changed:
+                self.lines.append(json.loads(line) if line[0] == "{" else {"event": line})
+                self._changed.notify_all()
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
+    def event(self, name):
+        """The first such event, as soon as it is there."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._first(name) or self._over, START)
+        assert self._first(name), self.lines
+        return self._first(name)
+
+    def _first(self, name):
+        return next((line for line in self.lines if line["event"] == name), None)
+
+    def ended(self):
+        """The exit code, all of the log being read."""
+        code = self.process.wait(START)
+        self._reader.join()
+        return code
+
+    def kill(self):
+        self.process.kill()
+        self.ended()
+        self.process.stderr.close()
 
 
 class Authority:

@@ -1,26 +1,18 @@
 """`pebr serve`: its options, and a real process from start to signal."""
 
-import json
 import signal
 import socket
-import subprocess
-import sys
-import threading
-from pathlib import Path
 
 import grpc
 import httpx
 import pytest
 from click.testing import CliRunner
-from service_helpers import PATIENCE
+from service_helpers import PATIENCE, ServeProcess
 
 from pebr_tf.errors import UserError
 from serving.cli.serve import _settings, serve
 from serving.proto import retrieval_pb2_grpc
 from serving.proto.retrieval_pb2 import RetrieveRequest
-
-# Above what a start takes on a busy machine.
-START = 120
 
 
 def run(*arguments):
@@ -30,83 +22,25 @@ def run(*arguments):
     return result
 
 
-class Process:
-    """A running `pebr serve`, and its log."""
-
-    def __init__(self, *arguments):
-        command = [sys.executable, "-m", "pebr_tf.cli.main", "serve", "--grpc-port", "0"]
-        self.process = subprocess.Popen(
-            [*command, "--http-port", "0", *map(str, arguments)],
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[3],
-        )
-        self.lines, self._over = [], False
-        self._changed = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self):
-        for line in self.process.stderr:
-            with self._changed:
-                self.lines.append(json.loads(line) if line[0] == "{" else {"event": line})
-                self._changed.notify_all()
-        with self._changed:
-            self._over = True
-            self._changed.notify_all()
-
-    def event(self, name):
-        """The first such event, as soon as it is there."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._first(name) or self._over, START)
-        assert self._first(name), self.lines
-        return self._first(name)
-
-    def _first(self, name):
-        return next((line for line in self.lines if line["event"] == name), None)
-
-    def ended(self):
-        """The exit code, all of the log being read."""
-        code = self.process.wait(START)
-        self._reader.join()
-        return code
-
-
 @pytest.fixture
 def start():
     started = []
 
     def start(*arguments):
-        started.append(Process(*arguments))
+        started.append(ServeProcess(*arguments))
         return started[-1]
 
     yield start
     for each in started:
-        each.process.kill()
-        each.process.wait()
-        each.process.stderr.close()
+        each.kill()
 
 
-def test_exactly_one_source(releases):
+def test_exactly_one_source_that_has_a_release(releases, tmp_path):
     sentence = r"exactly one of --release and --releases must be given\. Received: {}\."
     with pytest.raises(UserError, match=sentence.format("neither")):
         run()
     with pytest.raises(UserError, match=sentence.format("both")):
         run("--release", releases, "--releases", releases)
-
-
-def test_options_that_click_refuses(releases, tmp_path):
-    for arguments, text in [
-        (["--release", tmp_path / "none"], "does not exist"),
-        (["--releases", releases, "--http-port", 65_536], "65536 is not in the range"),
-        (["--releases", releases, "--config", tmp_path / "none"], "does not exist"),
-    ]:
-        result = run(*arguments)
-        assert result.exit_code == 2
-        assert text in result.output
-
-
-def test_a_folder_without_a_release(tmp_path):
     with pytest.raises(UserError, match="must be a release or a folder of releases"):
         run("--releases", tmp_path)
 

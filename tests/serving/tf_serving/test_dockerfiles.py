@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from dockerfiles import INSTRUCTIONS, Dockerfile, parse
+from dockerfiles import INSTRUCTIONS, Dockerfile
 
 import serving.tf_serving
 from pebr_tf.config import Serving
@@ -35,10 +35,6 @@ def read(name):
 
 def values(name, instruction):
     return read(name).values(instruction)
-
-
-def test_there_are_three():
-    assert NAMES == ["Dockerfile.query_model", "Dockerfile.retrieve", "Dockerfile.service"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -106,26 +102,11 @@ def test_the_service_is_started_with_options_that_it_has():
     ports = values("Dockerfile.service", "EXPOSE")[0].split()
     assert [int(port) for port in ports] == [Serving().grpc_port, Serving().http_port]
 
-
-def test_the_health_check_of_the_service_is_python_and_asks_the_right_port():
     (check,) = values("Dockerfile.service", "HEALTHCHECK")
     program, flag, code = json.loads(check.partition("CMD ")[2])
     assert (program, flag) == ("python", "-c")
     ast.parse(code)
     assert f"http://127.0.0.1:{Serving().http_port}/readyz" in code
-
-
-def test_the_packages_of_the_service_are_locked_by_hashes():
     runs = " ".join(values("Dockerfile.service", "RUN"))
     for lock in ("requirements/uv.txt", "requirements/service.txt"):
         assert re.search(rf"--require-hashes[^&]*{re.escape(lock)}", runs)
-    assert "--compile-bytecode" in runs
-
-
-def test_the_parser_sees_what_it_should():
-    text = '# syntax\nFROM a:1.2.3 AS b\nRUN one \\\n    # why\n    two\n\nCMD ["x"]\n'
-    assert parse(text) == [
-        ("FROM", "a:1.2.3 AS b"),
-        ("RUN", "one two"),
-        ("CMD", '["x"]'),
-    ]
