@@ -19,7 +19,6 @@ QUERIES = ["red phone", "cable", "blue laptop bag"]
 
 
 def run(*arguments):
-    """The outcome of the command."""
     return CliRunner().invoke(export, [str(argument) for argument in arguments])
 
 

@@ -58,7 +58,6 @@ def files(directory):
 
 
 def rejected(releases, sources):
-    """The sentence of a push that leaves everything as it was."""
     before = sorted(os.listdir(releases)) if Path(releases).exists() else None
     with pytest.raises(UserError) as caught:
         push(releases, sources)
@@ -71,19 +70,20 @@ def test_rounding_is_no_difference():
         {},
         {"threshold": 0.4009},
         {"count": 255},
-        {"count": 245},
         {"scores": (0.90009, 0.80009, 0.70004, 0.7)},
         # Near-ties change places.
         {"item_ids": ("a", "b", "d", "c")},
         # An item from beyond the best replaces one of the near-ties at the end.
-        {"item_ids": ("a", "b", "c", "e")},
         {"item_ids": ("a", "b", "e", "d")},
         # The last item crossed the threshold.
         {"item_ids": ("a", "b", "c"), "scores": (0.9, 0.8, 0.70004)},
         {"item_ids": ("a", "b", "c", "d", "e"), "scores": (0.9, 0.8, 0.70004, 0.7, 0.4)},
-        {"item_ids": (), "scores": ()},
     ):
         assert difference(ANSWER, dataclasses.replace(ANSWER, **changes)) is None, changes
+    # Short lists may differ by two items.
+    short = dataclasses.replace(ANSWER, count=4)
+    assert difference(short, dataclasses.replace(short, count=6)) is None
+    assert difference(short, dataclasses.replace(short, count=7)) == "7 items instead of 4"
 
 
 @pytest.mark.parametrize(
@@ -92,26 +92,16 @@ def test_rounding_is_no_difference():
         ({"threshold": 0.4011}, "threshold 0.40110 instead of 0.40000"),
         ({"threshold": None}, "threshold none instead of 0.40000"),
         ({"count": 256}, "256 items instead of 250"),
-        ({"count": 244}, "244 items instead of 250"),
         ({"scores": (0.9, 0.8, 0.7, 0.6998)}, "score 0.69980 at rank 4 instead of 0.70000"),
         ({"item_ids": ("b", "a", "c", "d")}, "item 'b' at rank 1 instead of 'a'"),
         ({"item_ids": ("a", "e", "c", "d")}, "item 'e' at rank 2 instead of 'b'"),
-        ({"item_ids": ("c", "b", "a", "d")}, "item 'c' at rank 1 instead of 'a'"),
     ],
 )
 def test_more_than_rounding_is_named(changes, words):
     assert difference(ANSWER, dataclasses.replace(ANSWER, **changes)) == words
 
 
-def test_short_lists_may_differ_by_two_items():
-    short = dataclasses.replace(ANSWER, count=4)
-    assert difference(short, dataclasses.replace(short, count=6)) is None
-    assert difference(short, dataclasses.replace(short, count=7)) == "7 items instead of 4"
-    assert difference(dataclasses.replace(ANSWER, threshold=None), ANSWER) is not None
-
-
 def test_a_push_stores_the_answers_of_the_release(pushed, loaded, retriever):
-    """`retriever` has loaded a release that was made from equal sources without a self-test."""
     assert SelfTest.FILE in pushed.manifest.files
     answers = SelfTest.load(pushed.directory).answers
     asked = [(answer.knob, answer.query) for answer in answers]
@@ -157,27 +147,16 @@ def test_a_release_that_answers_otherwise_is_rejected(tmp_path, loaded, pushed):
         f"{tmp_path} must answer as when it was pushed. Received: for 'phone' by top_k 10, "
         f"score {right[2]:.5f} at rank 3 instead of {wrong[2]:.5f}."
     )
-    answers[0] = dataclasses.replace(answers[0], threshold=None)
-    SelfTest(tuple(answers)).save(tmp_path)
-    with pytest.raises(UserError, match=r"'red phone' by the default knob, threshold 0\."):
-        check(other)
+    for text in ("{", "[]", '{"answers": [{"query": "phone"}]}'):
+        (tmp_path / "self_test.json").write_text(text)
+        with pytest.raises(UserError, match=r"must be the self-test of a release\. Received"):
+            SelfTest.load(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"answers": [{"query": "phone"}]}', '{"answers": 3}'])
-def test_what_is_no_self_test_is_rejected(tmp_path, text):
-    (tmp_path / "self_test.json").write_text(text)
-    with pytest.raises(UserError, match=r"self_test\.json must be the self-test of a release\. Re"):
-        SelfTest.load(tmp_path)
-
-
-def test_a_release_without_a_self_test_passes(retriever, caplog):
-    assert not (retriever.release.directory / SelfTest.FILE).exists()
+def test_without_examples_there_is_no_self_test(retriever, tmp_path, parts, caplog):
     with caplog.at_level("INFO"):
         check(retriever)
     assert f"Release {retriever.release.version} has no self-test." in caplog.messages
-
-
-def test_a_push_without_examples_says_so(tmp_path, parts, caplog):
     release = push(tmp_path, parts)
     assert SelfTest.load(release.directory) == SelfTest()
     assert SelfTest.FILE in release.manifest.files
@@ -193,30 +172,27 @@ def damaged(tmp_path, sources):
     return dataclasses.replace(sources, **folders)
 
 
-def damage_model(sources):
-    (sources.cutoff / "query_model/saved_model.pb").write_bytes(b"no model")
-
-
-def damage_index(sources):
-    path = sources.index / "index/ids.npy"
-    path.write_bytes(path.read_bytes()[:-8])
-
-
 @pytest.mark.parametrize(
-    ("damage", "reason"),
+    ("path", "reason"),
     [
-        (damage_model, "query_model must be a "),
-        (damage_index, "index/ids.npy must have SHA-256 "),
+        ("cutoff/query_model/saved_model.pb", "query_model must be a "),
+        ("index/index/ids.npy", "index/ids.npy must have SHA-256 "),
     ],
 )
-def test_what_does_not_load_is_not_pushed(tmp_path, damaged, damage, reason):
-    damage(damaged)
+def test_what_does_not_load_is_not_pushed(tmp_path, damaged, path, reason):
+    (tmp_path / path).write_bytes((tmp_path / path).read_bytes()[:-8] + b"no model")
     sentence = rejected(tmp_path / "releases", damaged)
     assert sentence.startswith(
         f"a release must load and answer before it is pushed. Received: {reason}"
     )
     assert "\n" not in sentence
     assert str(tmp_path / "releases") not in sentence
+    with pytest.raises(UserError, match=r"^a release must load and answer before it is pushed\. R"):
+        push_anywhere("ram://pushes/releases", damaged)
+    assert not tf.io.gfile.exists("ram://pushes/releases")
+    (tmp_path / "file").write_text("a file")
+    with pytest.raises(UserError, match="file must be a folder that a release can be written"):
+        push(tmp_path / "file", damaged)
 
 
 def test_a_release_that_does_not_answer_the_same_twice_is_not_pushed(
@@ -231,13 +207,6 @@ def test_a_release_that_does_not_answer_the_same_twice_is_not_pushed(
     monkeypatch.setattr(SelfTest, "record", noisy)
     sentence = rejected(tmp_path / "releases", damaged)
     assert "must answer as when it was pushed. Received: for 'red phone' by the defau" in sentence
-
-
-def test_a_release_that_does_not_answer_is_not_uploaded(damaged):
-    damage_model(damaged)
-    with pytest.raises(UserError, match=r"^a release must load and answer before it is pushed\. R"):
-        push_anywhere("ram://pushes/releases", damaged)
-    assert not tf.io.gfile.exists("ram://pushes/releases")
 
 
 @pytest.fixture
@@ -278,8 +247,8 @@ def test_a_full_disk_loses_nothing(small_disk, sources, pushed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", [1_000, 60_000])
-def test_a_limit_on_the_size_of_files_loses_nothing(tmp_path, sources, pushed, limit):
+def test_a_limit_on_the_size_of_files_loses_nothing(tmp_path, sources, pushed):
+    limit = 60_000
     old = shutil.copytree(pushed.directory, tmp_path / str(pushed.version))
     assert limit < max(path.stat().st_size for path in files(old))
     program = """
@@ -307,9 +276,3 @@ def test_a_limit_on_the_size_of_files_loses_nothing(tmp_path, sources, pushed, l
     assert done.stdout == f"{tmp_path} must have space. Received: {os.strerror(errno.EFBIG)}.\n"
     assert os.listdir(tmp_path) == [old.name]
     assert Release.load(old).version == pushed.version
-
-
-def test_a_folder_that_nobody_may_write_to_is_named(tmp_path, sources):
-    (tmp_path / "releases").write_text("a file")
-    with pytest.raises(UserError, match=r"releases must be a folder that a release can be written"):
-        push(tmp_path / "releases", sources)

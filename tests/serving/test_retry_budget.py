@@ -23,16 +23,6 @@ def test_nothing_is_saved_beyond_the_capacity():
     assert [budget.retry() for _ in range(5)] == [True, True, True, False, False]
 
 
-def test_ten_tenths_are_a_retry():
-    budget = RetryBudget(share=0.1, capacity=1)
-    assert budget.retry()
-    for _ in range(9):
-        budget.request()
-    assert not budget.retry()
-    budget.request()
-    assert budget.retry()
-
-
 def test_threads_share_it():
     budget = RetryBudget(share=0, capacity=100)
     granted = []

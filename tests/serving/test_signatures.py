@@ -60,13 +60,12 @@ def test_says_all_there_is_to_know_of_a_query(model, encoded, tower_files, momen
     levels = level_head()(towers["embedding"], towers["tau"]).numpy()
     np.testing.assert_allclose(encoded["level"], levels, rtol=1e-6)
     assert np.ptp(levels) > 0.1
-
-
-def test_default_threshold_is_that_of_each_stratum_at_the_default_share(encoded):
     # At .9: head -4 (the last point of its map), torso -1.5 + .5, the rest -1.5.
     wanted = threshold_of(np.array([-4, -1, -1.5, -1.5]), encoded)
     np.testing.assert_allclose(encoded["threshold"], wanted, atol=1e-6)
     assert ((wanted > -1) & (wanted < 1)).all()
+    empty = model.signatures["serving_default"](query=tf.constant([], tf.string))
+    assert empty["embedding"].shape == [0, DIMENSION]
 
 
 def test_a_share_goes_through_the_map_of_the_stratum(model, encoded):
@@ -77,18 +76,9 @@ def test_a_share_goes_through_the_map_of_the_stratum(model, encoded):
     wanted = threshold_of(np.array([head, torso, -3, -3]), encoded)
     np.testing.assert_allclose(outputs["threshold"].numpy(), wanted, atol=1e-6)
     np.testing.assert_array_equal(outputs["level"].numpy(), encoded["level"])
-
-
-def test_a_share_outside_its_range_has_no_threshold(model):
-    shares = tf.constant([0.0, 1.0, -0.5, np.nan])
-    outputs = model.signatures["query_at"](query=tf.constant(QUERIES), cutoff=shares)
+    outside = tf.constant([0.0, 1.0, -0.5, np.nan])
+    outputs = model.signatures["query_at"](query=tf.constant(QUERIES), cutoff=outside)
     assert np.isnan(outputs["threshold"].numpy()).all()
-
-
-def test_empty_batch(model):
-    outputs = model.signatures["serving_default"](query=tf.constant([], tf.string))
-    assert outputs["embedding"].shape == [0, DIMENSION]
-    assert outputs["threshold"].shape == [0]
 
 
 def test_items_and_serialized_examples(model, encoded, tower_files):

@@ -112,15 +112,7 @@ def item_vectors(towers):
 
 
 def write_parts(folder, towers_directory, towers, config=CONFIG, examples=None):
-    """All that a release is made of, as the components leave it.
-
-    Args:
-      folder: To write to.
-      towers_directory: Where `write_towers` wrote.
-      towers: What it gave back.
-      config: Of the release.
-      examples: Queries of the evaluation, or None for an evaluation without examples.
-    """
+    """All that a release is made of, as the components leave it; `examples` are queries."""
     index, vectors, ids = folder / "index", item_vectors(towers), item_ids()
     build_index(index / "index", vectors, ids)
     items = pa.table({"item_id": ids.tolist(), "title": titles()}).sort_by("item_id")

@@ -93,7 +93,7 @@ class Health(health_pb2_grpc.HealthServicer):
 
 
 @contextlib.contextmanager
-def serving(script, credentials=None, port=0, **options):
+def serving(script, **options):
     """Serves a script; yields the address."""
     server = grpc.server(
         futures.ThreadPoolExecutor(8),
@@ -101,12 +101,7 @@ def serving(script, credentials=None, port=0, **options):
     )
     retrieval_pb2_grpc.add_RetrievalServicer_to_server(script, server)
     health_pb2_grpc.add_HealthServicer_to_server(Health(script), server)
-    address = f"localhost:{port}"
-    port = (
-        server.add_insecure_port(address)
-        if credentials is None
-        else server.add_secure_port(address, credentials)
-    )
+    port = server.add_insecure_port("localhost:0")
     server.start()
     try:
         yield f"localhost:{port}"

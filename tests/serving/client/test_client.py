@@ -6,7 +6,6 @@ import pickle
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
@@ -147,18 +146,11 @@ def test_the_release_and_the_health_of_the_server(client, script):
     ("arguments", "field", "text"),
     [
         ({"queries": "gift"}, "queries", "queries must be a list of texts. Received: 'gift'."),
-        ({"queries": [3]}, "queries", "queries must be a list of texts. Received: [3]."),
-        ({"queries": None}, "queries", "queries must be a list of texts. Received: None."),
         ({"queries": ["\udcff"]}, "queries", "queries must be a list of texts. Received: ['\\udc"),
         ({"fields": "title"}, "fields", "fields must be a list of texts. Received: 'title'."),
         ({"recall": "0.9"}, "recall", "recall must be a number. Received: '0.9'."),
         ({"top_k": 2.5}, "top_k", "top_k must be a whole number of at least 0. Received: 2.5."),
-        ({"top_k": True}, "top_k", "top_k must be a whole number of at least 0. Received: True."),
-        (
-            {"limit": -1},
-            "limit",
-            "limit must be a whole number of at least 0. Received: -1.",
-        ),
+        ({"limit": -1}, "limit", "limit must be a whole number of at least 0. Received: -1."),
         (
             {"recall": 0.9, "top_k": 5},
             "top_k",
@@ -181,8 +173,6 @@ def test_mistakes_are_named_before_anything_is_sent(client, script, arguments, f
         (STATUS.UNAUTHENTICATED, Unauthenticated),
         (STATUS.DEADLINE_EXCEEDED, DeadlineExceeded),
         (STATUS.INTERNAL, RetrievalError),
-        (STATUS.UNIMPLEMENTED, RetrievalError),
-        (STATUS.PERMISSION_DENIED, RetrievalError),
     ],
 )
 def test_what_another_try_would_not_mend_is_tried_once(client, script, step, error):
@@ -198,40 +188,29 @@ def test_what_another_try_would_not_mend_is_tried_once(client, script, step, err
     assert len(script.calls) == 1
 
 
-def test_an_unavailable_server_is_tried_again(client, script):
-    script.steps = [STATUS.UNAVAILABLE, STATUS.UNAVAILABLE]
+def test_a_failing_server_is_tried_again_a_few_times(client, script):
+    script.steps = [STATUS.UNAVAILABLE, STATUS.RESOURCE_EXHAUSTED]
     assert len(client.retrieve(["gift", "phone"])) == 2
-    assert len(script.calls) == 3
-    script.steps = [STATUS.UNAVAILABLE] * 2
-    assert client.release().items == 20_000
-
-
-def test_tries_end(client, script):
-    script.steps = [(STATUS.UNAVAILABLE, f"No {number}.") for number in range(9)]
-    with pytest.raises(Unavailable, match=r"^No 2\.$"):
-        client.retrieve(["gift"])
-    assert len(script.calls) == 3
-
-
-def test_an_overloaded_server_is_tried_again_once(client, script):
-    script.steps = [STATUS.RESOURCE_EXHAUSTED, STATUS.UNAVAILABLE]
-    client.retrieve(["gift"])
-    assert len(script.calls) == 3
     script.steps = [STATUS.RESOURCE_EXHAUSTED] * 2
     with pytest.raises(Overloaded) as caught:
         client.retrieve(["gift"])
     assert caught.value.status == "RESOURCE_EXHAUSTED"
     assert len(script.calls) == 5
+    script.steps = [(STATUS.UNAVAILABLE, f"No {number}.") for number in range(9)]
+    with pytest.raises(Unavailable, match=r"^No 2\.$"):
+        client.retrieve(["gift"])
+    assert len(script.calls) == 8
 
 
-def test_the_budget_of_a_client_ends_its_retries(shared, script, kind):
-    """Ten are saved up; a tenth of the calls may have more."""
-    with kind(shared[1], timeout=PATIENT) as client:
+def test_the_retry_budget_and_the_token_of_a_client(shared, script, kind):
+    with kind(shared[1], token="s3cret", timeout=PATIENT) as client:
         script.steps = [STATUS.UNAVAILABLE] * 1_000
         for _ in range(20):
             with pytest.raises(Unavailable):
                 client.retrieve(["gift"])
+        # Ten retries are saved up, and a tenth of the calls may have more.
         assert 20 + 10 <= len(script.calls) <= 20 + 12
+    assert {call[1]["authorization"] for call in script.calls} == {"Bearer s3cret"}
 
 
 def test_a_server_that_hangs_costs_the_time_of_the_call(client, script):
@@ -247,12 +226,6 @@ def test_a_server_that_hangs_costs_the_time_of_the_call(client, script):
     assert len(client.retrieve(["gift", "phone"])) == 2
 
 
-def test_a_token_goes_with_every_call(shared, script, kind):
-    with kind(shared[1], token="s3cret", timeout=PATIENT) as client:
-        client.retrieve(["gift"])
-    assert script.calls[0][1]["authorization"] == "Bearer s3cret"
-
-
 def test_nobody_at_the_address(kind):
     with serving(Script()) as address:
         pass
@@ -264,21 +237,6 @@ def test_nobody_at_the_address(kind):
         assert client.healthy() is False
 
 
-def test_a_server_that_comes_back_is_found_again(kind):
-    script = Script()
-    with serving(script) as address:
-        client = kind(address, timeout=PATIENT, retries=0)
-        client.retrieve(["gift"])
-    with client:
-        with pytest.raises(Unavailable):
-            client.retrieve(["gift"])
-        with serving(script, port=address.split(":")[1]):
-            # The channel connects again by itself, after a pause of its own.
-            while not client.healthy():
-                pass
-            client.retrieve(["gift"])
-
-
 def test_a_request_that_is_too_large_is_a_mistake(kind):
     script = Script()
     with serving(script, max_receive_message_length=1_000) as address:
@@ -287,25 +245,6 @@ def test_a_request_that_is_too_large_is_a_mistake(kind):
         assert caught.value.status == "RESOURCE_EXHAUSTED"
         assert caught.value.field is None
     assert script.calls == []
-
-
-def test_threads_share_a_client(shared, script):
-    with RetrievalClient(shared[1], timeout=PATIENT) as client, ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: client.retrieve(["gift", "phone"]), range(200)))
-    assert {answer.release for answer in answers} == {20261116145733}
-    assert len(script.calls) == 200
-
-
-def test_tasks_share_an_async_client(shared, script):
-    # Made before there is a loop.
-    client = AsyncRetrievalClient(shared[1], timeout=PATIENT)
-
-    async def ask():
-        async with client:
-            calls = (client.retrieve(["gift", "phone"]) for _ in range(200))
-            return await asyncio.gather(*calls)
-
-    assert len(asyncio.run(ask())) == len(script.calls) == 200
 
 
 def test_a_cancelled_task_stays_cancelled(shared, script):
@@ -352,7 +291,6 @@ def test_a_closed_client_is_no_more_use(shared, kind):
     ("arguments", "text"),
     [
         ({"address": ""}, r"^address must be host:port\. Received: ''\.$"),
-        ({"token": ""}, r"^token must be printable ASCII without spaces\.$"),
         ({"token": "two words"}, r"^token must be printable ASCII without spaces\.$"),
         ({"token": "ключ"}, r"^token must be printable ASCII without spaces\.$"),
         ({"timeout": 0}, r"^timeout must be a number of seconds above 0\. Received: 0\.$"),
@@ -360,24 +298,20 @@ def test_a_closed_client_is_no_more_use(shared, kind):
         ({"retries": -1}, r"^retries must be at least 0\. Received: -1\.$"),
     ],
 )
-def test_settings_that_cannot_be(kind, arguments, text):
+def test_settings_that_cannot_be(kind, tmp_path, arguments, text):
     with pytest.raises(ValueError, match=text):
         kind(**{"address": "localhost:1", **arguments})
     with kind("localhost:1") as client, pytest.raises(ValueError, match=r"^timeout must be a num"):
         client.retrieve(["gift"], timeout=-1)
-
-
-def test_tls_files_that_cannot_be(tmp_path):
     with pytest.raises(ValueError, match=r"^certificate and key must be given together\. Received"):
         TlsFiles(certificate="a.pem")
     with pytest.raises(FileNotFoundError, match=r"nowhere\.pem"):
-        RetrievalClient("localhost:1", tls=TlsFiles(authority=tmp_path / "nowhere.pem"))
+        kind("localhost:1", tls=TlsFiles(authority=tmp_path / "nowhere.pem"))
 
 
-@pytest.mark.parametrize("module", ["serving.client", "serving.client.errors"])
-def test_the_client_imports_nothing_heavy(module):
+def test_the_client_imports_nothing_heavy():
     program = (
-        f"import sys, {module}\n"
+        "import sys, serving.client\n"
         "heavy = {'tensorflow', 'numpy', 'pyarrow', 'scann', 'tfx', 'apache_beam', 'pandas'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )

@@ -13,10 +13,7 @@ from pebr_tf.retrieval import ExactSearcher
 from serving.explorer.explain import explain, histogram, stop_values
 from serving.retriever import Retriever
 
-QUERIES = ["red phone", "phone", "blue laptop bag"]
 LIMIT = 150
-# Cut-offs where lists of the tiny release end at many different lengths.
-SCALES = {"score": 0.2, "gap": 0.2, "top_k": 20, "nucleus": 0.3}
 
 
 def changed(retriever, policy="level", level_source="probe", searcher=None, **calibrated):
@@ -31,23 +28,7 @@ def changed(retriever, policy="level", level_source="probe", searcher=None, **ca
     )
 
 
-def with_policy(retriever, policy, level_source="probe"):
-    """The same release with a policy, and recall and budget maps in the range of its scores."""
-    scale = SCALES.get(policy, 1)
-    # Scores of policies by rank or by distance from the best item are at most 0.
-    top = 0 if policy in ("gap", "top_k", "nucleus") else 3
-    shares, averages = np.array([0.2, 0.5, 0.75, 0.9]), np.array([1.0, 10, 50, 100])
-    cutoffs = np.float32(scale) * np.linspace(top, top - 6, 4, dtype="f4")
-    maps = {
-        "recall": KnobMap(shares, cutoffs, 100),
-        "strata": {"head": KnobMap(shares, cutoffs - np.float32(0.05 * scale), 100)},
-        "budget": KnobMap(averages, cutoffs, 100),
-    }
-    return changed(retriever, policy, level_source, **maps)
-
-
 def ids_at(content, stop):
-    """The list that the page shows at a stop."""
     missed = set(stop["missed"])
     kept = [item["item_id"] for at, item in enumerate(content["items"]) if at not in missed]
     return kept[: stop["count"]]
@@ -87,7 +68,13 @@ def assert_agrees(retriever, content):
     ],
 )
 def test_stops_are_the_lists_of_the_service(retriever, policy, level_source):
-    other = with_policy(retriever, policy, level_source)
+    # Cut-offs where lists of the tiny release end at many different lengths; scores of policies by
+    # rank or by distance from the best item are at most 0.
+    scale = {"score": 0.2, "gap": 0.2, "top_k": 20, "nucleus": 0.3}.get(policy, 1)
+    top = 0 if policy in ("gap", "top_k", "nucleus") else 3
+    cutoffs = np.float32(scale) * np.linspace(top, top - 6, 4, dtype="f4")
+    recall = KnobMap(np.array([0.2, 0.5, 0.75, 0.9]), cutoffs, 100)
+    other = changed(retriever, policy, level_source, recall=recall, strata={})
     content = explain(other, "red phone", LIMIT)
     assert (content["policy"], content["knob"]) == (policy, "recall")
     assert_agrees(other, content)
@@ -96,23 +83,17 @@ def test_stops_are_the_lists_of_the_service(retriever, policy, level_source):
     assert counts == sorted(counts)
 
 
-@pytest.mark.parametrize("query", QUERIES[1:])
+@pytest.mark.parametrize("query", ["phone", "blue laptop bag"])
 @pytest.mark.parametrize("knob", ["recall", "budget", "top_k", "score"])
 def test_each_knob_of_each_stratum_agrees(retriever, query, knob):
-    content = explain(retriever, query, LIMIT, knob)
-    assert_agrees(retriever, content)
-    assert content["stops"][-1]["count"] > content["stops"][0]["count"]
-
-
-def test_floor_and_limit(retriever):
     other = changed(retriever, floor=5)
-    content = explain(other, "phone", LIMIT, "score")
+    content = explain(other, query, LIMIT, knob)
     assert_agrees(other, content)
     first, last = content["stops"][0], content["stops"][-1]
-    assert (first["value"], first["count"], first["truncated"]) == (1.0, 5, False)
-    assert first["threshold"] == content["items"][4]["score"]
-    assert (last["value"], last["count"], last["truncated"]) == (-1.0, LIMIT, True)
-    assert last["threshold"] is None
+    assert last["count"] > first["count"] >= 5
+    if knob == "score":
+        assert first["threshold"] == content["items"][4]["score"]
+        assert (last["count"], last["truncated"], last["threshold"]) == (LIMIT, True, None)
 
 
 def test_items_are_the_best_with_their_columns(retriever, vectors, item_ids):
@@ -184,9 +165,8 @@ def test_an_item_that_an_approximate_search_missed(retriever, vectors, item_ids,
 
 
 def test_stops_run_from_short_lists_to_long_ones_and_hold_the_default(retriever):
-    odd = replace(retriever.settings, default_value=0.835)
     other = changed(retriever)
-    other.settings = odd
+    other.settings = replace(retriever.settings, default_value=0.835)
     recall = stop_values(other, "recall")
     assert recall == sorted([*(percent / 100 for percent in range(1, 100)), 0.835])
     assert 0.835 not in stop_values(other, "score")
@@ -204,7 +184,6 @@ def test_stops_run_from_short_lists_to_long_ones_and_hold_the_default(retriever)
     ("arguments", "message"),
     [
         ((" ", 5), "query must be a text that is not blank. Received: ' '."),
-        (("phone", 0), "limit must be a whole number from 1 to 150. Received: 0."),
         (("phone", 151), "limit must be a whole number from 1 to 150. Received: 151."),
         (
             ("phone", 5, "sure"),

@@ -3,7 +3,6 @@
 import signal
 import socket
 
-import grpc
 import httpx
 import pytest
 from click.testing import CliRunner
@@ -11,8 +10,6 @@ from service_helpers import PATIENCE, ServeProcess
 
 from pebr_tf.errors import UserError
 from serving.cli.serve import _settings, serve
-from serving.proto import retrieval_pb2_grpc
-from serving.proto.retrieval_pb2 import RetrieveRequest
 
 
 def run(*arguments):
@@ -20,19 +17,6 @@ def run(*arguments):
     if isinstance(result.exception, UserError):
         raise result.exception
     return result
-
-
-@pytest.fixture
-def start():
-    started = []
-
-    def start(*arguments):
-        started.append(ServeProcess(*arguments))
-        return started[-1]
-
-    yield start
-    for each in started:
-        each.kill()
 
 
 def test_exactly_one_source_that_has_a_release(releases, tmp_path):
@@ -58,46 +42,10 @@ def test_settings_are_the_releases_unless_a_file_or_an_option_says_otherwise(rel
 
 
 @pytest.mark.slow
-def test_a_process_answers_and_finishes_its_calls_on_sigterm(start, releases, tmp_path):
-    config = tmp_path / "pebr.yaml"
-    # A call waits for a batch as large as the last, so that the signal finds it under way.
-    config.write_text("serving:\n  batching:\n    max_delay_milliseconds: 1000\n")
-    server = start("--releases", releases, "--config", config)
-    listening = server.event("listening")
-    (release,) = (int(path.name) for path in releases.iterdir() if path.name.isdecimal())
-    assert server.event("ready")["release"] == release
-    assert listening["http"] == f"http://127.0.0.1:{listening['http_port']}/"
-    assert httpx.get(listening["http"] + "readyz", timeout=PATIENCE).status_code == 200
-    with grpc.insecure_channel(listening["grpc"]) as channel:
-        stub = retrieval_pb2_grpc.RetrievalStub(channel)
-        stub.Retrieve(RetrieveRequest(queries=["phone"] * 8), timeout=PATIENCE)
-        call = stub.Retrieve.future(RetrieveRequest(queries=["phone"] * 3), timeout=PATIENCE)
-        # The request is there when the metrics say that its queries wait.
-        url = listening["http"] + "metrics"
-        while "pebr_queue_queries 3.0" not in httpx.get(url, timeout=PATIENCE).text:
-            if call.done():
-                break
-        server.process.send_signal(signal.SIGTERM)
-        assert len(call.result().results) == 3
-    assert server.ended() == 0
-    events = [line["event"] for line in server.lines]
-    assert [each for each in events if each not in ("request", "log")] == [
-        "start",
-        "ready",
-        "listening",
-        "drain",
-        "stop",
-    ]
-    assert server.event("drain")["signal"] == "SIGTERM"
-    assert server.event("stop")["finished"] is True
-    assert events.count("log") == 0, server.lines
-
-
-@pytest.mark.slow
-def test_a_second_signal_ends_it_at_once(start, releases, tmp_path):
+def test_a_second_signal_ends_the_drain_at_once(releases, tmp_path):
     config = tmp_path / "pebr.yaml"
     config.write_text("serving:\n  deadline_milliseconds: 600000\n  drain_seconds: 600\n")
-    server = start("--releases", releases, "--config", config)
+    server = ServeProcess("--releases", releases, "--config", config)
     listening = server.event("listening")
     # A request whose body does not come keeps its connection, and with it the drain.
     with socket.create_connection(("127.0.0.1", listening["http_port"])) as connection:
@@ -107,7 +55,10 @@ def test_a_second_signal_ends_it_at_once(start, releases, tmp_path):
         )
         httpx.get(listening["http"] + "healthz", timeout=PATIENCE)
         server.process.send_signal(signal.SIGINT)
-        server.event("drain")
+        assert server.event("drain")["signal"] == "SIGINT"
         server.process.send_signal(signal.SIGTERM)
         assert server.ended() == 1
     assert server.event("stop")["finished"] is False
+    events = [line["event"] for line in server.lines if line["event"] != "request"]
+    assert events == ["start", "ready", "listening", "drain", "stop"]
+    server.kill()

@@ -37,7 +37,6 @@ def http_items(port, trusted, client=None):
 
 
 def grpc_items(port, trusted, client=None):
-    """The same over gRPC."""
     chain, key = (None, None) if client is None else map(_read, client)
     credentials = grpc.ssl_channel_credentials(_read(trusted), key, chain)
     with grpc.secure_channel(f"127.0.0.1:{port}", credentials) as channel:
@@ -49,46 +48,32 @@ def _read(path):
     return Path(path).read_bytes()
 
 
-def test_both_ports_are_encrypted(retriever, authority, files, tmp_path):
+@pytest.mark.parametrize("mutual", [False, True])
+def test_both_ports_are_encrypted(retriever, authority, files, tmp_path, mutual):
     stranger = Authority(tmp_path, "stranger")
+    known, unknown = authority.issue("client"), stranger.issue("client")
     tls = {"tls__certificate": files[0], "tls__key": files[1]}
+    if mutual:
+        tls |= {"tls__mutual": True, "tls__client_authority": authority.path}
     with served(retriever.release.directory, **tls) as service:
         ports = service.server.http_port, service.server.grpc_port
-        assert http_items(ports[0], authority.path) == 200
-        assert grpc_items(ports[1], authority.path) == 200
+        client = known if mutual else None
+        assert http_items(ports[0], authority.path, client) == 200
+        assert grpc_items(ports[1], authority.path, client) == 200
         with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
-            http_items(ports[0], stranger.path)
+            http_items(ports[0], stranger.path, client)
         with pytest.raises(grpc.RpcError) as caught:
-            grpc_items(ports[1], stranger.path)
+            grpc_items(ports[1], stranger.path, client)
         assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
         with pytest.raises(httpx.RemoteProtocolError):
             service.http.get("/healthz")
-
-
-def test_clients_show_a_certificate_of_the_authority(retriever, authority, files, tmp_path):
-    stranger = Authority(tmp_path, "stranger")
-    known, unknown = authority.issue("client"), stranger.issue("client")
-    tls = {
-        "tls__certificate": files[0],
-        "tls__key": files[1],
-        "tls__mutual": True,
-        "tls__client_authority": authority.path,
-    }
-    with served(retriever.release.directory, **tls) as service:
-        ports = service.server.http_port, service.server.grpc_port
-        assert http_items(ports[0], authority.path, known) == 200
-        assert grpc_items(ports[1], authority.path, known) == 200
-        for client in (None, unknown):
-            # The refusal comes with the first read, as an alert or as a closed connection.
+        for client in (None, unknown) if mutual else ():
+            # The rejection comes with the first read, as an alert or as a closed connection.
             with pytest.raises((httpx.TransportError, ssl.SSLError)):
                 http_items(ports[0], authority.path, client)
             with pytest.raises(grpc.RpcError) as caught:
                 grpc_items(ports[1], authority.path, client)
             assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
-
-
-def test_without_a_certificate_there_is_none():
-    assert load_credentials(Tls()) is None
 
 
 def test_files_that_cannot_be_used(authority, files, tmp_path):
