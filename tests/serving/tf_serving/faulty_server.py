@@ -26,11 +26,7 @@ REQUESTS = {
 class FaultyServer:
     """Calls `behaviours[method](request, context)`, which gives a message or bytes.
 
-    Attributes:
-      behaviours: Method -> what it does; set at any time.
-      calls: Number of calls of Predict.
-      arrived: Set when a call of Predict arrives.
-      release: What hung calls wait for.
+    `calls` counts calls of Predict, `arrived` is set by each, and hung calls wait for `release`.
     """
 
     def __init__(self):
@@ -51,7 +47,9 @@ class FaultyServer:
             handler = grpc.unary_unary_rpc_method_handler(
                 self._answering(method),
                 request_deserializer=request.FromString,
-                response_serializer=_bytes,
+                response_serializer=lambda message: (
+                    message if isinstance(message, bytes) else message.SerializeToString()
+                ),
             )
             handlers = grpc.method_handlers_generic_handler(service, {name: handler})
             server.add_generic_rpc_handlers((handlers,))
@@ -103,10 +101,6 @@ def changed(**changes):
 def failing(code, details=""):
     """A behaviour: every call ends with this status."""
     return lambda request, context: context.abort(code, details)
-
-
-def _bytes(message):
-    return message if isinstance(message, bytes) else message.SerializeToString()
 
 
 @contextlib.contextmanager

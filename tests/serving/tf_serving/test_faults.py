@@ -1,6 +1,5 @@
 """TF Serving is killed, hangs, is slow or sends invalid responses: the errors of callers."""
 
-import contextlib
 import math
 import socket
 import threading
@@ -10,9 +9,8 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
-from faulty_server import DIMENSION, PREDICT, changed, failing, faulty_server, good
+from faulty_server import PREDICT, changed, failing, faulty_server, good
 from tensorflow.core.framework.tensor_pb2 import TensorProto
-from tensorflow_serving.apis import predict_pb2
 
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS
 from serving.errors import DeadlineError, UnavailableError
@@ -28,16 +26,9 @@ def faulty():
 
 
 def error_of(encoder, kind=UnavailableError, **arguments):
-    """The error message of an encoding."""
     with pytest.raises(kind) as caught:
         encoder.encode(["phone", "laptop"], **arguments)
     return str(caught.value)
-
-
-def test_a_valid_response_is_decoded(faulty, encoder_of):
-    encoded = encoder_of(faulty.address).encode(["phone", "laptop"])
-    np.testing.assert_array_equal(encoded.embedding, np.full([2, DIMENSION], 0.5))
-    np.testing.assert_array_equal(encoded.stratum, [1, 1])
 
 
 def test_the_request_pins_the_version_and_carries_the_earlier_deadline(faulty, encoder_of):
@@ -58,11 +49,6 @@ def test_the_request_pins_the_version_and_carries_the_earlier_deadline(faulty, e
     assert 0 < remaining_of_caller <= 21
 
 
-def _tau(*sizes, **values):
-    """A behaviour: `tau` is a raw tensor of these sizes and values."""
-    return changed(tau=_raw(*sizes, **values))
-
-
 def _raw(*sizes, **values):
     tensor = TensorProto(dtype=tf.float32.as_datatype_enum, **values)
     for size in sizes:
@@ -79,39 +65,17 @@ def _of_version_6(request, context):
     ("behaviour", "message"),
     [
         (_of_version_6, "version 6 instead of 7"),
-        (
-            lambda request, context: predict_pb2.PredictResponse(),
-            "version 0 instead of 7",
-        ),
         (changed(tau=None), "no output tau"),
-        (changed(tau=np.zeros(3, np.float32)), "tau of shape [3] instead of [2]"),
         (changed(tau=np.zeros([2, 1], np.float32)), "tau of shape [2, 1] instead of [2]"),
-        (
-            changed(embedding=np.zeros([2, 5], np.float32)),
-            "embedding of shape [2, 5] instead of [2, 8]",
-        ),
-        (
-            changed(embedding=np.zeros([16], np.float32)),
-            "embedding of shape [16] instead of [2, 8]",
-        ),
         (changed(level=np.zeros(2)), "level of type double instead of float"),
-        (
-            changed(stratum=np.zeros(2, np.float32)),
-            "stratum of type float instead of int64",
-        ),
         (changed(tau=TensorProto(dtype=99)), "tau of type 99 instead of float"),
-        (
-            changed(threshold=np.array([0.1, math.nan], np.float32)),
-            "a number in threshold that is not finite",
-        ),
         (
             changed(embedding=np.full([2, 8], math.inf, np.float32)),
             "a number in embedding that is not finite",
         ),
         # The values need not fit the shape.
-        (_tau(2, tensor_content=b"\0" * 7), "tau of 7 bytes"),
-        (_tau(2, tensor_content=b"\0" * 12), "tau of shape [2] with 3 values"),
-        (_tau(2, float_val=[1.0]), "tau of shape [2] with 1 values"),
+        (changed(tau=_raw(2, tensor_content=b"\0" * 7)), "tau of 7 bytes"),
+        (changed(tau=_raw(2, float_val=[1.0])), "tau of shape [2] with 1 values"),
         (
             changed(embedding=_raw(2, 2**62, float_val=[1.0])),
             f"embedding of shape [2, {2**62}] instead of [2, 8]",
@@ -131,19 +95,14 @@ def test_a_response_that_cannot_be_parsed(faulty, encoder_of):
 
 
 def test_a_server_that_does_not_speak_grpc(encoder_of):
-    with _silent_listener() as address:
+    # Accepts connections and sends nothing.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
         encoder = encoder_of(address, milliseconds=300, retries=0)
         assert error_of(encoder) in (
             f"TF Serving at {address} cannot be reached or is overloaded.",
             f"TF Serving at {address} did not respond within 300 ms.",
         )
-
-
-def test_no_server_listens(faulty, encoder_of):
-    faulty.kill()
-    assert error_of(encoder_of(faulty.address)) == (
-        f"TF Serving at {faulty.address} cannot be reached or is overloaded."
-    )
 
 
 def test_killed_in_the_middle_of_a_call_then_back(faulty, encoder_of):
@@ -155,10 +114,18 @@ def test_killed_in_the_middle_of_a_call_then_back(faulty, encoder_of):
     assert faulty.arrived.wait(60)
     faulty.kill()
     caller.join(60)
-    assert errors == [f"TF Serving at {faulty.address} cannot be reached or is overloaded."]
+    errors.append(error_of(encoder))
+    assert errors == [f"TF Serving at {faulty.address} cannot be reached or is overloaded."] * 2
     faulty.behaviours[PREDICT] = good
     faulty.start()
-    _until(lambda: len(encoder.encode(["phone"])) == 1)
+    end = time.monotonic() + 60
+    while True:
+        try:
+            assert len(encoder.encode(["phone"])) == 1
+            break
+        except UnavailableError:
+            assert time.monotonic() < end
+            time.sleep(0.02)
 
 
 def test_a_hanging_call_ends_at_the_time_limit(faulty, encoder_of):
@@ -170,16 +137,12 @@ def test_a_hanging_call_ends_at_the_time_limit(faulty, encoder_of):
     assert encoder.breaker.failures == 1
 
 
-def test_a_short_deadline_is_no_failure_of_the_server(faulty, encoder_of):
+def test_a_deadline_short_of_half_the_time_limit_is_no_failure_of_the_server(faulty, encoder_of):
     faulty.behaviours[PREDICT] = faulty.hang
     encoder = encoder_of(faulty.address)
     message = error_of(encoder, DeadlineError, deadline=time.monotonic() + 0.15)
     assert message == "The deadline passed before the queries were encoded."
     assert encoder.breaker.failures == 0
-
-
-def test_half_the_time_limit_is_a_failure_of_the_server(faulty, encoder_of):
-    faulty.behaviours[PREDICT] = faulty.hang
     encoder = encoder_of(faulty.address, milliseconds=1_000)
     error_of(encoder, DeadlineError, deadline=time.monotonic() + 0.8)
     assert encoder.breaker.failures == 1
@@ -189,11 +152,6 @@ def test_half_the_time_limit_is_a_failure_of_the_server(faulty, encoder_of):
     ("code", "details", "message"),
     [
         (grpc.StatusCode.NOT_FOUND, "Servable not found", "has no version 7 of pebr_query."),
-        (
-            grpc.StatusCode.INVALID_ARGUMENT,
-            "Task size 300 is larger than maximum input batch size 256",
-            "failed, INVALID_ARGUMENT: Task size 300 is larger than maximum input batch size 256",
-        ),
         (grpc.StatusCode.INTERNAL, "broken", "failed, INTERNAL: broken"),
     ],
 )
@@ -264,31 +222,6 @@ def test_the_breaker_opens_half_opens_and_closes(faulty, encoder_of):
     assert breaker.state == "closed"
 
 
-def test_during_the_trial_call_the_others_fail_at_once(faulty, encoder_of):
-    now = [0.0]
-    breaker = CircuitBreaker(failures=1, wait_seconds=30, clock=lambda: now[0])
-    encoder = encoder_of(faulty.address, retries=0, breaker=breaker)
-    faulty.behaviours[PREDICT] = failing(grpc.StatusCode.INTERNAL)
-    error_of(encoder)
-    now[0] = 30
-
-    def wait(request, context):
-        faulty.release.wait(60)
-        return good(request)
-
-    faulty.behaviours[PREDICT] = wait
-    faulty.arrived.clear()
-    answers = []
-    caller = threading.Thread(target=lambda: answers.append(encoder.encode(["phone"])))
-    caller.start()
-    assert faulty.arrived.wait(60)
-    assert "failed 1 times in a row" in error_of(encoder)
-    faulty.release.set()
-    caller.join(60)
-    assert len(answers) == 1
-    assert breaker.state == "closed"
-
-
 def test_a_query_without_a_finite_number_does_not_open_the_breaker(faulty, encoder_of):
     breaker = CircuitBreaker(failures=1)
     encoder = encoder_of(faulty.address, breaker=breaker)
@@ -310,22 +243,3 @@ def test_closing_ends_a_call_that_hangs(faulty, encoder_of):
     encoder.close()
     caller.join(60)
     assert errors == [f"The connection to TF Serving at {faulty.address} is closed."]
-
-
-def _until(holds):
-    """Retries for up to a minute."""
-    end = time.monotonic() + 60
-    while True:
-        try:
-            assert holds()
-            return
-        except UnavailableError:
-            assert time.monotonic() < end
-            time.sleep(0.02)
-
-
-@contextlib.contextmanager
-def _silent_listener():
-    """Yields the address of a port that accepts connections and sends nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
