@@ -118,14 +118,6 @@ class TestLoss:
                 assert np.isfinite(loss).all()
                 assert np.isfinite(tape.gradient(loss, variable)).all()
 
-    def test_graphs_agree_with_eager(self):
-        def loss(tau, cosines):
-            return coverage_loss(Beta.from_tau(tau), cosines, KEEP)
-
-        arguments = tf.constant(TAU, tf.float32), tf.constant(COSINES, tf.float32)
-        compiled = tf.function(loss, jit_compile=True)(*arguments)
-        np.testing.assert_allclose(compiled, loss(*arguments), rtol=1e-5)
-
     def test_bad_arguments_are_rejected(self):
         for keep in ((), (0.0,), (1.0,), (0.5, 1.5)):
             message = f"keep must hold shares in (0, 1). Received: {keep}."
@@ -160,14 +152,3 @@ class TestMetric:
             metric = CoverageMetric(keep)
             metric.update_state(survival)
             assert float(metric.result()) == pytest.approx(keep, abs=0.01)
-
-    def test_empty_reset_name_and_config(self):
-        metric = CoverageMetric(0.9)
-        assert metric.name == "coverage_0.9"
-        assert float(metric.result()) == 0.0
-        metric.update_state([0.1])
-        metric.reset_state()
-        assert float(metric.result()) == 0.0
-        config = CoverageMetric(0.95, name="mine").get_config()
-        twin = CoverageMetric.from_config(config)
-        assert (twin.keep, twin.name) == (0.95, "mine")
