@@ -8,7 +8,6 @@ from pebr_tf.cutoff import collect_candidates, level_temperatures_for
 
 @pytest.fixture(scope="session")
 def world():
-    """60 queries, 300 items."""
     return make_world()
 
 

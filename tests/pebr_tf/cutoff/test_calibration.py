@@ -154,15 +154,8 @@ def test_a_calibration_survives_json():
     found, _ = calibration()
     again = Calibration.from_json(found.to_json())
     assert again.to_json() == found.to_json()
-    strata, value = np.array([0, 1, 2]), 0.77
-    received, expected = (each.cutoff_for("recall", value, strata) for each in (again, found))
-    assert received.tolist() == expected.tolist()
-    assert (again.policy, again.family, again.level_temperature, again.queries) == (
-        "level",
-        "beta",
-        0.6,
-        300,
-    )
+    received = (again.policy, again.family, again.level_temperature, again.queries)
+    assert received == ("level", "beta", 0.6, 300)
 
 
 @pytest.mark.parametrize(
@@ -171,10 +164,7 @@ def test_a_calibration_survives_json():
         (lambda c: "nonsense", r"cutoff\.json must be JSON\."),
         (lambda c: [], r"cutoff\.json must have version 2\. Received: \[\]\."),
         (lambda c: {**c, "version": 1}, r"must have version 2\. Received: 1\."),
-        (
-            lambda c: {**c, "hat": 1},
-            r"must have the keys version, .*Received: budget, family",
-        ),
+        (lambda c: {**c, "hat": 1}, r"must have the keys version, .*Received: budget, family"),
         (lambda c: {**c, "strata": {"neck": {}}}, "strata must be among head, torso, tail"),
         (
             lambda c: {**c, "level_temperature": "1"},

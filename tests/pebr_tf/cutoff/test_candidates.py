@@ -14,7 +14,6 @@ LEVEL_TEMPERATURES = (0.0, 0.3, 1.0, 3.0)
 
 
 def ranks_by_loop(corpus, queries, pairs):
-    """How many items score more, in the order of the pairs."""
     cosines = queries.vectors @ corpus.T
     return [
         int((cosines[row] > cosines[row, item]).sum())

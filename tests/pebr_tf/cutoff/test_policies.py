@@ -33,7 +33,6 @@ from pebr_tf.retrieval.encoded import ENCODED_FIELDS, EncodedQueries
 
 
 def logits_of(candidates):
-    """In float64, by the paper's formulas."""
     cosines = candidates.cosines.astype(np.float64)
     scores = np.log((1 + cosines) / 2) if candidates.family == "beta" else cosines
     return scores / candidates.tau[:, None]

@@ -19,13 +19,13 @@ class Oracle:
     interval is cut into pieces that grow geometrically away from the mode.
     """
 
-    def __init__(self, alpha: float, beta: float, tau: float = mp.inf):
+    def __init__(self, alpha, beta, tau=mp.inf):
         self.alpha, self.beta = mp.mpf(alpha), mp.mpf(beta)
         self.rate = 2 / mp.mpf(tau)
         self._mode, self._width = self._mode_and_width()
         self._scale = self._log_density(self._mode)
 
-    def cdf(self, s: float) -> mp.mpf:
+    def cdf(self, s):
         """P(x < s) for a cosine s."""
         z = (1 + mp.mpf(s)) / 2
         if z <= 0:
@@ -36,21 +36,21 @@ class Oracle:
             return self._integral(mp.mpf(0), z) / self._normaliser
         return 1 - self._integral(z, mp.mpf(1)) / self._normaliser
 
-    def log_prob(self, s: float) -> mp.mpf:
+    def log_prob(self, s):
         """Log density with respect to the cosine s."""
         z = (1 + mp.mpf(s)) / 2
         return self._log_density(z) - self._scale - mp.log(2 * self._normaliser)
 
-    def mean(self) -> mp.mpf:
+    def mean(self):
         """The mean cosine: raising alpha by one multiplies the density by z."""
         raised = Oracle(self.alpha + 1, self.beta, 2 / self.rate if self.rate else mp.inf)
         ratio = raised._normaliser / self._normaliser * mp.e ** (raised._scale - self._scale)
         return 2 * ratio - 1
 
-    def _log_density(self, z: mp.mpf) -> mp.mpf:
+    def _log_density(self, z):
         return (self.alpha - 1) * mp.log(z) + (self.beta - 1) * mp.log(1 - z) + self.rate * z
 
-    def _mode_and_width(self) -> tuple[mp.mpf, mp.mpf]:
+    def _mode_and_width(self):
         """Of z^alpha * (1 - z)^beta * exp(rate * z), whose highest point is always inside."""
         a, b, k = self.alpha, self.beta, self.rate
         if k == 0:
@@ -61,10 +61,10 @@ class Oracle:
         return mode, 1 / mp.sqrt(a / mode**2 + b / (1 - mode) ** 2)
 
     @functools.cached_property
-    def _normaliser(self) -> mp.mpf:
+    def _normaliser(self):
         return self._integral(mp.mpf(0), mp.mpf(1))
 
-    def _integral(self, low: mp.mpf, high: mp.mpf) -> mp.mpf:
+    def _integral(self, low, high):
         points = {low, high, self._mode, mp.mpf(1) / 2}
         for power in range(-1, 30):
             step = self._width * mp.mpf(2) ** power
@@ -76,17 +76,17 @@ class Oracle:
         cuts = sorted(point for point in points if low <= point <= high)
         return mp.fsum(self._piece(left, right) for left, right in itertools.pairwise(cuts))
 
-    def _piece(self, left: mp.mpf, right: mp.mpf) -> mp.mpf:
+    def _piece(self, left, right):
         if left == 0:
 
-            def from_left(y: mp.mpf) -> mp.mpf:
+            def from_left(y):
                 z = y ** (1 / self.alpha)
                 return mp.e ** ((self.beta - 1) * mp.log(1 - z) + self.rate * z - self._scale)
 
             return mp.quad(from_left, [0, right**self.alpha]) / self.alpha
         if right == 1:
 
-            def from_right(y: mp.mpf) -> mp.mpf:
+            def from_right(y):
                 rest = y ** (1 / self.beta)
                 log_value = (self.alpha - 1) * mp.log(1 - rest) + self.rate * (1 - rest)
                 return mp.e ** (log_value - self._scale)

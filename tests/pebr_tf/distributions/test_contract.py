@@ -26,7 +26,6 @@ KEEPS = np.array([0.0, 1e-6, 0.01, 0.25, 0.5, 0.75, 0.99, 1 - 1e-6, 1.0])
 
 
 def build(name, dtype=np.float32):
-    """The law with parameters of shape [3, 1]."""
     make, parameters = LAWS[name]
     return make(*(np.array(p, dtype)[:, None] for p in parameters))
 
