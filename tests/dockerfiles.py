@@ -33,7 +33,6 @@ class Dockerfile:
         self.instructions = parse(path.read_text())
 
     def values(self, name):
-        """The values of all instructions of that name, in order."""
         return [value for each, value in self.instructions if each == name]
 
     def stages(self):
@@ -43,12 +42,10 @@ class Dockerfile:
         return [self.instructions[start + 1 : end] for start, end in zip(starts, ends, strict=True)]
 
     def images(self):
-        """[(image, name of its stage or None)]."""
         found = [re.fullmatch(r"(\S+)(?: AS (\S+))?", value) for value in self.values("FROM")]
         return [match.groups() for match in found]
 
     def stages_copied_from(self):
-        """What `COPY --from=` names."""
         return {source for source, _, _ in map(_copy, self.values("COPY")) if source}
 
     def copies(self):

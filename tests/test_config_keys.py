@@ -14,7 +14,6 @@ BY_COMPONENT = "cloud.resources."
 
 
 def attributes_read():
-    """The names of all attributes that the packages read, outside the configuration itself."""
     return {
         node.attr
         for package in PACKAGES

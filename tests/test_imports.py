@@ -21,7 +21,6 @@ HEAVY = {"tfx", "apache_beam", "ml_metadata", "tensorflow_transform", "tensorflo
 
 
 def forbidden_roots(package):
-    """Top-level names that a package must not import."""
     above = set(PACKAGES[PACKAGES.index(package) + 1 :])
     return above | {"tests", *RESEARCH} | (HEAVY if package in ("pebr_tf", "serving") else set())
 

@@ -30,7 +30,6 @@ def locked(lock):
 
 
 def prefixes(module):
-    """The module and the packages that hold it, innermost first."""
     parts = module.split(".")
     return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
@@ -47,7 +46,6 @@ def importable(lock):
 
 @pytest.fixture(scope="module")
 def arguments():
-    """What setup.py passes to setuptools."""
     with pytest.MonkeyPatch.context() as patch:
         found = {}
         patch.setattr(setuptools, "setup", lambda **given: found.update(given))

@@ -14,8 +14,6 @@ Event = metadata_store_pb2.Event
 
 
 class History:
-    """Runs of a pipeline, as TFX records them."""
-
     def __init__(self):
         config = metadata_store_pb2.ConnectionConfig()
         config.fake_database.SetInParent()
@@ -40,7 +38,7 @@ class History:
     def push(self, blessing, version):
         return self._make(PushedRelease, [blessing], version=version)
 
-    def look(self, name, *artifacts):
+    def look(self, *artifacts):
         """A resolver has looked at artifacts and found one of them."""
         self._record(list(artifacts), artifacts[-1], Event.INTERNAL_OUTPUT)
 
@@ -62,7 +60,6 @@ class History:
         )
 
     def resolve(self, releases, examples=None):
-        """The id of the model that the strategy takes."""
         given = {"model": self._artifacts(Model), "model_blessing": self._artifacts(ModelBlessing)}
         if examples is not None:
             given["examples"] = [a for a in self._artifacts(Examples) if a.id == examples]
@@ -85,11 +82,8 @@ def history():
     return History()
 
 
-def test_none_yet(history, tmp_path):
-    assert history.resolve(tmp_path, history.examples()) is None
-
-
 def test_the_latest_that_was_blessed(history, tmp_path):
+    assert history.resolve(tmp_path, history.examples()) is None
     first, second, third = (history.train(history.examples()) for _ in range(3))
     history.bless(first)
     history.bless(second)
@@ -104,7 +98,7 @@ def test_a_run_does_not_start_from_what_it_made(history, tmp_path):
     history.bless(first)
     history.bless(second)
     # What a resolver once found was not made by it.
-    history.look("resolver", tuesday, first)
+    history.look(tuesday, first)
     assert history.resolve(tmp_path, tuesday) == first
     assert history.resolve(tmp_path, monday) == second
     assert history.resolve(tmp_path) == second

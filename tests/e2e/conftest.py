@@ -32,17 +32,13 @@ SOURCES = {
 
 @dataclass(frozen=True)
 class World:
-    """A folder with the data, the configuration and the results of runs."""
-
     folder: Path
 
     @property
     def releases(self):
-        """Folders of the releases, oldest first."""
         return sorted((self.folder / "releases").glob("[0-9]*"))
 
     def edit_config(self, old, new):
-        """Changes the text of pebr.yaml."""
         path = self.folder / "pebr.yaml"
         text = path.read_text(encoding="utf-8")
         assert old in text
@@ -76,13 +72,9 @@ def _run_pebr(folder):
 
 @dataclass(frozen=True)
 class CloudRuns(World):
-    """The compiled jobs, run one container after the other.
+    """The `whole` pipeline, and `index`, an index-only run, as compiled jobs, run task by task.
 
-    Attributes:
-      jobs: The compiled jobs by name: the `whole` pipeline, and `index`, an index-only run.
-      outputs: For each job, what each task wrote. The index-only job takes its data from the cache
-        and ends after the index.
-      log: What each task printed in the last job that ran it.
+    The index-only job takes its data from the cache and ends after the index.
     """
 
     jobs: dict[str, Any]

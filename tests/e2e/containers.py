@@ -19,27 +19,14 @@ STORE = "projects/1/locations/here/metadataStores/default/artifacts"
 
 @dataclass
 class Vertex:
-    """The metadata of a project, and the folder that jobs run in.
-
-    Attributes:
-      folder: Paths of jobs are relative to it.
-      artifacts: All RuntimeArtifacts, oldest first.
-      log: What each task printed, by name.
-    """
+    """The folder that jobs run in, all artifacts, oldest first, and what each task printed."""
 
     folder: Path
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     log: dict[str, str] = field(default_factory=dict)
 
     def run(self, job, name, cached=None, until=None):
-        """Runs a job; returns the outputs of each task by their keys.
-
-        Args:
-          job: The compiled job.
-          name: The name of the run.
-          cached: Outputs of tasks that are not run again.
-          until: The last task to run; None: all.
-        """
+        """Runs a job up to a task, without `cached` ones; returns the outputs of each task."""
         spec = job["pipelineSpec"]
         tasks = spec["root"]["dag"]["tasks"]
         root = f"{job['runtimeConfig']['gcsOutputDirectory']}/1/{name}"
@@ -48,14 +35,12 @@ class Vertex:
             if cached and task in cached:
                 outputs[task] = cached[task]
                 continue
-            executor = spec["deploymentSpec"]["executors"][
-                spec["components"][tasks[task]["componentRef"]["name"]]["executorLabel"]
-            ]
+            component = spec["components"][tasks[task]["componentRef"]["name"]]
+            executor = spec["deploymentSpec"]["executors"][component["executorLabel"]]
             inputs = self._inputs(tasks[task], outputs)
             if "resolver" in executor:
                 outputs[task] = self._resolved(executor["resolver"], inputs)
             else:
-                component = spec["components"][tasks[task]["componentRef"]["name"]]
                 outputs[task] = self._execute(
                     task, component, executor["container"], inputs, tasks[task], f"{root}/{task}_7"
                 )
@@ -153,7 +138,6 @@ def _needed(task):
 
 
 def fits(artifact, terms, inputs):
-    """Whether an artifact matches all terms of a resolver's filter."""
     return all(_fits(artifact, term, inputs) for term in terms)
 
 

@@ -30,13 +30,7 @@ Hook = Callable[[], None]
 
 @dataclass(frozen=True)
 class Finished:
-    """The result of a command.
-
-    Attributes:
-      code: Exit code; -9 if it was killed.
-      out: Standard output.
-      err: Standard error.
-    """
+    """The exit code of a command, -9 if it was killed, and what it printed."""
 
     code: int
     out: str
@@ -52,13 +46,10 @@ class Finished:
         }
 
     def ran(self):
-        """The components that were not cached."""
         return [name for name, state in self.states().items() if state == "ran"]
 
 
 class Running:
-    """A running command."""
-
     def __init__(self, folder, *arguments, hooks=(), module=None):
         """Starts `pebr ARGUMENTS` in a folder, or `python -m MODULE ARGUMENTS`.
 
@@ -73,7 +64,6 @@ class Running:
 
     @property
     def pid(self):
-        """Its process id."""
         return self._process.pid
 
     def finish(self):
@@ -88,12 +78,10 @@ class Running:
 
 
 def pebr(folder, *arguments, hooks=()):
-    """Runs `pebr ARGUMENTS` in a folder, from beginning to end."""
     return Running(folder, *arguments, hooks=hooks).finish()
 
 
 def python(folder, module, *arguments):
-    """Runs `python -m MODULE ARGUMENTS` in a folder, from beginning to end."""
     return Running(folder, *arguments, module=module).finish()
 
 
@@ -128,12 +116,10 @@ def _edit(modules):
 
 
 def killed_at(module, name):
-    """SIGKILL when a function of a module is called."""
     return functools.partial(_replace, module, name, _kill)
 
 
 def failing_at(module, name, error):
-    """An error where a function of a module is called."""
     return functools.partial(_replace, module, name, functools.partial(_raise, error))
 
 
@@ -155,7 +141,6 @@ def _replace(module, name, action):
 
 
 def killed_in_training(step):
-    """SIGKILL when the training reports a step."""
     return functools.partial(_kill_in_training, step)
 
 

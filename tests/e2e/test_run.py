@@ -1,10 +1,7 @@
 """The whole pipeline by its command, on the tiny world: results, cache, kills, gates."""
 
-import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import ml_metadata
@@ -79,58 +76,6 @@ def test_its_release_can_be_queried(base):
     assert chinese.startswith("华为手机  ")
     assert "华为手机" in chinese.splitlines()[1]
 
-    done = pebr(base.folder, *query, "--json", "--top-k", "4", "小米冰箱", "red")
-    chinese, english = map(json.loads, done.out.splitlines())
-    assert chinese["query"] == "小米冰箱"
-    assert chinese["count"] == 4
-    # The catalogue has four of them, one per colour.
-    assert sum(item["title"].startswith("小米冰箱") for item in chinese["items"]) >= 2
-    scores = [item["score"] for item in english["items"]]
-    assert scores == sorted(scores, reverse=True)
-
-
-def test_the_query_model_needs_tensorflow_only(base):
-    script = """
-import json, sys
-import tensorflow as tf
-model = tf.saved_model.load(sys.argv[1])
-text = tf.constant(["huawei phone", "华为手机", "?"])
-feature = lambda text: tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()]))
-example = tf.train.Example(features=tf.train.Features(
-    feature={"query": feature("华为手机"), "title": feature("华为手机黑色")}))
-inputs = {
-    "serving_default": {"query": text},
-    "query_at": {"query": text, "cutoff": tf.constant([.5, .8, .9])},
-    "item": {"title": text},
-    "serialized_examples": {"examples": tf.constant([example.SerializeToString()])},
-}
-outputs = {name: model.signatures[name](**inputs[name]) for name in model.signatures}
-norms = [float(value) for value in tf.norm(outputs["serving_default"]["embedding"], axis=1)]
-ours = [name for name in sys.modules if name.split(".")[0] in sys.argv[2:]]
-shapes = {name: {key: list(value.shape) for key, value in each.items()}
-          for name, each in outputs.items()}
-print(json.dumps({"shapes": shapes, "norms": norms, "ours": ours}))
-"""
-    ours = ("pebr_tf", "serving", "components", "tfx", "scann", "tensorflow_transform")
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", script, str(base.releases[-1] / "query_model"), *ours],
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
-    found = json.loads(done.stdout)
-    assert found["ours"] == []
-    assert found["norms"] == pytest.approx([1, 1, 1], abs=1e-5)
-    numbers = ("tau", "alpha", "beta", "background_alpha", "background_beta", "level", "threshold")
-    query = {"embedding": [3, 16], **{name: [3] for name in numbers}}
-    shapes = found["shapes"]
-    assert set(shapes) == {"serving_default", "query_at", "item", "serialized_examples"}
-    assert shapes["serving_default"].items() >= query.items()
-    assert shapes["query_at"].items() >= query.items()
-    assert shapes["item"] == {"embedding": [3, 16]}
-    both = {"query_embedding": [1, 16], "item_embedding": [1, 16]}
-    assert shapes["serialized_examples"].items() >= both.items()
-
 
 def test_the_cache(world):
     """A run repeats only what depends on changed code or settings."""
@@ -161,11 +106,6 @@ def test_the_cache(world):
         assert done.err == "pebr: the model was not blessed: nothing was pushed.\n"
         assert "release   " not in done.out
         assert len(world.releases) == 2
-
-    done = pebr(world.folder, *RUN, "--until", "Evaluator")
-    assert done.code == 2
-    assert done.err.startswith("pebr: --until must be one of ClickLogExampleGen, ")
-    assert done.err.endswith(" Received: Evaluator.\n")
 
 
 # The tests of the other components simulate kills in their own process.

@@ -13,12 +13,9 @@ import httpx
 import pytest
 from conftest import PEBR
 from pebr_process import pebr
-from tf_serving_stand_in import TfServingStandIn
 
 from pebr_tf.release.release import ReleaseManifest
-from pebr_tf.release.versions import link_models
-from serving.client import RetrievalClient, Unavailable
-from serving.retriever import Retriever
+from serving.client import RetrievalClient
 
 pytestmark = pytest.mark.slow
 
@@ -29,14 +26,11 @@ LONGEST = 240
 
 @dataclass
 class Server:
-    """A running `pebr serve`."""
-
     process: subprocess.Popen
     http: str
     grpc: str
 
     def ask(self, queries, **options):
-        """The response of the HTTP API."""
         body = {"queries": queries, **options}
         answer = httpx.post(f"{self.http}v1/retrieve", json=body, timeout=LONGEST)
         assert answer.status_code == 200, answer.text
@@ -129,35 +123,3 @@ def test_all_interfaces_agree_and_no_request_is_lost_while_releases_change(base,
     assert result["failures"] == {}
     assert result["requests"] > 0
     assert len(result["releases"]) >= 2
-
-
-def test_the_service_survives_an_outage_of_tf_serving(base, tmp_path):
-    releases = tmp_path / "releases"
-    shutil.copytree(base.folder / "releases", releases, symlinks=True)
-    link_models(releases)
-    expected = Retriever.load(base.releases[0]).retrieve(QUERIES, "top_k", 5).items
-    models = TfServingStandIn(releases / "query_model")
-    config = tmp_path / "serve.yaml"
-    config.write_text(
-        "serving:\n  backend: tf_serving\n  deadline_milliseconds: 60000\n"
-        f"  tf_serving:\n    address: {models.address}\n    deadline_milliseconds: 60000\n"
-    )
-    try:
-        with serving("--releases", releases, "--config", config) as server:
-            for row, result in enumerate(server.ask(QUERIES, top_k=5)["results"]):
-                ids = [item["item_id"] for item in result["items"]]
-                assert ids == expected.row(row)[0].tolist()
-            models.stop()
-            with RetrievalClient(server.grpc, timeout=5.0, retries=0) as client:
-                with pytest.raises(Unavailable, match=r"TF Serving"):
-                    client.retrieve(QUERIES, top_k=5)
-                models = TfServingStandIn(releases / "query_model", address=models.address)
-
-                def answered():
-                    with contextlib.suppress(Unavailable):
-                        return len(client.retrieve(QUERIES, top_k=5)) == len(QUERIES)
-                    return False
-
-                wait_until(answered)
-    finally:
-        models.stop()

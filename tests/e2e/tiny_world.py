@@ -61,7 +61,6 @@ evaluation:
 
 
 def write_world(folder):
-    """Writes `pebr.yaml`, `data/clicks.tsv` and `data/items.jsonl.gz`."""
     (folder / "data").mkdir(parents=True)
     (folder / "pebr.yaml").write_text(CONFIG, encoding="utf-8")
     items = list(_items())

@@ -21,7 +21,6 @@ def _logs_stay_on(monkeypatch):
 
 
 def run(folder, text, *options):
-    """Exit code of `pebr compile` on a config."""
     config, out = folder / "pebr.yaml", folder / "out" / "pipeline.json"
     config.write_text(text, encoding="utf-8")
     arguments = ["compile", "--target", "vertex", "--config", str(config), "--out", str(out)]

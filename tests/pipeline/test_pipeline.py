@@ -53,7 +53,6 @@ def compiled(config, until=None, options=WHOLE):
 
 
 def properties(config):
-    """The parameters in the cache key of each node."""
     return {
         node.pipeline_node.node_info.id: str(node.pipeline_node.parameters)
         for node in compiled(config).nodes
@@ -100,7 +99,6 @@ def test_until_keeps_the_dependencies_of_the_last_component():
 
 
 def upstream(pipeline):
-    """The upstream nodes of each node."""
     return {
         node.pipeline_node.node_info.id: set(node.pipeline_node.upstream_nodes)
         for node in pipeline.nodes

@@ -62,12 +62,10 @@ for node in components_of(Config()):
 
 
 def commands():
-    """The commands of all RUNs, one by one."""
     return [each.strip() for value in IMAGE.values("RUN") for each in value.split("&&")]
 
 
 def variables():
-    """The variables that the image sets."""
     (value,) = IMAGE.values("ENV")
     return dict(each.split("=", 1) for each in shlex.split(value))
 

@@ -38,7 +38,6 @@ def run(tmp_path_factory):
 
 
 def token_counts():
-    """Counts of all tokens of queries and titles."""
     texts = [text for row in ROWS for text in (row[0], row[3])]
     rows = tokens_of(tf.constant(texts), Features()).to_list()
     return Counter(token for row in rows for token in row)

@@ -73,7 +73,6 @@ def example(row):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A transform's output and raw examples."""
     folder = tmp_path_factory.mktemp("trainer")
     names = ("item_categories", "item_numbers", "item_id", "min_token_count", "oov_buckets")
     analysed(rows(), folder, **{name: getattr(CONFIG.features, name) for name in names})
@@ -304,17 +303,14 @@ def test_all_weights_of_a_base_model_are_used(built, model):
 def test_training_starts_from_the_base_model_if_the_config_says_so(
     folder, tmp_path, monkeypatch, warm_start
 ):
-    class Started(Exception):
-        """Before the first step."""
-
     def started(*given):
-        raise Started
+        raise InterruptedError("before the first step")
 
     taken = []
     monkeypatch.setattr(trainer, "_start_from", lambda model, *given: taken.append(given[:2]))
     monkeypatch.setattr(trainer, "Trainer", started)
     config = CONFIG.replace("training.warm_start", warm_start)
-    with pytest.raises(Started):
+    with pytest.raises(InterruptedError, match="before the first step"):
         trainer.run_fn(arguments(folder, tmp_path, config, base_model="base"))
     assert taken == ([("base", "shop")] if warm_start else [])
 

@@ -49,7 +49,6 @@ def config():
 
 
 def specification(job):
-    """The pipeline of a job as a plain mapping."""
     return json_format.MessageToDict(gapic.PipelineJob.pb(job).pipeline_spec)
 
 
@@ -172,10 +171,7 @@ def test_no_server(credentials, monkeypatch):
 
 
 class Expired(Credentials):
-    """Credentials that have to be renewed by a person."""
-
     def refresh(self, request):
-        """As the library's own do."""
         raise RefreshError("Reauthentication is needed. Run `gcloud auth login`.", {"a": 1})
 
 

@@ -74,7 +74,6 @@ def tiny_job():
 
 
 def write_key_file(folder):
-    """Credentials of a service account, as Google hands them out."""
     key = rsa.generate_private_key(65537, 2048)
     content = {
         "type": "service_account",
@@ -127,7 +126,6 @@ class VertexServer:
 
 @contextlib.contextmanager
 def vertex_server(monkeypatch):
-    """A server that every client of the two services connects to."""
     vertex = VertexServer()
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = _certificate(key)

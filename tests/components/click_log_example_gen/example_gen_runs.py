@@ -20,7 +20,6 @@ HEADER = "query,item_id,clicks,timestamp"
 
 
 def csv_of(rows, header=HEADER):
-    """A CSV file of rows that need no quotes."""
     return "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n"
 
 
@@ -47,7 +46,6 @@ def config_of(folder, log="log.csv", catalogue="items.csv", **changes):
 
 
 def outputs_of(folder):
-    """The artifacts, without anything on disk."""
     kinds = {
         "examples": standard_artifacts.Examples,
         "catalogue": standard_artifacts.Examples,
@@ -68,20 +66,16 @@ def run(folder, config, beam_args=None):
 
 
 def left_behind(folder):
-    """Every file below the folder of the artifacts."""
     out = folder / "out"
     return sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
 
 
 class Left:
-    """What a run left on disk."""
-
     def __init__(self, outputs):
         self.artifacts = {name: artifact for name, [artifact] in outputs.items()}
         self._letters = Path(self.artifacts["dead_letters"].uri)
 
     def clicks(self, split):
-        """Rows of a split, as dicts."""
         return _examples(Path(self.artifacts["examples"].uri) / f"Split-{split}")
 
     def all_clicks(self):
@@ -100,7 +94,6 @@ class Left:
 
 
 def letters_in(folder):
-    """Dead letters, as dicts."""
     with gzip.open(Path(folder) / "dead_letters.jsonl.gz", "rt") as file:
         return [json.loads(line) for line in file]
 

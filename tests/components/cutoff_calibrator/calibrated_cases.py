@@ -59,8 +59,6 @@ def unit(vectors):
 
 
 class World:
-    """Vectors and clicks, before they are on disk."""
-
     def __init__(self, seed=0):
         generator = np.random.default_rng(seed)
         centres = generator.normal(size=(8, DIMENSION))
@@ -133,7 +131,6 @@ def describe(path, **changes):
 
 
 def write_inputs(folder, world, family="beta"):
-    """Everything that the calibrator reads, written below `folder`."""
     path = folder / "model" / "Format-Serving"
     towers = LookupTowers(world.queries, world.tau)
     names = ("query", "item", "serialized_examples")

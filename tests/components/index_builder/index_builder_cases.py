@@ -102,7 +102,6 @@ def item(item_id, title, price=0.0, **more):
 
 
 def inputs(folder, items, queries=(), **towers):
-    """Writes all inputs of Do below `folder`."""
     return {
         "catalogue": [write_split(folder / "catalogue", "items", items)],
         "model": [save_towers(folder, **towers)],
@@ -122,7 +121,6 @@ def build(folder, given, config=None, fit=False):
 
 
 def properties(config, fit=False):
-    """The exec properties of the component."""
     kinds = {"catalogue": Examples, "model": Model, "examples": Examples}
     channels = {name: Channel(type=kind) for name, kind in kinds.items()}
     return IndexBuilder(**channels, config=config, source="hash", fit=fit).exec_properties

@@ -25,7 +25,6 @@ def write_description(model, **changes):
 
 
 def require(model, **changes):
-    """Calls `require_fit` with settings in the order of the exec properties."""
     wanted = wanted_of(Config().replace_all(changes))
     require_fit(str(model), json.loads(json.dumps(wanted, sort_keys=True)))
 

@@ -26,7 +26,6 @@ FILES = {"ids.npy", "index", "moments.npz", "payload.parquet", "vectors.npy"}
 
 
 def direct(items):
-    """The vector of every item, from one call of the tower."""
     titles = tf.constant([row["title"] for row in items])
     prices = tf.constant([row["price"] for row in items], tf.float32)
     vectors = TOWERS.item(titles, prices)["embedding"].numpy()

@@ -55,7 +55,6 @@ def inputs_at(artifacts, blessed=1, span=0):
 
 
 def run(inputs, folder, releases):
-    """Runs the executor; the release artifact, in `folder`."""
     release = artifact_at(PushedRelease, folder / "release")
     properties = {"config": CONFIG.to_yaml(comments=False), "releases": str(releases)}
     Executor().Do(inputs, {"release": [release]}, properties)
@@ -63,7 +62,6 @@ def run(inputs, folder, releases):
 
 
 def push(artifacts, folder, **properties):
-    """Pushes `artifacts` to a local folder of releases; the release artifact, in `folder`."""
     return run(inputs_at(artifacts, **properties), folder, folder / "releases")
 
 

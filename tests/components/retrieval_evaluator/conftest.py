@@ -29,7 +29,6 @@ def world():
 
 @pytest.fixture(scope="session")
 def inputs(world, _quick, tmp_path_factory):
-    """Everything that the evaluator needs, on disk."""
     from calibrated_cases import artifact, calibrate, write_inputs
 
     from components.artifacts import CutoffModel

@@ -28,7 +28,6 @@ class EarlierTowers(LookupTowers):
 
 @pytest.fixture(scope="module")
 def given(world, inputs, tmp_path_factory):
-    """Inputs with a catalogue, in another order than the index."""
     folder = tmp_path_factory.mktemp("baseline")
     rows = np.random.default_rng(1).permutation(len(world.ids))
     catalogue = folder / "catalogue" / "Split-items"
@@ -46,7 +45,6 @@ def given(world, inputs, tmp_path_factory):
 
 
 def earlier(folder, world, noise):
-    """A model whose vectors are those of the world and some noise."""
     generator = np.random.default_rng(2)
     items = unit(world.items + noise * generator.normal(size=world.items.shape))
     queries = unit(world.queries + noise * generator.normal(size=world.queries.shape))
