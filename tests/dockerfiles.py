@@ -22,11 +22,7 @@ def parse(text):
 
 
 class Dockerfile:
-    """The instructions of a file.
-
-    Args:
-      path: The file; what is ignored may stand beside it in `<name>.dockerignore`.
-    """
+    """The instructions of a file; what is ignored may stand beside it in `<name>.dockerignore`."""
 
     def __init__(self, path):
         self.path = path

@@ -14,13 +14,7 @@ TYPES = {"clicks": tf.int64, "timestamp": tf.int64, "price": tf.float32}
 
 
 def analysed(rows, folder, **features):
-    """The transform output and the transformed rows of rows of plain values.
-
-    Args:
-      rows: Dictionaries with the same columns.
-      folder: For the output.
-      **features: Settings of the config.
-    """
+    """The transform output and the transformed rows, for rows with the same columns."""
     spec = {name: tf.io.FixedLenFeature([1], TYPES.get(name, tf.string)) for name in rows[0]}
     metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
     settings = {"features": Features(**features).to_mapping(), "strata": Strata().to_mapping()}

@@ -78,22 +78,13 @@ def test_frequencies_count_clicks_of_the_query_however_it_is_written(run):
     assert frequencies == [by_query[q] for q in ("iphone 16", "iphone 16", "gift", "rare", "gift")]
     assert [float(_values(row, "item_frequency")[()]) for row in run[1]] == [3, 3, 3, 2, 2]
     assert [float(_values(row, "clicks")[()]) for row in run[1]] == [3, 1, 2, 1, 1]
-
-
-def test_ids_of_equal_queries_are_equal(run):
-    ids = [int(_values(row, "query_id")[()]) for row in run[1]]
-    assert ids[0] == ids[1]
-    assert ids[2] == ids[4]
-    assert len(set(ids)) == 3
-    items = [int(_values(row, "item_hash")[()]) for row in run[1]]
-    assert len(set(items)) == 3
-    assert items[1] == items[2]
-
-
-def test_strata_by_the_share_of_clicks(run):
     # Of 8 clicks the head is where the first 4 begin, the torso the next 2.4, the tail the rest.
-    strata = [int(_values(row, "stratum")[()]) for row in run[1]]
-    assert strata == [0, 0, 1, 2, 1]
+    assert [int(_values(row, "stratum")[()]) for row in run[1]] == [0, 0, 1, 2, 1]
+    queries, items = (
+        [int(_values(row, name)[()]) for row in run[1]] for name in ("query_id", "item_hash")
+    )
+    assert (queries[0], queries[2], len(set(queries))) == (queries[1], queries[4], 3)
+    assert (items[1], len(set(items))) == (items[2], 3)
 
 
 def test_numbers_are_scaled_by_mean_and_deviation(run):

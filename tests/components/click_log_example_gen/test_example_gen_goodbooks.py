@@ -9,17 +9,18 @@ BOOKS = 40
 
 
 def write_library(folder):
-    """Twenty tags on nineteen or twenty books each; a title with a comma, a book without a year."""
-    folder.mkdir()
-    header = "goodreads_book_id,title,authors,original_publication_year,language_code"
-    books = [(n, f'"Book, {n}"', f"Author {n % 7}", f"{1950 + n}.0", "eng") for n in range(BOOKS)]
+    """Twenty tags on nineteen or twenty books each; a book without a year."""
+    books = [(n, f"Book {n}", f"Author {n % 7}", f"{1950 + n}.0", "eng") for n in range(BOOKS)]
     books[3] = (3, "Livre", "Émile Zola", "", "")
-    (folder / "books.csv").write_text(csv_of(books, header), encoding="utf-8")
-    tags = [(n, f"genre-{chr(97 + n)}") for n in range(20)]
-    (folder / "tags.csv").write_text(csv_of(tags, "tag_id,tag_name"), encoding="utf-8")
     pairs = [(n, tag, 7) for n in range(BOOKS) for tag in range(20) if (n + tag) % 2 and n != tag]
-    text = csv_of(pairs, "goodreads_book_id,tag_id,count")
-    (folder / "book_tags.csv").write_text(text, encoding="utf-8")
+    tables = {
+        "goodreads_book_id,title,authors,original_publication_year,language_code": books,
+        "tag_id,tag_name": [(n, f"genre-{chr(97 + n)}") for n in range(20)],
+        "goodreads_book_id,tag_id,count": pairs,
+    }
+    folder.mkdir()
+    for name, (header, rows) in zip(("books", "tags", "book_tags"), tables.items(), strict=True):
+        (folder / f"{name}.csv").write_text(csv_of(rows, header), encoding="utf-8")
     return pairs
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
-from index_builder_cases import TOWERS, build, inputs, item
+from index_builder_cases import TOWERS, build, example, inputs, item
 
 from components.index_builder import embed, shards
 from components.index_builder.embed import LeastHashes, hashed_queries
@@ -114,14 +114,8 @@ def test_the_query_sample_does_not_depend_on_the_bundles():
     for position, one in enumerate(hashed + hashed[::-1]):
         parts[position % 3] = fold.add_input(parts[position % 3], [one])
     assert fold.extract_output(fold.merge_accumulators(parts)) == sorted(hashed)[:10]
-
-
-def test_a_click_counts_once_in_the_sample():
-    feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=["手机".encode()]))
-    click = tf.train.Example(features=tf.train.Features(feature={"query": feature}))
-    assert [query for _, query in hashed_queries([click.SerializeToString()] * 3)] == [
-        "手机".encode()
-    ]
+    clicks = [example(query="手机")] * 3
+    assert [query for _, query in hashed_queries(clicks)] == ["手机".encode()]
 
 
 @pytest.mark.slow
