@@ -92,7 +92,7 @@ def test_the_report_is_that_of_the_release(client, retriever):
 
 
 def test_a_missing_report(tmp_path):
-    release = SimpleNamespace(path=lambda name: tmp_path / name)
+    release = SimpleNamespace(report=tmp_path / "report.html")
     client = ExplorerClient(SimpleNamespace(release=release))
     with pytest.raises(UnavailableError, match=r"^the report of the release cannot be read\.$"):
         client.get("/report")
