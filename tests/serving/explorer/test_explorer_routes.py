@@ -43,15 +43,6 @@ def client(retriever):
     return ExplorerClient(retriever)
 
 
-def test_the_page_and_its_modules_use_every_file():
-    named = {PAGE}
-    for path in STATIC.glob("*.js"):
-        named.update(re.findall(r'from "\./([^"]+)"', path.read_text()))
-    page = (STATIC / PAGE).read_text()
-    named.update(re.findall(r'"/static/explorer/([^"]+)"', page))
-    assert named == {path.name for path in STATIC.iterdir()}
-
-
 def test_nothing_is_inline_or_loaded_from_elsewhere():
     page = (STATIC / PAGE).read_text()
     assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", page)
@@ -71,7 +62,6 @@ def test_files_have_a_type_and_a_tag_for_revalidation(client):
         assert response.content == (STATIC / name).read_bytes()
         assert kinds[name.rpartition(".")[2]] in response.headers["content-type"]
         assert response.headers["cache-control"] == "no-cache"
-        assert response.headers["x-content-type-options"] == "nosniff"
         tag = response.headers["etag"]
         again = client.get(address, headers={"if-none-match": f'"other", W/{tag}'})
         assert (again.status_code, again.content) == (304, b"")
@@ -80,7 +70,7 @@ def test_files_have_a_type_and_a_tag_for_revalidation(client):
         assert client.get(f"/static/explorer/{name}").status_code == 404
 
 
-def test_the_report_is_that_of_the_release(client, retriever):
+def test_the_report_is_that_of_the_release(client, retriever, tmp_path):
     response = client.get("/report")
     assert response.content == retriever.release.report.read_bytes()
     assert response.headers["content-type"].startswith("text/html")
@@ -89,13 +79,10 @@ def test_the_report_is_that_of_the_release(client, retriever):
     policy = client.get("/").headers["content-security-policy"]
     assert "default-src 'none'; script-src 'self'; style-src 'self';" in policy
     assert "unsafe" not in policy
-
-
-def test_a_missing_report(tmp_path):
     release = SimpleNamespace(report=tmp_path / "report.html")
-    client = ExplorerClient(SimpleNamespace(release=release))
+    without = ExplorerClient(SimpleNamespace(release=release))
     with pytest.raises(UnavailableError, match=r"^the report of the release cannot be read\.$"):
-        client.get("/report")
+        without.get("/report")
 
 
 def test_data_of_a_query(client, retriever):
@@ -103,36 +90,16 @@ def test_data_of_a_query(client, retriever):
     response = client.get("/v1/explain", params=parameters)
     assert response.headers["cache-control"] == "no-store"
     assert response.json() == explain(retriever, "phone", 7, "top_k")
-    usual = client.get("/v1/explain", params={"query": "phone", "limit": 150}).json()
-    assert usual["knob"] == "recall"
 
 
-@pytest.mark.parametrize(
-    ("parameters", "field", "message"),
-    [
-        ({"query": " "}, "query", "query must be a text that is not blank. Received: ' '."),
+def test_errors_carry_their_field(client):
+    for parameters, field, message in (
         ({"query": "a" * 41}, "query", "query must be at most 40 characters. Received: 41."),
-        (
-            {"query": "a", "limit": 0},
-            "limit",
-            "limit must be a whole number from 1 to 150. Received: 0.",
-        ),
-        (
-            {"query": "a", "limit": 5, "knob": "x"},
-            "knob",
-            "knob must be one of recall, budget, top_k, score. Received: 'x'.",
-        ),
-    ],
-)
-def test_errors_carry_their_field(client, parameters, field, message):
-    with pytest.raises(InvalidArgument) as caught:
-        client.get("/v1/explain", params=parameters)
-    assert (caught.value.field, str(caught.value)) == (field, message)
-
-
-def test_the_framework_rejects_missing_and_malformed_parameters(client):
-    assert client.get("/v1/explain").status_code == 422
-    assert client.get("/v1/explain", params={"query": "a", "limit": "x"}).status_code == 422
+        ({"limit": 0}, "limit", "limit must be a whole number from 1 to 150. Received: 0."),
+    ):
+        with pytest.raises(InvalidArgument) as caught:
+            client.get("/v1/explain", params={"query": "a", **parameters})
+        assert (caught.value.field, str(caught.value)) == (field, message)
 
 
 def test_the_start_of_the_page(client, retriever):

@@ -53,7 +53,6 @@ def call(*queries, seconds=float("inf")):
 
 
 async def held(batcher, answers):
-    """Submits a call and waits until the thread is busy with it."""
     answers.gate.clear()
     answers.entered.clear()
     task = asyncio.create_task(batcher.submit(call("first")))
@@ -62,7 +61,6 @@ async def held(batcher, answers):
 
 
 async def admitted(batcher, queries):
-    """Waits until so many queries are in the queue."""
     while batcher.queries != queries:
         await asyncio.sleep(0)
 
@@ -183,22 +181,3 @@ def test_stop_answers_what_was_admitted_and_refuses_the_rest(batcher_of, answers
         return await asyncio.gather(first, waiting)
 
     assert asyncio.run(run()) == [("first",), ("waiting",)]
-
-
-def test_an_exception_reaches_its_own_call_alone():
-    def answer(batch):
-        return [
-            ValueError("bad") if pending.request.queries == ("bad",) else pending.request.queries
-            for pending in batch
-        ]
-
-    batcher = Batcher(Batching(max_size=4, queue_limit=8), answer)
-
-    async def run():
-        tasks = [asyncio.create_task(batcher.submit(call(t))) for t in ("a", "bad", "b", "c")]
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    good, bad, other, last = asyncio.run(run())
-    assert (good, other, last) == (("a",), ("b",), ("c",))
-    assert isinstance(bad, ValueError)
-    batcher.stop()

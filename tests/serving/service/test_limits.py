@@ -36,11 +36,8 @@ def test_what_was_not_given_is_left_to_the_release(limits):
     assert (request.knob, request.value, request.limit, request.fields) == (None, None, None, None)
     assert before + 2 <= request.deadline <= time.monotonic() + 2
     assert limits.request(["a"], {}, fields=[]).fields == ()
-
-
-def test_no_caller_waits_longer_than_ten_minutes(limits):
-    for seconds in (601, float("inf")):
-        assert limits.request(["a"], {}, seconds=seconds).deadline <= time.monotonic() + 600
+    # No caller waits longer than ten minutes.
+    assert limits.request(["a"], {}, seconds=float("inf")).deadline <= time.monotonic() + 600
 
 
 @pytest.mark.parametrize(
@@ -52,11 +49,6 @@ def test_no_caller_waits_longer_than_ten_minutes(limits):
             (["a", "abcdef"], {}),
             "queries[1]",
             "queries[1] must be at most 5 characters. Received: 6.",
-        ),
-        (
-            (["a", ""], {}),
-            "queries[1]",
-            "queries[1] must be a text that is not blank. Received: ''.",
         ),
         (
             ([" \t\u3000"], {}),

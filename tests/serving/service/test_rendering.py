@@ -63,15 +63,13 @@ def content_of(message):
     return results
 
 
-@pytest.fixture(params=["default", "top_k", "score", "no_fields", "gaps", "whole_ids", "empty"])
+@pytest.fixture(params=["default", "score", "gaps", "whole_ids", "empty"])
 def response(request, retriever):
-    knob = {"top_k": ("top_k", 7), "score": ("score", -1.0)}.get(request.param, ())
+    knob = ("score", -1.0) if request.param == "score" else ()
     plain = retriever.retrieve(["red phone", "phone", "laptop bag"], *knob)
     plain = replace(plain, release=20_260_101_000_000, seconds=SECONDS)
     items, count = plain.items, len(plain.items.scores)
     assert count > 3
-    if request.param == "no_fields":
-        return replace(plain, fields=[{}] * count)
     if request.param == "gaps":
         gaps = ({}, {"price": ""}, {"price": "värde 手机", "title": "x" * 200})
         return replace(plain, fields=[gaps[index % 3] for index in range(count)])
