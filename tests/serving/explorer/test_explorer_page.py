@@ -3,13 +3,10 @@
 import json
 import re
 
-import numpy as np
 import pytest
 from explorer_pages import HOSTILE, opened
 
 pytestmark = pytest.mark.slow
-
-PHONE = {"width": 360, "height": 740}
 
 
 def ask(page, text, box="Query"):
@@ -52,17 +49,10 @@ def test_a_query_shows_its_list_and_why_it_ends(browser, service):
         assert reason.startswith(f"Ends at cosine {threshold:.3f}".replace("-", "−"))
         assert page.locator("li.cut .score").inner_text() in reason
         assert page.locator("text.cut").text_content() in reason
-        below = page.locator("li.below .score").all_inner_texts()
-        assert len(below) == 8
-        assert all(float(score.replace("−", "-")) <= threshold + 5e-4 for score in below)
-        assert (
-            "Expected to contain 90% of the relevant items."
-            in page.locator(".outcome").inner_text()
-        )
         header = page.locator("#release").inner_text()
         assert f"Release {retriever.release.version}" in header
-        assert "200 items" in header
-        assert "Recall 0.90 by default" in header
+        page.get_by_role("link", name="Report").click()
+        page.get_by_text("report", exact=True).wait_for()
 
 
 def test_the_slider_gives_what_the_service_answers_without_a_request(browser, service):
@@ -93,35 +83,6 @@ def test_the_slider_gives_what_the_service_answers_without_a_request(browser, se
         assert asked == ["explain/start", "explain?query=phone&knob=recall&limit=150"]
 
 
-def test_everything_by_keyboard_alone(browser, service):
-    retriever = service.retriever
-    with opened(browser, service) as page:
-        page.get_by_role("button", name="red phone", exact=True).wait_for()
-        page.keyboard.type("cable")
-        page.keyboard.press("Enter")
-        page.get_by_role("heading", name="cable", exact=True).wait_for()
-        for _ in range(12):
-            page.keyboard.press("Tab")
-            if page.evaluate("document.activeElement.id") == "slider":
-                break
-        style = "getComputedStyle(document.activeElement).outlineStyle"
-        assert page.evaluate(style) not in ("none", "")
-        before = count(page)
-        for _ in range(15):
-            page.keyboard.press("ArrowLeft")
-        answer = retriever.retrieve(["cable"], "recall", 0.75)
-        assert page.locator("#value").input_value() == "0.75"
-        assert page.locator("#slider").get_attribute("aria-valuetext") == "0.75"
-        assert count(page) == len(answer.items.scores) < before
-        page.keyboard.press("Tab")
-        page.keyboard.press("ArrowUp")
-        assert page.locator("#value").input_value() == "0.76"
-        page.keyboard.press("Tab")
-        page.keyboard.press("Enter")
-        assert count(page) == before
-        assert page.evaluate("document.activeElement.id") == "slider"
-
-
 def test_every_knob(browser, service):
     retriever = service.retriever
     with opened(browser, service, "/?q=phone") as page:
@@ -146,7 +107,7 @@ def test_every_knob(browser, service):
             before = count(page)
 
 
-def test_two_queries_share_the_slider_and_the_axis(browser, service):
+def test_two_queries_share_the_slider(browser, service):
     retriever = service.retriever
     with opened(browser, service) as page:
         ask(page, "red phone")
@@ -157,14 +118,6 @@ def test_two_queries_share_the_slider_and_the_axis(browser, service):
             answer = retriever.retrieve([query], "recall", 0.6)
             assert count(page, at) == len(answer.items.scores)
             assert listed(page, at) == answer.items.item_ids.tolist()
-        ticks = [
-            chart.locator("text[text-anchor=middle]:not(.cut)").all_text_contents()
-            for chart in page.locator("svg.chart").all()
-        ]
-        assert ticks[0] == ticks[1]
-        left, right = (pane.bounding_box() for pane in page.locator(".pane").all())
-        assert left["y"] == right["y"]
-        assert left["x"] + left["width"] <= right["x"]
         page.wait_for_url("**/?q=red+phone&q2=cable&r=0.6")
         shared = page.url
         page.go_back()
@@ -172,54 +125,6 @@ def test_two_queries_share_the_slider_and_the_axis(browser, service):
         page.goto(shared)
         page.get_by_role("heading", name="cable", exact=True).wait_for()
         assert count(page, 1) == len(retriever.retrieve(["cable"], "recall", 0.6).items.scores)
-
-
-def test_a_phone_needs_no_sideways_scroll(browser, service):
-    with opened(browser, service, "/?q=red+phone&q2=cable", viewport=PHONE) as page:
-        page.get_by_role("heading", name="cable", exact=True).wait_for()
-        width = "document.documentElement.scrollWidth"
-        assert page.evaluate(width) == PHONE["width"]
-        upper, lower = (pane.bounding_box() for pane in page.locator(".pane").all())
-        assert upper["y"] + upper["height"] <= lower["y"]
-        # While the lists are read, the slider stays in sight and says how long both are.
-        page.evaluate("scrollTo(0, 2000)")
-        assert 0 <= page.locator("#slider").bounding_box()["y"] < 100
-        assert page.locator(".counts").inner_text() == (
-            f"red phone {count(page, 0)} · cable {count(page, 1)}"
-        )
-        boxes = page.locator("svg.chart text").evaluate_all(
-            "all => all.map(each => each.getBoundingClientRect().right)"
-        )
-        assert max(boxes) <= PHONE["width"]
-
-
-def test_light_and_dark_differ_and_can_be_read(browser, service):
-    grounds = []
-    for scheme in ("light", "dark"):
-        with opened(browser, service, "/?q=phone", color_scheme=scheme) as page:
-            page.get_by_role("heading", name="phone", exact=True).wait_for()
-            colour = "selector => getComputedStyle(document.querySelector(selector))"
-            ground = page.evaluate(f"({colour})('body').backgroundColor")
-            for selector in ("h2", ".kind", ".rule", ".below .title", "li.cut", ".fields", "label"):
-                ink = page.evaluate(f"({colour})('{selector}').color")
-                assert contrast(ink, ground) >= 4.5, (scheme, selector)
-            for selector in (".chart text", ".chart text.cut"):
-                ink = page.evaluate(f"({colour})('{selector}').fill")
-                assert contrast(ink, ground) >= 4.5, (scheme, selector)
-            grounds.append(ground)
-    assert grounds[0] != grounds[1]
-
-
-def contrast(first, second):
-    """The contrast ratio of WCAG 2."""
-
-    def luminance(colour):
-        parts = np.array([int(part) for part in re.findall(r"\d+", colour)[:3]]) / 255
-        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-        return linear @ [0.2126, 0.7152, 0.0722]
-
-    low, high = sorted((luminance(first), luminance(second)))
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_hostile_text_stays_text(browser, service):
@@ -273,14 +178,6 @@ def test_a_token_is_asked_for_and_used(browser, service):
             page.get_by_role("button", name="Report").click()
         version = service.retriever.release.version
         assert download.value.suggested_filename == f"report-{version}.html"
-
-
-def test_the_report_opens_with_its_style(browser, service):
-    with opened(browser, service, "/?q=phone") as page:
-        page.get_by_role("link", name="Report").click()
-        page.get_by_text("report", exact=True).wait_for()
-        colour = page.evaluate("getComputedStyle(document.querySelector('p')).color")
-        assert colour == "rgb(255, 0, 0)"
 
 
 def test_longer_lists_than_come_at_first_are_asked_for(browser, service):
