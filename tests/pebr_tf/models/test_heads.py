@@ -86,27 +86,6 @@ def test_levels_stay_in_the_range_of_their_family(family, low, high):
     assert np.all(scaled >= low - 1e-6)
 
 
-HEADS = {
-    "tau": (lambda: TauHead(0.1, 0.01, 0.5, hidden=(5,)), lambda head, x: head(x)),
-    "level": (
-        lambda: LevelHead("exponential", hidden=()),
-        lambda head, x: head(x, tf.fill([6], 0.1)),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", HEADS)
-def test_a_head_survives_its_config(name):
-    make, call = HEADS[name]
-    head = make()
-    call(head, FEATURES)
-    copy = type(head).from_config(head.get_config())
-    assert copy.get_config() == head.get_config()
-    call(copy, FEATURES)
-    copy.set_weights(head.get_weights())
-    np.testing.assert_array_equal(np.stack(call(copy, FEATURES)), np.stack(call(head, FEATURES)))
-
-
 @pytest.mark.parametrize("suffix", [".keras", ""])
 @pytest.mark.slow
 def test_a_model_with_heads_survives_saving(tmp_path, suffix):

@@ -10,7 +10,6 @@ from pebr_tf.models.text import EMPTY, _words, normalised, tokens_of
 
 
 def words(text, **options):
-    """The words of one text."""
     (row,) = _words(tf.constant([text]), **{"lowercase": True, **options}).ragged().to_list()
     return [word.decode("utf-8") for word in row]
 
@@ -21,7 +20,6 @@ def tokens(texts, **features):
 
 
 def oracle(text, word_ngrams=(1, 2), character_ngrams=(3,), max_tokens=64):
-    """Tokens of a lower-case ASCII text."""
     parts = text.split()
     found = [
         " ".join(parts[i : i + size]) for size in word_ngrams for i in range(len(parts) - size + 1)

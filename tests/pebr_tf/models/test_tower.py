@@ -1,11 +1,11 @@
-"""Tables and towers, against NumPy."""
+"""Fields of the towers; tables and towers against NumPy."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from pebr_tf.config import Features, Towers
-from pebr_tf.models.fields import item_fields
+from pebr_tf.models.fields import Field, item_fields, query_fields, table_sizes
 from pebr_tf.models.tower import TokenTables, Tower
 
 FEATURES = Features(item_categories=("brand",), item_numbers=("price",))
@@ -65,18 +65,6 @@ def test_the_tower_is_the_perceptron_of_numpy_with_unit_norm(tower, tables):
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
 
 
-def test_every_field_reaches_the_vector(tower):
-    before = tower(tower.pooled(batch())).numpy()
-    for name, value in {
-        "item_title_tokens": tf.ragged.constant([[0, 2], [1], [4, 3]], dtype=tf.int64),
-        "item_brand_value": tf.ragged.constant([[0], [0], [1]], dtype=tf.int64),
-        "item_price_number": tf.constant([0.6, -2.0, 0.0]),
-    }.items():
-        after = tower(tower.pooled({**batch(), name: value})).numpy()
-        assert not np.allclose(before[0], after[0])
-        np.testing.assert_array_equal(before[1:], after[1:])
-
-
 def test_the_gradient_of_a_table_is_that_of_its_rows_in_the_batch(tower, tables):
     with tf.GradientTape() as tape:
         total = tf.reduce_sum(tower.pooled(batch())[:, :4] ** 2)
@@ -124,7 +112,32 @@ def test_tables_stay_float32_and_vectors_too_under_mixed_precision():
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
 
 
-def test_tables_start_with_different_numbers(tables):
-    tokens, brands = (tables.tables[name].numpy() for name in ("tokens", "values_brand"))
-    assert not np.isin(brands, tokens).any()
-    assert np.abs(tokens).max() <= 0.25
+def test_a_query_of_text_shares_its_vocabulary_with_the_items_text():
+    features = Features(item_text=("title", "description"))
+    (query,) = query_fields(features)
+    assert query == Field("query_tokens", "query", "text", "tokens")
+    assert {field.vocabulary for field in item_fields(features)} == {"tokens"}
+
+
+def test_a_query_that_is_an_id_is_looked_up_whole():
+    assert query_fields(Features(query_kind="id")) == (
+        Field("query_tokens", "query", "whole", "queries"),
+    )
+
+
+def test_the_items_fields_in_order():
+    features = Features(
+        item_text=("title",), item_categories=("brand",), item_numbers=("price",), item_id=True
+    )
+    assert item_fields(features) == (
+        Field("item_title_tokens", "title", "text", "tokens"),
+        Field("item_brand_value", "brand", "whole", "values_brand"),
+        Field("item_price_number", "price", "number", ""),
+        Field("item_id_value", "item_id", "whole", "items"),
+    )
+
+
+def test_tables_have_the_words_and_the_buckets_and_numbers_have_none():
+    fields = item_fields(Features(item_categories=("brand",), item_numbers=("price",)))
+    sizes = table_sizes(fields, {"tokens": 10, "values_brand": 3, "unused": 99}, 5)
+    assert sizes == {"tokens": 15, "values_brand": 8}

@@ -89,8 +89,7 @@ def test_it_survives_a_saved_model(transformer, table, tmp_path):
     module.transformer, module.table = transformer, table
 
     @tf.function(
-        autograph=False,
-        input_signature=[tf.RaggedTensorSpec([None, None], tf.int64, 1, tf.int64)],
+        autograph=False, input_signature=[tf.RaggedTensorSpec([None, None], tf.int64, 1, tf.int64)]
     )
     def encode(ids):
         return {"vectors": transformer(table, ids)}

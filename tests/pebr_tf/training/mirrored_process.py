@@ -11,12 +11,9 @@ import numpy as np
 import tensorflow as tf
 from training_cases import model_of, parse, small, write_pairs
 
-from pebr_tf.config import Training
-from pebr_tf.errors import UserError
 from pebr_tf.training.batches import training_batches, validation_batches
 from pebr_tf.training.loop import Trainer
 from pebr_tf.training.optimizers import optimizer_of
-from pebr_tf.training.workers import strategy_of
 
 STEPS = 25
 # Between them, all that a loss takes of a batch, and a variable that is used after the gathering.
@@ -40,7 +37,6 @@ def parts(strategy, files, training):
 
 
 def gradients(model, batch):
-    """The loss of a batch and its gradients, dense."""
     with tf.GradientTape() as tape:
         loss = model.compute_loss(batch, training=True)
     found = tape.gradient(loss, model.trainable_variables)
@@ -80,14 +76,6 @@ def worst_gradients(strategy, files):
     return worst
 
 
-def uneven():
-    """What is said of a batch that two devices cannot share."""
-    try:
-        strategy_of(Training(strategy="mirrored", batch_size=15))
-    except UserError as error:
-        return str(error)
-
-
 def main(folder):
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
@@ -124,7 +112,6 @@ def main(folder):
                 "after": trained.loss,
                 "measured": measured,
                 "equal_copies": bool((copies[0] == copies[1]).all()),
-                "uneven": uneven(),
                 "worst_gradients": worst_gradients(strategy, files),
             }
         )

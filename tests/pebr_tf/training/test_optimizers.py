@@ -55,16 +55,6 @@ def test_dense_variables_move_as_with_keras_own():
     np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_row_in_every_step_moves_as_with_keras_own():
-    ours, theirs = tf.Variable(np.ones([3, 2], "f4")), tf.Variable(np.ones([3, 2], "f4"))
-    sparse, stock = SparseAdam(0.1), tf.keras.optimizers.Adam(0.1)
-    for step in range(5):
-        slices = tf.IndexedSlices(tf.constant([[1.0, step - 2.0]]), tf.constant([1]), [3, 2])
-        sparse.apply_gradients([(slices, ours)])
-        stock.apply_gradients([(slices, theirs)])
-    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
-
-
 def test_the_config_names_the_optimizer_and_its_rate():
     adam, adagrad = optimizer_of(Training()), optimizer_of(Training(optimizer="adagrad"))
     assert isinstance(adam, SparseAdam)

@@ -71,7 +71,6 @@ def parse(examples):
 
 
 def model_of(config, batch):
-    """A built model with the weights of the config's seed."""
     tf.keras.utils.set_random_seed(config.training.seed)
     model = TwoTower(config, {"tokens": WORDS})
     model.encode_query(batch)

@@ -17,11 +17,7 @@ PORTS = range(20_000, 32_000)
 
 
 class Worker:
-    """A process that runs a script as one of several workers.
-
-    Attributes:
-      temporary: Its folder for temporary files.
-    """
+    """A process that runs a script as one of several workers."""
 
     def __init__(self, script, arguments, folder, addresses, index):
         self.temporary = folder / f"temporary{index}"
@@ -45,13 +41,11 @@ class Worker:
         return self._process.wait(PATIENCE), self._output["stderr"].read_text()
 
     def answer(self):
-        """What it printed, once it is done."""
         code, errors = self.ended()
         assert code == 0, errors
         return json.loads(self._output["stdout"].read_text().splitlines()[-1])
 
     def stop(self):
-        """Ends it if it has not ended."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait(PATIENCE)
@@ -72,7 +66,6 @@ def workers(script, folder, *arguments):
 
 
 def free_ports(count):
-    """Different ports that nothing listens on."""
     found = []
     for port in random.SystemRandom().sample(PORTS, 1_000):
         # All addresses, as TensorFlow's server does.
