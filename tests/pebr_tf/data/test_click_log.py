@@ -33,7 +33,6 @@ def batch_of(**columns):
 
 
 def reasons(batch):
-    """Row number -> reason."""
     return dict(zip(batch.rejected.rows.tolist(), batch.rejected.reasons.tolist(), strict=True))
 
 

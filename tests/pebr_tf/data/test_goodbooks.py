@@ -1,6 +1,5 @@
 """The importer on a small library with the dirt of the real one."""
 
-import shutil
 import zipfile
 from pathlib import Path
 
@@ -131,9 +130,3 @@ def test_a_library_without_a_query(library):
     (library / "tags.csv").write_text("tag_id,tag_name\n3,to-read\n")
     with pytest.raises(UserError, match=r"must have tags on 5 books or more\. Received: none\."):
         read_goodbooks(library)
-
-
-def test_no_folder(tmp_path):
-    shutil.rmtree(tmp_path / "goodbooks", ignore_errors=True)
-    with pytest.raises(UserError, match=r"must hold books\.csv"):
-        read_goodbooks(tmp_path / "goodbooks")

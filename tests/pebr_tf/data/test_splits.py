@@ -93,7 +93,6 @@ def test_a_split_by_time_requires_its_begin():
 
 
 def counted(parts):
-    """Of some parts, merged one after another."""
     counts = TimeCounts.of(np.empty(0, np.int64))
     for part in parts:
         counts = counts.and_also(TimeCounts.of(part))

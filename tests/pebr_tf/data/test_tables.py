@@ -20,13 +20,11 @@ FIELDS = "another number of fields than the header"
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    """Every file here spans many blocks."""
     monkeypatch.setattr(read, "BLOCK", 100)
     monkeypatch.setattr(read, "PARQUET_ROWS", 3)
 
 
 def source_of(content, name="log.csv", format="auto"):
-    """A file with these bytes."""
     return Source(name, lambda: io.BytesIO(content), format)
 
 
@@ -172,16 +170,8 @@ def test_a_truncated_gzip_is_an_error_that_names_the_file(kept):
             "a.csv",
             "a.csv must have the columns query, item_id. Received: query;item_id.",
         ),
-        (
-            b"query,id\na,b\n",
-            "a.csv",
-            "a.csv must have the column item_id. Received: query, id.",
-        ),
-        (
-            b'{"query": "a"}\n',
-            "a.jsonl",
-            "a.jsonl must have the column item_id. Received: query.",
-        ),
+        (b"query,id\na,b\n", "a.csv", "a.csv must have the column item_id. Received: query, id."),
+        (b'{"query": "a"}\n', "a.jsonl", "a.jsonl must have the column item_id. Received: query."),
     ],
 )
 def test_a_file_without_the_columns_is_rejected(content, name, error):

@@ -1,11 +1,8 @@
 """Items have different, well-formed words; the catalogue's shape is that of a shop."""
 
-import itertools
-
 import numpy as np
 import pytest
 
-from pebr_tf.data.synthetic import World
 from pebr_tf.data.synthetic.catalogue import make_catalogue
 from pebr_tf.data.synthetic.series import SERIES_PER_LINE
 from pebr_tf.data.synthetic.text import catalogue_table, item_ids
@@ -23,16 +20,16 @@ ALLOWED = {
 
 
 @pytest.fixture(scope="module")
-def rows(default_world: World) -> list[dict[str, str]]:
+def rows(default_world):
     return catalogue_table(default_world.catalogue, 0, 20_000).to_pylist()
 
 
-def test_ids_and_titles_are_unique(rows: list[dict[str, str]]) -> None:
+def test_ids_and_titles_are_unique(rows):
     assert len({row["item_id"] for row in rows}) == 20_000
     assert len({row["title"] for row in rows}) == 20_000
 
 
-def test_every_item_is_where_the_vocabulary_puts_it(rows: list[dict[str, str]]) -> None:
+def test_every_item_is_where_the_vocabulary_puts_it(rows):
     for row in rows:
         department, category = CATEGORIES[row["category"]]
         assert row["department"] == department.name
@@ -45,7 +42,7 @@ def test_every_item_is_where_the_vocabulary_puts_it(rows: list[dict[str, str]]) 
         assert required <= set(names)
 
 
-def test_a_title_has_all_words_of_the_item(rows: list[dict[str, str]]) -> None:
+def test_a_title_has_all_words_of_the_item(rows):
     for row in rows:
         values = [attribute.split("=")[1] for attribute in row["attributes"].split(";")]
         brand, rest = row["title"].split(" ", 1)
@@ -55,17 +52,7 @@ def test_a_title_has_all_words_of_the_item(rows: list[dict[str, str]]) -> None:
         assert rest.replace(" ", "").startswith(row["model"])
 
 
-def test_a_title_reads_in_the_order_of_the_shop(rows: list[dict[str, str]]) -> None:
-    row = next(r for r in rows if r["brand"] == "huawei" and r["model"].startswith("mate"))
-    values = dict(attribute.split("=") for attribute in row["attributes"].split(";"))
-    spelled = row["title"].removeprefix("huawei ").split(f" {values['network']} ")[0]
-    assert spelled.replace(" ", "") == row["model"]
-    assert row["title"] == (
-        f"huawei {spelled} {values['network']} phone {values['storage']} {values['colour']}"
-    )
-
-
-def test_a_model_name_belongs_to_one_line(rows: list[dict[str, str]]) -> None:
+def test_a_model_name_belongs_to_one_line(rows):
     lines: dict[str, set[tuple[str, str]]] = {}
     for row in rows:
         lines.setdefault(row["model"], set()).add((row["brand"], row["category"]))
@@ -73,9 +60,7 @@ def test_a_model_name_belongs_to_one_line(rows: list[dict[str, str]]) -> None:
     assert 3_000 < len(lines) < 10_000
 
 
-def test_models_stay_apart_when_a_line_has_more_than_its_first_names(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_models_stay_apart_when_a_line_has_more_than_its_first_names(monkeypatch):
     monkeypatch.setattr("pebr_tf.data.synthetic.catalogue._NUMBERS", 5)
     catalogue = make_catalogue(100_000, np.random.default_rng(1))
     suffixes = len(DEPARTMENTS[0].suffixes)
@@ -86,13 +71,7 @@ def test_models_stay_apart_when_a_line_has_more_than_its_first_names(
     assert np.unique(items, axis=1).shape[1] == 100_000
 
 
-def test_item_ids_do_not_follow_the_shop(rows: list[dict[str, str]]) -> None:
-    departments = [row["department"] for row in rows]
-    same = np.mean([left == right for left, right in itertools.pairwise(departments)])
-    assert same < 0.25
-
-
-def test_popularity_is_zipf(default_world: World) -> None:
+def test_popularity_is_zipf(default_world):
     popularity = np.sort(default_world.catalogue.popularity)[::-1]
     assert popularity.sum() == pytest.approx(1.0)
     ranks = np.arange(1, len(popularity) + 1)
@@ -100,20 +79,14 @@ def test_popularity_is_zipf(default_world: World) -> None:
     assert slope == pytest.approx(-0.9, abs=1e-6)
 
 
-def test_the_largest_department_has_a_fair_part(rows: list[dict[str, str]]) -> None:
-    _, counts = np.unique([row["department"] for row in rows], return_counts=True)
-    assert 0.15 < counts.max() / counts.sum() < 0.4
-    assert len(counts) == len(DEPARTMENTS)
-
-
 @pytest.mark.parametrize("items", [100, 101, 10_000_000, 10_000_001, 50_000_000])
-def test_item_ids_are_the_zero_padded_numbers(items: int) -> None:
+def test_item_ids_are_the_zero_padded_numbers(items):
     numbers = np.unique(np.array([0, 1, 9, 10, 99, 123_456, items - 1]) % items)
     width = max(7, len(str(items - 1)))
     assert item_ids(numbers, items).to_pylist() == [f"i{number:0{width}d}" for number in numbers]
     assert item_ids(numbers[:0], items).to_pylist() == []
 
 
-def test_a_slice_of_the_table_is_the_slice(default_world: World) -> None:
+def test_a_slice_of_the_table_is_the_slice(default_world):
     whole = catalogue_table(default_world.catalogue, 0, 2_000)
     assert catalogue_table(default_world.catalogue, 500, 700).equals(whole.slice(500, 200))

@@ -5,28 +5,26 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pebr_tf.data.synthetic import SyntheticSpec, World, click_chunks, clicks
-from pebr_tf.data.synthetic.clicks import DAYS, END_TIME, START_TIME, ClickColumns, ClickSampler
+from pebr_tf.data.synthetic import SyntheticSpec, click_chunks, clicks
+from pebr_tf.data.synthetic.clicks import DAYS, END_TIME, START_TIME, ClickSampler
 from pebr_tf.data.synthetic.writer import truth_tables
 
 CLICKS = 200_000
 
 
 @pytest.fixture(scope="module")
-def columns(default_world: World) -> ClickColumns:
+def columns(default_world):
     return ClickSampler(default_world, SyntheticSpec(clicks=CLICKS, noise=0.2)).chunk(0)
 
 
-def is_outside(world: World, columns: ClickColumns) -> np.ndarray:
+def is_outside(world, columns):
     owner = np.repeat(np.arange(len(world.queries)), world.queries.relevant_counts)
     relevant = owner * len(world.catalogue) + world.queries.item_indices
     return ~np.isin(columns.query.astype(np.int64) * len(world.catalogue) + columns.item, relevant)
 
 
 @pytest.mark.parametrize("number", [1, 999, 1_000, 1_001, 2_000, 2_345])
-def test_the_number_of_clicks_is_exact(
-    small_world: World, small_spec: SyntheticSpec, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_the_number_of_clicks_is_exact(small_world, small_spec, monkeypatch, number):
     monkeypatch.setattr(clicks, "CHUNK_CLICKS", 1_000)
     spec = dataclasses.replace(small_spec, clicks=number)
     tables = list(click_chunks(small_world, spec))
@@ -35,17 +33,13 @@ def test_the_number_of_clicks_is_exact(
     assert len(ClickSampler(small_world, spec)) == len(tables)
 
 
-def test_chunks_come_one_at_a_time(
-    small_world: World, small_spec: SyntheticSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chunks_come_one_at_a_time(small_world, small_spec, monkeypatch):
     monkeypatch.setattr(clicks, "CHUNK_CLICKS", 1_000)
     chunks = click_chunks(small_world, dataclasses.replace(small_spec, clicks=10_000_000_000))
     assert [len(next(chunks)) for _ in range(3)] == [1_000] * 3
 
 
-def test_a_chunk_does_not_depend_on_the_number_of_chunks(
-    small_world: World, small_spec: SyntheticSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chunk_does_not_depend_on_the_number_of_chunks(small_world, small_spec, monkeypatch):
     monkeypatch.setattr(clicks, "CHUNK_CLICKS", 1_000)
     short = list(click_chunks(small_world, dataclasses.replace(small_spec, clicks=2_500)))
     long = list(click_chunks(small_world, dataclasses.replace(small_spec, clicks=6_000)))
@@ -57,22 +51,7 @@ def test_a_chunk_does_not_depend_on_the_number_of_chunks(
     assert not long[0].equals(long[1])
 
 
-def test_the_table_spells_the_numbers(small_world: World, small_spec: SyntheticSpec) -> None:
-    sampler = ClickSampler(small_world, small_spec)
-    columns = sampler.chunk(0)
-    table = sampler.table(columns)
-    assert str(table.schema) == "query: string\nitem_id: string\nclicks: int64\ntimestamp: int64"
-    texts = small_world.queries.texts.to_pylist()
-    assert table["query"].to_pylist() == [texts[query] for query in columns.query]
-    assert table["item_id"].to_pylist() == [f"i{item:07d}" for item in columns.item]
-    assert set(table["clicks"].to_pylist()) == {1}
-    assert table["timestamp"].to_pylist() == columns.timestamp.tolist()
-    assert table.equals(next(click_chunks(small_world, small_spec)))
-
-
-def test_without_noise_every_click_is_in_the_truth(
-    small_world: World, small_spec: SyntheticSpec
-) -> None:
+def test_without_noise_every_click_is_in_the_truth(small_world, small_spec):
     spec = dataclasses.replace(small_spec, noise=0.0)
     truth = {
         (row["query"], item)
@@ -84,7 +63,7 @@ def test_without_noise_every_click_is_in_the_truth(
         assert set(zip(*table.select([0, 1]).to_pydict().values(), strict=True)) <= truth
 
 
-def test_noise_is_binomial(default_world: World, columns: ClickColumns) -> None:
+def test_noise_is_binomial(default_world, columns):
     share = default_world.queries.relevant_counts[columns.query] / len(default_world.catalogue)
     chance = 0.2 * (1.0 - share)
     outside = is_outside(default_world, columns)
@@ -94,7 +73,7 @@ def test_noise_is_binomial(default_world: World, columns: ClickColumns) -> None:
     assert abs(columns.is_noise.sum() - 0.2 * CLICKS) < 5 * np.sqrt(0.16 * CLICKS)
 
 
-def test_noise_falls_on_all_items_alike(default_world: World, columns: ClickColumns) -> None:
+def test_noise_falls_on_all_items_alike(default_world, columns):
     noise = columns.item[columns.is_noise]
     halves = np.bincount(noise >= len(default_world.catalogue) // 2)
     assert abs(halves[0] - halves[1]) < 5 * np.sqrt(len(noise))
@@ -103,16 +82,14 @@ def test_noise_falls_on_all_items_alike(default_world: World, columns: ClickColu
     assert abs(np.isin(noise, popular).sum() - expected) < 5 * np.sqrt(expected)
 
 
-def test_queries_are_drawn_by_popularity(default_world: World, columns: ClickColumns) -> None:
+def test_queries_are_drawn_by_popularity(default_world, columns):
     asked = np.bincount(columns.query, minlength=len(default_world.queries))
     expected = default_world.queries.popularity * CLICKS
     assert np.abs((asked - expected) / np.sqrt(expected)).max() < 6
     assert len(np.unique(columns.query)) > 0.95 * len(default_world.queries)
 
 
-def test_items_are_drawn_by_popularity_inside_the_relevant_set(
-    default_world: World, columns: ClickColumns
-) -> None:
+def test_items_are_drawn_by_popularity_inside_the_relevant_set(default_world, columns):
     for query in np.argsort(-default_world.queries.popularity)[:20]:
         relevant = default_world.queries.relevant(query)
         mine = (columns.query == query) & ~columns.is_noise
@@ -124,7 +101,7 @@ def test_items_are_drawn_by_popularity_inside_the_relevant_set(
         assert np.abs((clicked - expected)[often] / np.sqrt(expected[often])).max() < 6
 
 
-def test_clicks_span_sixty_days_to_the_second(columns: ClickColumns) -> None:
+def test_clicks_span_sixty_days_to_the_second(columns):
     assert END_TIME - START_TIME == DAYS * 86_400 == 60 * 24 * 3_600
     assert END_TIME % 86_400 == 0
     assert columns.timestamp.min() >= START_TIME
@@ -133,15 +110,3 @@ def test_clicks_span_sixty_days_to_the_second(columns: ClickColumns) -> None:
     assert len(days) == 60
     assert np.abs(days - CLICKS / 60).max() < 5 * np.sqrt(CLICKS / 60)
     assert (np.diff(columns.timestamp) >= 0).all()
-
-
-def test_clicks_have_a_daily_cycle(columns: ClickColumns) -> None:
-    hours = np.bincount(columns.timestamp // 3_600 % 24)
-    assert hours.argmax() in range(14, 18)
-    assert hours.argmin() in range(2, 6)
-    assert hours.max() > 4 * hours.min()
-
-
-def test_all_seconds_of_a_minute_occur(columns: ClickColumns) -> None:
-    seconds = np.bincount(columns.timestamp % 60)
-    assert np.abs(seconds - CLICKS / 60).max() < 5 * np.sqrt(CLICKS / 60)

@@ -1,14 +1,16 @@
-"""JSON lines are valid JSON whatever the strings hold; the three formats hold the same values."""
+"""The ranges of SyntheticSpec; JSON lines of any string; three formats with the same values."""
 
 import csv
 import json
-from pathlib import Path
+import re
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from pebr_tf.data.synthetic import SyntheticSpec
 from pebr_tf.data.synthetic.formats import json_lines, write_table
+from pebr_tf.errors import UserError
 
 HARD = [
     "plain",
@@ -22,22 +24,22 @@ HARD = [
 ]
 
 
-def read_lines(table: pa.Table) -> list[dict[str, object]]:
+def read_lines(table):
     return [json.loads(line) for line in bytes(json_lines(table)).decode().split("\n")[:-1]]
 
 
 @pytest.mark.parametrize("text", [*HARD, *map(chr, range(32))])
-def test_every_string_is_escaped_on_its_own(text: str) -> None:
+def test_every_string_is_escaped_on_its_own(text):
     table = pa.table({"query": ["plain", text]})
     assert read_lines(table) == table.to_pylist()
 
 
-def test_strings_are_escaped_side_by_side() -> None:
+def test_strings_are_escaped_side_by_side():
     table = pa.table({'na"me': HARD * 2, "number": list(range(16))})
     assert read_lines(table) == table.to_pylist()
 
 
-def test_plain_strings_take_the_fast_path_to_the_same_text() -> None:
+def test_plain_strings_take_the_fast_path_to_the_same_text():
     table = pa.table({"query": ["phone", "電話"], "share": [0.1, 1e-9], "clicks": [1, -2]})
     assert bytes(json_lines(table)).decode() == (
         '{"query": "phone", "share": 0.1, "clicks": 1}\n'
@@ -45,23 +47,23 @@ def test_plain_strings_take_the_fast_path_to_the_same_text() -> None:
     )
 
 
-def test_lists_become_arrays() -> None:
+def test_lists_become_arrays():
     table = pa.table({"query": ["a", "b", "c"], "item_ids": [["x", 'y"'], [], ["z"]]})
     assert read_lines(table) == table.to_pylist()
 
 
 @pytest.mark.parametrize("rows", [0, 3])
-def test_a_slice_is_written_without_its_surroundings(rows: int) -> None:
+def test_a_slice_is_written_without_its_surroundings(rows):
     table = pa.table({"query": HARD, "item_ids": [[text] for text in HARD]})
     assert read_lines(table.slice(2, rows)) == table.slice(2, rows).to_pylist()
 
 
-def test_chunked_columns_are_written_whole() -> None:
+def test_chunked_columns_are_written_whole():
     table = pa.concat_tables([pa.table({"query": ["a"]}), pa.table({"query": ["b"]})])
     assert read_lines(table) == [{"query": "a"}, {"query": "b"}]
 
 
-def test_files_hold_the_same_values(tmp_path: Path) -> None:
+def test_files_hold_the_same_values(tmp_path):
     table = pa.table({"query": HARD, "share": [n / 7 for n in range(8)], "n": range(8)})
     for ending in ("parquet", "csv", "jsonl"):
         write_table(table, tmp_path / f"table.{ending}")
@@ -75,3 +77,29 @@ def test_files_hold_the_same_values(tmp_path: Path) -> None:
             for row in csv.DictReader(file)
         ]
     assert read == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("items", 5, "--items must be an integer from 100 to 50000000. Received: 5."),
+        ("items", 50_000_001, "--items must be an integer from 100 to 50000000."),
+        ("items", "200", "--items must be an integer from 100 to 50000000. Received: '200'."),
+        ("queries", 0, "--queries must be an integer from 1 to 10000000. Received: 0."),
+        ("clicks", 0, "--clicks must be an integer from 1 to 10000000000. Received: 0."),
+        ("seed", -1, "--seed must be an integer from 0 to 9223372036854775807. Received: -1."),
+        ("noise", 1.0, "--noise must be a number from 0 to below 1. Received: 1.0."),
+        ("noise", -0.1, "--noise must be a number from 0 to below 1. Received: -0.1."),
+    ],
+)
+def test_a_bad_value_is_named(name, value, text):
+    with pytest.raises(UserError, match=re.escape(text)):
+        SyntheticSpec(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("items", 100), ("items", 50_000_000), ("queries", 1), ("clicks", 1), ("noise", 0)],
+)
+def test_the_ends_of_the_ranges_are_inside(name, value):
+    assert getattr(SyntheticSpec(**{name: value}), name) == value

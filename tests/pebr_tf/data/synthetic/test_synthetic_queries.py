@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from pebr_tf.data.synthetic import SyntheticSpec, World, make_world
+from pebr_tf.data.synthetic import SyntheticSpec, make_world
 from pebr_tf.data.synthetic.levels import LEVELS, PAIRS_PER_ITEM
 from pebr_tf.data.synthetic.queries import _quotas
 from pebr_tf.data.synthetic.text import catalogue_table
@@ -14,11 +14,11 @@ from pebr_tf.data.synthetic.writer import queries_table
 from pebr_tf.errors import UserError
 
 
-def relevance(world: World) -> list[list[int]]:
+def relevance(world):
     return [world.queries.relevant(query).tolist() for query in range(len(world.queries))]
 
 
-def relevance_by_columns(world: World) -> list[list[int]]:
+def relevance_by_columns(world):
     """Compares every query's constraints with every item's columns."""
     items = catalogue_table(world.catalogue, 0, len(world.catalogue)).to_pylist()
     attributes = [set(item["attributes"].split(";")) for item in items]
@@ -37,7 +37,7 @@ def relevance_by_columns(world: World) -> list[list[int]]:
     return found
 
 
-def relevance_by_text(world: World) -> list[list[int]]:
+def relevance_by_text(world):
     """Reads the query's text alone: an item fits if its own phrases make up all of the words."""
     phrases = []
     for item in catalogue_table(world.catalogue, 0, len(world.catalogue)).to_pylist():
@@ -57,13 +57,13 @@ def relevance_by_text(world: World) -> list[list[int]]:
     return found
 
 
-def test_relevance_is_what_the_columns_and_the_texts_say(small_world: World) -> None:
+def test_relevance_is_what_the_columns_and_the_texts_say(small_world):
     found = relevance(small_world)
     assert found == relevance_by_columns(small_world)
     assert found == relevance_by_text(small_world)
 
 
-def test_relevance_when_every_possible_query_is_asked() -> None:
+def test_relevance_when_every_possible_query_is_asked():
     possible = possible_queries(items=100, seed=8)
     world = make_world(SyntheticSpec(items=100, queries=possible, seed=8))
     assert relevance(world) == relevance_by_columns(world)
@@ -71,13 +71,13 @@ def test_relevance_when_every_possible_query_is_asked() -> None:
     assert len(world.queries.item_indices) <= PAIRS_PER_ITEM * 100
 
 
-def possible_queries(items: int, seed: int) -> int:
+def possible_queries(items, seed):
     with pytest.raises(UserError, match="--queries must be at most") as error:
         make_world(SyntheticSpec(items=items, queries=10_000_000, seed=seed))
     return int(re.search(r"at most (\d+)", str(error.value)).group(1))
 
 
-def test_too_many_queries_name_the_possible_number() -> None:
+def test_too_many_queries_name_the_possible_number():
     possible = possible_queries(items=100, seed=0)
     text = (
         f"--queries must be at most {possible}, which is all that this catalogue of 100 items can "
@@ -88,22 +88,14 @@ def test_too_many_queries_name_the_possible_number() -> None:
     assert len(make_world(SyntheticSpec(items=100, queries=possible)).queries) == possible
 
 
-def test_texts_are_unique_in_a_large_world() -> None:
+def test_texts_are_unique_in_a_large_world():
     world = make_world(SyntheticSpec(items=10_000, queries=30_000))
     texts = world.queries.texts.to_pylist()
     assert len(texts) == len(set(texts)) == 30_000
     assert all(re.fullmatch(r"[a-z0-9.]+( [a-z0-9.]+)*", text) for text in texts)
 
 
-def test_every_query_has_relevant_items_in_ascending_order(default_world: World) -> None:
-    assert default_world.queries.relevant_counts.min() >= 1
-    rising = np.diff(default_world.queries.item_indices) > 0
-    # A step down is allowed where the next query begins, and only there.
-    assert rising[np.setdiff1d(np.arange(len(rising)), default_world.queries.row_splits - 1)].all()
-    assert default_world.queries.item_indices.dtype == np.int32
-
-
-def test_breadth_is_heavy_tailed(default_world: World) -> None:
+def test_breadth_is_heavy_tailed(default_world):
     counts = default_world.queries.relevant_counts
     assert 14 <= np.median(counts) <= 26
     assert 3_000 <= counts.max() <= 8_000
@@ -111,16 +103,8 @@ def test_breadth_is_heavy_tailed(default_world: World) -> None:
     assert (counts >= 400).mean() > 0.008
 
 
-def test_all_levels_are_asked(default_world: World) -> None:
-    asked = np.bincount(default_world.queries.constraints.level, minlength=len(LEVELS))
-    assert (asked > 0).all()
-    assert {"phone", "electronics", "huawei", "black", "samsung phone"} <= set(
-        default_world.queries.texts.to_pylist()
-    )
-
-
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_popular_queries_are_broad(seed: int) -> None:
+def test_popular_queries_are_broad(seed):
     world = make_world(SyntheticSpec(items=5_000, queries=2_000, seed=seed))
     oracle = scipy.stats.spearmanr(
         world.queries.popularity, world.queries.relevant_counts
@@ -129,11 +113,11 @@ def test_popular_queries_are_broad(seed: int) -> None:
     assert 0.5 < world.breadth_correlation < 0.9
 
 
-def test_the_correlation_of_a_single_query_is_zero() -> None:
+def test_the_correlation_of_a_single_query_is_zero():
     assert make_world(SyntheticSpec(items=100, queries=1)).breadth_correlation == 0.0
 
 
-def test_popularity_is_zipf_like(default_world: World) -> None:
+def test_popularity_is_zipf_like(default_world):
     popularity = np.sort(default_world.queries.popularity)[::-1]
     assert popularity.sum() == pytest.approx(1.0)
     ranks = np.arange(1, len(popularity) + 1)
@@ -142,18 +126,8 @@ def test_popularity_is_zipf_like(default_world: World) -> None:
     assert 0.005 < popularity[0] < 0.05
 
 
-def test_the_world_depends_on_the_seed_and_not_on_the_clicks() -> None:
-    size = {"items": 500, "queries": 300}
-    world = make_world(SyntheticSpec(**size, seed=1))
-    same = make_world(SyntheticSpec(**size, seed=1, clicks=7, noise=0.9))
-    other = make_world(SyntheticSpec(**size, seed=2))
-    assert world.queries.texts.equals(same.queries.texts)
-    assert world.queries.item_indices.tolist() == same.queries.item_indices.tolist()
-    assert not world.queries.texts.equals(other.queries.texts)
-
-
 @pytest.mark.parametrize("queries", [1, 2, 13, 999, 12_000, 12_077, 12_078])
-def test_quotas_use_what_there_is(queries: int) -> None:
+def test_quotas_use_what_there_is(queries):
     available = np.array([14, 300, 100, 600, 0, 1, 1_600, 1, 2_000, 7_000, 60, 400, 2])
     assert available.sum() == 12_078
     quotas = _quotas(available, queries)

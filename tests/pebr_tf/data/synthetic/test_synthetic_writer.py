@@ -5,7 +5,6 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,18 +13,17 @@ import pytest
 from small_spec import SMALL
 
 import pebr_tf
-from pebr_tf.data.synthetic import SyntheticSpec, World, click_chunks, clicks, write, writer
+from pebr_tf.data.synthetic import SyntheticSpec, click_chunks, clicks, write, writer
 from pebr_tf.data.synthetic.text import catalogue_table
 from pebr_tf.errors import UserError
 
 FORMATS = ("parquet", "csv", "jsonl")
 PARTS = ("catalogue", "queries", "truth", "clicks")
 NUMBERS = {"clicks": int, "timestamp": int, "relevant": int, "popularity": float}
-Rows = list[dict[str, object]]
 
 
 @pytest.fixture(autouse=True, scope="module")
-def small_shards() -> Iterator[None]:
+def small_shards():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clicks, "CHUNK_CLICKS", 1_000)
         patch.setattr(writer, "CATALOGUE_SHARD_ITEMS", 125)
@@ -34,8 +32,7 @@ def small_shards() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def written(small_shards: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the same data set in each format."""
+def written(small_shards, tmp_path_factory):
     folder = tmp_path_factory.mktemp("written")
     for format in FORMATS:
         write(SMALL, folder / format, format)
@@ -43,12 +40,12 @@ def written(small_shards: None, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture
-def prepared(monkeypatch: pytest.MonkeyPatch, small_world: World) -> None:
+def prepared(monkeypatch, small_world):
     """The world is there already: for tests of what happens while it is written."""
     monkeypatch.setattr(writer, "make_world", lambda spec: small_world)
 
 
-def digests(directory: Path) -> dict[str, str]:
+def digests(directory):
     return {
         str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(directory.rglob("*"))
@@ -56,10 +53,9 @@ def digests(directory: Path) -> dict[str, str]:
     }
 
 
-def read_file(path: Path) -> Rows:
+def read_file(path):
     if path.suffix == ".parquet":
-        rows: Rows = pa.parquet.read_table(path).to_pylist()
-        return rows
+        return pa.parquet.read_table(path).to_pylist()
     with path.open(encoding="utf-8", newline="") as file:
         if path.suffix == ".jsonl":
             return [json.loads(line) for line in file]
@@ -69,7 +65,7 @@ def read_file(path: Path) -> Rows:
         ]
 
 
-def read_part(directory: Path, part: str) -> Rows:
+def read_part(directory, part):
     description = json.loads((directory / "dataset.json").read_text())["files"][part]
     paths = sorted(directory.glob(description["path"]))
     assert len(paths) == description["shards"]
@@ -79,23 +75,19 @@ def read_part(directory: Path, part: str) -> Rows:
     return rows
 
 
-def pairs(rows: Rows) -> Rows:
+def pairs(rows):
     """Truth with a row a query as truth with a row a pair."""
-    return [
-        {"query": row["query"], "item_id": item}
-        for row in rows
-        for item in row["item_ids"]  # type: ignore[attr-defined]
-    ]
+    return [{"query": row["query"], "item_id": item} for row in rows for item in row["item_ids"]]
 
 
-def test_formats_hold_the_same_rows(written: Path) -> None:
+def test_formats_hold_the_same_rows(written):
     for part in PARTS:
         parquet, table, lines = (read_part(written / format, part) for format in FORMATS)
         assert parquet == lines
         assert (pairs(parquet) if part == "truth" else parquet) == table
 
 
-def test_files_hold_the_world(written: Path, small_world: World) -> None:
+def test_files_hold_the_world(written, small_world):
     out = written / "parquet"
     queries = small_world.queries
     assert read_part(out, "catalogue") == catalogue_table(small_world.catalogue, 0, 300).to_pylist()
@@ -112,30 +104,12 @@ def test_files_hold_the_world(written: Path, small_world: World) -> None:
     assert [row["popularity"] for row in rows] == queries.popularity.tolist()
 
 
-def test_layout_and_description(written: Path, small_world: World) -> None:
-    out = written / "csv"
-    truth = len(list((out / "truth").iterdir()))
-    assert truth > 1
-    assert sorted(digests(out)) == sorted(
-        [
-            "dataset.json",
-            "queries.csv",
-            *(f"catalogue/catalogue-{n:05d}-of-00003.csv" for n in range(3)),
-            *(f"clicks/clicks-{n:05d}-of-00003.csv" for n in range(3)),
-            *(f"truth/truth-{n:05d}-of-{truth:05d}.csv" for n in range(truth)),
-        ]
-    )
-    description = json.loads((out / "dataset.json").read_text())
+def test_the_description_holds_parameters_and_statistics(written, small_world):
+    description = json.loads((written / "csv" / "dataset.json").read_text())
     assert description["parameters"] == dataclasses.asdict(SMALL)
-    assert description["version"] == pebr_tf.__version__
-    assert description["format"] == "csv"
+    assert (description["version"], description["format"]) == (pebr_tf.__version__, "csv")
     assert description["time"] == {"start": 1_730_505_600, "end": 1_735_689_600}
-    assert description["files"]["clicks"] == {
-        "path": "clicks/clicks-*-of-00003.csv",
-        "shards": 3,
-        "rows": 2_300,
-        "columns": ["query", "item_id", "clicks", "timestamp"],
-    }
+    assert description["files"]["clicks"]["path"] == "clicks/clicks-*-of-00003.csv"
     counts = sorted(small_world.queries.relevant_counts.tolist())
     sampler = clicks.ClickSampler(small_world, SMALL)
     noise = sum(int(sampler.chunk(number).is_noise.sum()) for number in range(3))
@@ -153,7 +127,7 @@ def test_layout_and_description(written: Path, small_world: World) -> None:
     }
 
 
-def test_a_seed_gives_the_same_bytes_whatever_the_progress(written: Path, tmp_path: Path) -> None:
+def test_a_seed_gives_the_same_bytes_whatever_the_progress(written, tmp_path):
     calls: list[tuple[str, int, int]] = []
     summary = write(SMALL, tmp_path / "again", progress=lambda *call: calls.append(call))
     write(dataclasses.replace(SMALL, seed=4), tmp_path / "other")
@@ -174,7 +148,7 @@ def test_a_seed_gives_the_same_bytes_whatever_the_progress(written: Path, tmp_pa
 
 
 @pytest.mark.parametrize(("items", "queries", "number"), [(100, 1, 1), (101, 7, 2)])
-def test_tiny_sizes(tmp_path: Path, items: int, queries: int, number: int) -> None:
+def test_tiny_sizes(tmp_path, items, queries, number):
     spec = SyntheticSpec(items=items, queries=queries, clicks=number)
     for format in FORMATS:
         out = tmp_path / format
@@ -188,13 +162,8 @@ def test_tiny_sizes(tmp_path: Path, items: int, queries: int, number: int) -> No
 @pytest.mark.parametrize("error", [RuntimeError("boom"), KeyboardInterrupt("stop")])
 @pytest.mark.parametrize(("exists", "survivors"), [(False, 0), (True, 3), (False, 9)])
 def test_an_interrupted_write_leaves_nothing(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    prepared: None,
-    error: BaseException,
-    exists: bool,
-    survivors: int,
-) -> None:
+    tmp_path, monkeypatch, prepared, error, exists, survivors
+):
     done = fail_after(survivors, error, monkeypatch)
     if exists:
         (tmp_path / "out").mkdir()
@@ -204,11 +173,11 @@ def test_an_interrupted_write_leaves_nothing(
     assert [path.name for path in tmp_path.rglob("*")] == (["out"] if exists else [])
 
 
-def fail_after(number: int, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def fail_after(number, error, monkeypatch):
     written: list[Path] = []
     write_table = writer.write_table
 
-    def failing(table: pa.Table, path: Path) -> None:
+    def failing(table, path):
         if len(written) == number:
             raise error
         write_table(table, path)
@@ -218,9 +187,7 @@ def fail_after(number: int, error: BaseException, monkeypatch: pytest.MonkeyPatc
     return written
 
 
-def test_a_full_disk_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: None
-) -> None:
+def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch, prepared):
     fail_after(2, OSError(28, "No space left on device"), monkeypatch)
     out = tmp_path / "out"
     text = (
@@ -231,8 +198,8 @@ def test_a_full_disk_is_one_sentence(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_closed_pipe_is_not_reported_as_a_bad_directory(tmp_path: Path, prepared: None) -> None:
-    def progress(part: str, done: int, total: int) -> None:
+def test_a_closed_pipe_is_not_reported_as_a_bad_directory(tmp_path, prepared):
+    def progress(part, done, total):
         raise BrokenPipeError("closed")
 
     with pytest.raises(BrokenPipeError, match="closed"):
@@ -240,7 +207,7 @@ def test_a_closed_pipe_is_not_reported_as_a_bad_directory(tmp_path: Path, prepar
     assert not list(tmp_path.iterdir())
 
 
-def test_a_directory_in_use_or_an_unknown_format_is_rejected(tmp_path: Path) -> None:
+def test_a_directory_in_use_or_an_unknown_format_is_rejected(tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine.txt").write_text("keep")
@@ -253,18 +220,9 @@ def test_a_directory_in_use_or_an_unknown_format_is_rejected(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine.txt"]
 
 
-def test_the_current_directory_can_be_the_target_if_it_is_empty(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: None
-) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    write(SMALL, Path("."))
-    assert (tmp_path / "here" / "dataset.json").is_file()
-
-
 def test_truth_shards_hold_whole_queries_and_begin_where_pairs_pass_a_multiple(
-    written: Path, small_world: World
-) -> None:
+    written, small_world
+):
     texts = small_world.queries.texts.to_pylist()
     window = dict(zip(texts, small_world.queries.row_splits[:-1] // 1_000, strict=True))
     owners = [
