@@ -13,14 +13,7 @@ from pebr_tf.retrieval import ExactSearcher, build_index, load_index
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A corpus, the ScaNN index of it, and the oracle.
-
-    Attributes:
-      directory: The index folder.
-      manifest: What `build_index` returned.
-      vectors: [N, n] as given to it.
-      ids: [N] as given to it.
-    """
+    """Vectors [N, n] and ids [N], the ScaNN index of them in a folder, and the exact searcher."""
 
     directory: Path
     manifest: dict
@@ -29,7 +22,6 @@ class Sample:
 
     @cached_property
     def searcher(self):
-        """The index as tuned."""
         return load_index(self.directory)
 
     @cached_property
@@ -40,7 +32,6 @@ class Sample:
 
     @cached_property
     def exact(self):
-        """The oracle."""
         return ExactSearcher(self.vectors, self.ids)
 
     def queries(self, count, seed):
@@ -54,7 +45,6 @@ class Sample:
 
 
 def clustered(size, dimension, seed):
-    """Items around a few centres, some near and some far."""
     generator = np.random.default_rng(seed)
     centres = generator.normal(size=(12, dimension))
     spread = generator.uniform(0.2, 1, (size, 1))
@@ -64,12 +54,10 @@ def clustered(size, dimension, seed):
 
 
 def numbers(size):
-    """Different whole numbers in no order, some of them negative."""
     return np.random.default_rng(size).permutation(3 * size)[:size] - size
 
 
 def texts(size):
-    """Different texts in no order."""
     return np.array([f"item {number}" for number in numbers(size)])
 
 

@@ -17,5 +17,4 @@ def assert_same(result, expected):
 
 
 def raises(kind, message):
-    """Expects an error of exactly this text."""
     return pytest.raises(kind, match=f"^{re.escape(message)}$")

@@ -22,8 +22,6 @@ FAMILIES = ["beta", "exponential"]
 
 
 class RecordingSearcher(ExactSearcher):
-    """Keeps what it was asked."""
-
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.requests = []
@@ -34,7 +32,6 @@ class RecordingSearcher(ExactSearcher):
 
 
 def vectors_of(count, dimension=6, seed=0):
-    """Random vectors around a few centres."""
     generator = np.random.default_rng(seed)
     centres = generator.normal(size=(5, dimension))
     vectors = centres[generator.integers(5, size=count)] + generator.normal(size=(count, dimension))
@@ -42,18 +39,15 @@ def vectors_of(count, dimension=6, seed=0):
 
 
 def temperatures(count):
-    """From specific to broad."""
     return np.geomspace(0.03, 0.5, count).astype(np.float32)
 
 
 def logits_of(cosines, tau, family):
-    """In float64, by the paper's formulas."""
     scores = np.log((1 + cosines.astype(np.float64)) / 2) if family == "beta" else cosines
     return scores / tau.astype(np.float64)[:, None]
 
 
 def level_of(logits, level_temperature):
-    """Of all items [B, N], in float64."""
     if level_temperature == 0:
         return logits.max(axis=1)
     if math.isinf(level_temperature):
@@ -193,31 +187,11 @@ def test_a_query_gets_its_floor_whatever_the_cut_off(searcher, floor):
         np.testing.assert_array_equal(items.thresholds, best.scores[best.row_splits[1:] - 1])
 
 
-def test_a_floor_adds_nothing_to_a_list_that_is_longer(searcher):
-    queries, tau = vectors_of(8, seed=7), temperatures(8)
-    without = search_by_level(searcher, queries, tau, LevelCut(-3.0, floor=0))
-    with_floor = search_by_level(searcher, queries, tau, LevelCut(-3.0, floor=3))
-    assert without.items.counts.min() >= 3
-    np.testing.assert_array_equal(without.items.item_ids, with_floor.items.item_ids)
-
-
 def test_items_that_tie_with_the_floor_are_in():
     searcher = ExactSearcher(np.repeat(np.eye(4), 3, axis=0))
     cut = LevelCut(1e6, probe_size=5, floor=1)
     items = search_by_level(searcher, np.eye(4), np.ones(4), cut).items
     assert items.item_ids.reshape(4, 3).tolist() == np.arange(12).reshape(4, 3).tolist()
-
-
-def test_a_cap_cuts_and_says_so(searcher):
-    """Inside the probe, and behind it."""
-    queries, tau = vectors_of(20, seed=4), np.where(np.arange(20) % 3 == 1, 0.8, 0.02)
-    cut = LevelCut(-1.0, level_temperature=0.6, probe_size=50)
-    free = search_by_level(searcher, queries, tau, cut)
-    assert not free.items.truncated.any()
-    for limit in (1, 20, 60):
-        capped = search_by_level(searcher, queries, tau, cut, limit=limit).items
-        np.testing.assert_array_equal(capped.truncated, free.items.counts > limit)
-        np.testing.assert_array_equal(capped.item_ids, free.items.head(limit).item_ids)
 
 
 @pytest.mark.parametrize("count", [1, 2, 99, 100])
@@ -280,18 +254,9 @@ def test_a_scann_index_gives_nearly_the_same(sample_of):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"tau": np.ones(2)},
-            "tau must be 3 numbers, one per query. Received: shape (2,).",
-        ),
-        ({"tau": 1.0}, "tau must be 3 numbers, one per query. Received: shape ()."),
+        ({"tau": np.ones(2)}, "tau must be 3 numbers, one per query. Received: shape (2,)."),
         ({"tau": [1, 0, -1]}, "tau must be finite and above 0. Received: rows 1, 2."),
         ({"tau": [np.nan, 1, np.inf]}, "tau must be finite and above 0. Received: rows 0, 2."),
-        ({"queries": np.ones((3, 5))}, "queries must have dimension 6. Received: 5."),
-        (
-            {"queries": np.zeros((3, 6))},
-            "queries must have a length above zero. Received: rows 0, 1, 2.",
-        ),
         ({"limit": 0}, "limit must be a whole number of at least 1. Received: 0."),
     ],
 )
@@ -309,10 +274,6 @@ def test_requests_are_checked(searcher, arguments, message):
         (
             {"level_temperature": -0.1},
             "level_temperature must be a number from 0 to infinity. Received: -0.1.",
-        ),
-        (
-            {"level_temperature": math.nan},
-            "level_temperature must be a number from 0 to infinity. Received: nan.",
         ),
         ({"family": "gamma"}, "family must be 'beta' or 'exponential'. Received: 'gamma'."),
         ({"probe_size": 0}, "probe_size must be a whole number of at least 1. Received: 0."),

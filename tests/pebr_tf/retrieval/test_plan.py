@@ -25,7 +25,6 @@ TOLERANCE = 2e-3
 
 
 def unit(vectors):
-    """Vectors [M, n] at length 1, float32."""
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
@@ -195,23 +194,6 @@ def test_rows_that_expect_very_little_beside_rows_that_expect_very_much():
         assert plan.expected[row] == pytest.approx(total, rel=0.02)
         fewest, most = (leaves_that_hold(pairs, share) for share in (0.88, 0.92))
         assert fewest <= plan.leaves[row] <= most
-
-
-@pytest.mark.parametrize("limit", [1, 3, 10**9])
-def test_a_plan_does_not_depend_on_its_batch(limit):
-    """Counts up to the rounding of float32 products, and the leaves as they are."""
-    generator = np.random.default_rng(0)
-    leaves = random_leaves(generator, 100, 24)
-    planner = Planner(leaves, IndexTuning(24.0, min_leaves=1))
-    queries = unit(generator.normal(size=(40, 24)))
-    thresholds = generator.uniform(-0.5, 1.1, 40).astype(np.float32)
-    thresholds[::7] = -np.inf
-    whole = planner.plan(queries, thresholds, limit)
-    for row in range(40):
-        alone = planner.plan(queries[row : row + 1], thresholds[row : row + 1], limit)
-        assert alone.leaves[0] == whole.leaves[row]
-        assert alone.enough[0] == whole.enough[row]
-        assert alone.expected[0] == pytest.approx(whole.expected[row], rel=1e-4, abs=1e-30)
 
 
 def assert_ends_at_the_best(planner, query, threshold, limit, tolerance):

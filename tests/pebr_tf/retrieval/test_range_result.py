@@ -38,7 +38,6 @@ def result_of(rows, truncated=None, thresholds=None, id_dtype=np.int64):
 
 
 def rows_of(result):
-    """The pairs (id, score) of each row."""
     found = []
     for index in range(len(result)):
         item_ids, scores = result.row(index)
@@ -56,16 +55,6 @@ def row_lists(draw, count=None):
         numbers = draw(st.lists(st.integers(0, 99), unique=True, max_size=8))
         rows.append([(str(n) if text else n, draw(st.sampled_from(SCORES))) for n in numbers])
     return rows
-
-
-@settings(deadline=None, max_examples=60)
-@given(rows=row_lists())
-def test_rows_come_back_as_they_went_in(rows):
-    result = result_of(rows)
-    assert len(result) == len(rows)
-    assert result.counts.tolist() == [len(row) for row in rows]
-    assert result.rows().tolist() == [index for index, row in enumerate(rows) for _ in row]
-    assert rows_of(result) == [best_first(row) for row in rows]
 
 
 @settings(deadline=None, max_examples=60)

@@ -95,19 +95,16 @@ def everywhere(sample_of, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def capped(everywhere, queries, tmp_path_factory):
-    """Answers with a limit, from every leaf."""
     return ask(everywhere, *queries, tmp_path_factory.mktemp("capped"), CAP)
 
 
 @pytest.fixture(scope="module")
 def tuned(sample_of, queries, tmp_path_factory):
-    """Answers without a limit, as tuned."""
     folder = sample_of("text ids").directory
     return ask(folder, *queries, tmp_path_factory.mktemp("tuned"), 10_000)
 
 
 def items_of(answers):
-    """The set of items of each row."""
     return [
         set(answers["item_ids"][begin:end])
         for begin, end in itertools.pairwise(answers["row_splits"])

@@ -12,7 +12,6 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from searcher_cases import raises
 
 from pebr_tf.retrieval.tune import recall
 from pebr_tf.retrieval.vectors import unit_vectors
@@ -32,7 +31,6 @@ EXAMPLE_TUNINGS = st.sampled_from(["tuned", "everywhere", "narrow"])
 
 
 def searcher_of(sample, tuning):
-    """The index as tuned, looking everywhere, or hardly looking."""
     if tuning == "narrow":
         return sample.searcher.with_tuning(
             dataclasses.replace(sample.searcher.tuning, cover=0.3, min_leaves=1, margin=0.002)
@@ -132,22 +130,6 @@ def test_no_tuning_returns_an_item_below_its_threshold(
         assert not result.truncated.any()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_flag_turns_where_the_cap_begins_to_cut(sample_of, name):
-    sample = sample_of(name)
-    for seed in range(2):
-        query = sample.queries(2, seed)[1:]
-        threshold = scores_to_cut_at(sample, query, [0.03])
-        passing = int(sample.exact.search(query, threshold).counts[0])
-        for limit in {max(1, passing - 1), passing, passing + 1}:
-            result = sample.everywhere.search(query, threshold, limit=limit)
-            assert result.truncated.tolist() == [passing > limit]
-            assert result.counts.tolist() == [min(passing, limit)]
-            wanted = sample.everywhere.search(query, threshold, top_k=limit)
-            assert wanted.truncated.tolist() == [False]
-            assert wanted.counts.tolist() == [min(passing, limit)]
-
-
 def share_of_the_best(found, best):
     """How many of the best items were found; of ties at the end of a list any is as good."""
     last = best.scores[best.row_splits[1:] - 1] - TOLERANCE
@@ -166,19 +148,6 @@ def test_the_best_items_are_the_best(sample_of, name):
         assert share_of_the_best(result, best) >= (0.96 if top_k < len(sample.ids) else 1)
         assert_valid(result, sample, queries)
         assert not result.truncated.any()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_scores_are_close_to_the_cosine_and_at_most_one(sample_of, name):
-    sample = sample_of(name)
-    queries = np.concatenate([sample.queries(60, 1), sample.vectors[:200]])
-    vectors = sample.exact.vectors[np.argsort(sample.ids)].astype(np.float64)
-    cosines = unit_vectors("queries", queries).astype(np.float64) @ vectors.T
-    for thresholds in (None, 0.0, 0.9):
-        result = sample.searcher.search(queries, thresholds, top_k=100)
-        positions = np.searchsorted(np.sort(sample.ids), result.item_ids)
-        assert np.abs(result.scores - cosines[result.rows(), positions]).max() <= TOLERANCE
-        assert result.scores.max() <= 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -255,7 +224,6 @@ def test_everything_is_found_however_narrow_the_margin(sample_of):
 
 
 def capped(sample, most):
-    """The same index with a limit on the leaves of a query."""
     searcher = sample.searcher.with_tuning(sample.searcher.tuning)
     searcher.max_leaves = most
     return searcher
@@ -298,10 +266,7 @@ def test_a_cap_on_leaves_flags_searches_for_the_best_items_too(sample_of):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_fresh_queries_are_answered_almost_as_well_as_the_target_says(sample_of, name):
-    """Queries made as those that the index was tuned on, but others.
-
-    With a few hundred items and a dozen answers each, one miss weighs a lot.
-    """
+    """With a few hundred items and a dozen answers each, one miss weighs a lot."""
     sample = sample_of(name)
     target = sample.manifest.config["recall_target"]
     generator = np.random.default_rng(1_000)
@@ -325,37 +290,3 @@ def test_expected_counts_are_near_the_true_ones(sample_of):
     expected = sample.searcher.search(queries, thresholds).expected_counts
     true = sample.exact.search(queries, thresholds).counts
     assert 0.5 < np.median(expected / true) < 2
-
-
-def test_a_searcher_with_another_tuning_leaves_the_first_as_it_was(sample_of):
-    sample = sample_of("many")
-    before = sample.searcher.tuning
-    queries = sample.queries(6, 10)
-    answer = sample.searcher.search(queries, 0.5)
-    other = sample.searcher.with_tuning(dataclasses.replace(before, cover=0.1, min_leaves=1))
-    assert other.tuning.cover == 0.1
-    assert other.search(queries, 0.5).counts.sum() < answer.counts.sum()
-    assert sample.searcher.tuning == before
-    assert_same(sample.searcher.search(queries, 0.5), answer)
-
-
-def test_what_a_searcher_says_of_itself(sample_of):
-    sample = sample_of("text ids")
-    searcher = sample.searcher
-    assert (len(searcher), searcher.dimension) == (1_000, 16)
-    assert searcher.ids.dtype == sample.ids.dtype
-    assert sorted(searcher.ids) == sorted(sample.ids)
-    stored = dict(zip(searcher.ids.tolist(), searcher.vectors, strict=True))
-    for item, vector in zip(sample.exact.ids.tolist(), sample.exact.vectors, strict=True):
-        np.testing.assert_array_equal(stored[item], vector)
-    np.testing.assert_array_equal(searcher.background, sample.exact.background)
-    assert searcher.leaves.sizes.sum() == 1_000
-
-
-def test_requests_are_checked(sample_of):
-    searcher = sample_of("text ids").searcher
-    with raises(ValueError, "search requires thresholds, top_k or both. Received: neither."):
-        searcher.search(np.eye(16))
-    result = searcher.search(np.empty((0, 16)), 0.5)
-    assert len(result) == 0
-    assert result.item_ids.dtype.kind == "U"

@@ -17,7 +17,6 @@ from pebr_tf.retrieval.tune import (
 
 
 def answers(*rows):
-    """A result with these ids in its rows."""
     ids = [item for row in rows for item in row]
     nothing = empty(len(rows), np.zeros(len(rows), np.float32), np.dtype(np.int64))
     return dataclasses.replace(
