@@ -140,6 +140,8 @@ REJECTIONS = """\
     control=1,new=0.
 --confidence=95
     --confidence must be above 0 and at most 0.9999. Received: 95.
+--confidence=nan
+    --confidence must be above 0 and at most 0.9999. Received: nan.
 """
 
 

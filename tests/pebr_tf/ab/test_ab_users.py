@@ -169,3 +169,17 @@ def test_rejections(content, message, tmp_path):
     with pytest.raises(UserError) as error:
         read(path)
     assert str(error.value) == message.format(path)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "many"])
+def test_what_is_not_a_finite_number_is_rejected(value, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(f"{HEAD}{GOOD}y,b,3,{value},5\n")
+    with pytest.raises(UserError, match=f"^clicks of .* Received: {value} in row 5"):
+        read(path)
+
+
+def test_a_missing_number_in_parquet_is_rejected(tmp_path):
+    table = pa.table({"user": [1, 2], "arm": ["a", "b"], "n": [1.0, None]})
+    with pytest.raises(UserError, match=r"^n of .* in every row. Received: nothing in row 2"):
+        read(write(table, tmp_path / "a.parquet"), ["n"], [])

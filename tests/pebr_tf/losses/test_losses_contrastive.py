@@ -311,6 +311,10 @@ class TestRejections:
                 "symmetric_weight must be a finite number, 0 or more. Received: -1.0.",
             ),
             (
+                {"symmetric_weight": float("nan")},
+                "symmetric_weight must be a finite number, 0 or more. Received: nan.",
+            ),
+            (
                 {"symmetric_weight": 1.0, "gamma": -0.5},
                 "gamma must be a finite number, 0 or more. Received: -0.5.",
             ),

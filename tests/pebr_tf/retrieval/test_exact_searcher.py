@@ -279,6 +279,8 @@ def test_bad_queries_are_rejected_even_by_an_empty_index(queries, message):
         ({"thresholds": [0.5, np.nan]}, "thresholds must be numbers. Received: row 1."),
         ({"thresholds": np.nan}, "thresholds must be numbers. Received: rows 0, 1."),
         ({"top_k": 0}, "top_k must be a whole number of at least 1. Received: 0."),
+        ({"top_k": 2.0}, "top_k must be a whole number of at least 1. Received: 2.0."),
+        ({"top_k": True}, "top_k must be a whole number of at least 1. Received: True."),
         ({"top_k": 1, "limit": -1}, "limit must be a whole number of at least 1. Received: -1."),
     ],
 )
@@ -344,3 +346,10 @@ def test_a_score_is_the_float32_nearest_to_the_real_cosine():
     for score, one, other in zip(scores, left.tolist(), right.tolist(), strict=True):
         # A product of two float32 is exact in float64; fsum rounds the sum once.
         assert score == np.float32(math.fsum(a * b for a, b in zip(one, other, strict=True)))
+
+
+def test_the_answer_does_not_share_the_thresholds_of_the_caller():
+    thresholds = np.array([0.5], np.float32)
+    found = ExactSearcher(np.eye(2)).search([[1, 0]], thresholds)
+    thresholds[0] = 0.9
+    assert found.thresholds.tolist() == [0.5]

@@ -275,6 +275,10 @@ def test_requests_are_checked(searcher, arguments, message):
             {"level_temperature": -0.1},
             "level_temperature must be a number from 0 to infinity. Received: -0.1.",
         ),
+        (
+            {"level_temperature": math.nan},
+            "level_temperature must be a number from 0 to infinity. Received: nan.",
+        ),
         ({"family": "gamma"}, "family must be 'beta' or 'exponential'. Received: 'gamma'."),
         ({"probe_size": 0}, "probe_size must be a whole number of at least 1. Received: 0."),
         ({"floor": -1}, "floor must be from 0 to probe_size (100). Received: -1."),

@@ -89,6 +89,7 @@ def test_files_hold_the_same_values(tmp_path):
         ("clicks", 0, "--clicks must be an integer from 1 to 10000000000. Received: 0."),
         ("seed", -1, "--seed must be an integer from 0 to 9223372036854775807. Received: -1."),
         ("noise", 1.0, "--noise must be a number from 0 to below 1. Received: 1.0."),
+        ("noise", float("nan"), "--noise must be a number from 0 to below 1. Received: nan."),
         ("noise", -0.1, "--noise must be a number from 0 to below 1. Received: -0.1."),
     ],
 )
