@@ -1,22 +1,69 @@
-"""The service with TF Serving as its backend: a version that is missing."""
+"""The service with TF Serving as its backend: answers, an outage, and a version that is missing."""
 
+import asyncio
 import re
+import time
 
+import numpy as np
 import pytest
+from tf_serving_stand_in import TfServingStandIn
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
+from serving.errors import UnavailableError
+from serving.retrieval import RetrievalRequest
 from serving.service import release_manager
 from serving.service.engine import Engine
 from serving.service.metrics import Metrics
 from serving.service.release_manager import ReleaseSource
 
+QUERIES = ("red phone", "laptop bag 3")
+
+
+def settings(address):
+    changes = {
+        "serving.backend": "tf_serving",
+        "serving.tf_serving.address": address,
+        "serving.tf_serving.deadline_milliseconds": 60_000,
+        "serving.batching.max_size": 4,
+    }
+    return Config().replace_all(changes).serving
+
+
+@pytest.mark.slow
+def test_an_outage_ends_when_the_server_is_back(tmp_path, releases, retriever):
+    release = retriever.release
+    (tmp_path / str(release.version)).symlink_to(release.query_model)
+    server = TfServingStandIn(tmp_path)
+    engine = Engine.open(ReleaseSource(releases, follow=False), settings(server.address), Metrics())
+
+    async def run():
+        reply = await engine.retrieve(RetrievalRequest(QUERIES))
+        expected = retriever.retrieve(list(QUERIES))
+        assert reply.release == retriever.release.version
+        np.testing.assert_array_equal(reply.items.item_ids, expected.items.item_ids)
+        np.testing.assert_array_equal(reply.items.scores, expected.items.scores)
+        server.stop()
+        with pytest.raises(UnavailableError, match=f"^TF Serving at {server.address} "):
+            await engine.retrieve(RetrievalRequest(QUERIES))
+        with TfServingStandIn(tmp_path, address=server.address):
+            end = time.monotonic() + 60
+            while True:
+                try:
+                    again = await engine.retrieve(RetrievalRequest(QUERIES))
+                    break
+                except UnavailableError:
+                    assert time.monotonic() < end
+                    await asyncio.sleep(0.05)
+            np.testing.assert_array_equal(again.items.scores, expected.items.scores)
+            await engine.stop()
+
+    asyncio.run(run())
+
 
 def test_a_release_whose_version_is_missing_is_rejected(server, releases, retriever, monkeypatch):
     monkeypatch.setattr(release_manager, "START_SECONDS", 0.0)
-    changes = {"serving.backend": "tf_serving", "serving.tf_serving.address": server.address}
-    settings = Config().replace_all(changes).serving
     version = retriever.release.version
     text = re.escape(f"TF Serving at {server.address} has no version {version} of pebr_query.")
     with pytest.raises(UserError, match=f"^{text}$"):
-        Engine.open(ReleaseSource(releases, follow=True), settings, Metrics())
+        Engine.open(ReleaseSource(releases, follow=True), settings(server.address), Metrics())
