@@ -23,11 +23,11 @@ from scipy import integrate
 import pebr_tf  # noqa: F401  (prepares the process before TensorFlow is imported)
 
 
-def appendix_threshold(keep: float, density: Callable[[float], float]) -> float:
+def appendix_threshold(recall: float, density: Callable[[float], float]) -> float:
     """The paper's CosineInvCDF: quadrature at 1,001 knots, then linear interpolation."""
     knots = np.linspace(-1, 1, 1001)
     masses = np.array([integrate.quad(density, -1, knot)[0] for knot in knots])
-    return float(np.interp(1 - keep, masses / masses[-1], knots))
+    return float(np.interp(1 - recall, masses / masses[-1], knots))
 
 
 def beta_density(alpha: float, beta: float) -> Callable[[float], float]:
@@ -49,7 +49,7 @@ def draw(batch: int, seed: int = 0) -> dict[str, np.ndarray]:
         "alpha": (1 / tau).astype(np.float32),
         "beta": generator.uniform(0.5, 20, batch).astype(np.float32),
         "level": (-generator.uniform(0.01, 0.4, batch) / tau).astype(np.float32),
-        "keep": generator.uniform(0.01, 0.99, batch).astype(np.float32),
+        "recall": generator.uniform(0.01, 0.99, batch).astype(np.float32),
     }
 
 
@@ -58,36 +58,36 @@ def laws() -> dict[str, tuple[Callable, Callable | None]]:
     from pebr_tf.distributions import Beta, LevelLaw, TruncatedExponential
 
     def beta_by_appendix(q: dict) -> float:
-        return appendix_threshold(q["keep"], beta_density(q["alpha"], q["beta"]))
+        return appendix_threshold(q["recall"], beta_density(q["alpha"], q["beta"]))
 
     def power_by_appendix(q: dict) -> float:
-        return appendix_threshold(q["keep"], beta_density(1 + 1 / q["tau"], 1))
+        return appendix_threshold(q["recall"], beta_density(1 + 1 / q["tau"], 1))
 
     def exponential_by_appendix(q: dict) -> float:
-        return appendix_threshold(q["keep"], tilted_density(1.0, q["tau"]))
+        return appendix_threshold(q["recall"], tilted_density(1.0, q["tau"]))
 
     def spherical_by_appendix(q: dict) -> float:
-        return appendix_threshold(q["keep"], tilted_density(63.5, q["tau"]))
+        return appendix_threshold(q["recall"], tilted_density(63.5, q["tau"]))
 
     return {
         "Beta(alpha, beta)": (
-            lambda q: Beta(q["alpha"], q["beta"]).threshold(q["keep"]),
+            lambda q: Beta(q["alpha"], q["beta"]).threshold(q["recall"]),
             beta_by_appendix,
         ),
         "spherical exponential, n = 128": (
-            lambda q: TruncatedExponential(q["tau"]).on_sphere(128).threshold(q["keep"]),
+            lambda q: TruncatedExponential(q["tau"]).on_sphere(128).threshold(q["recall"]),
             spherical_by_appendix,
         ),
         "BetaNCE, closed form": (
-            lambda q: Beta.from_tau(q["tau"]).threshold(q["keep"]),
+            lambda q: Beta.from_tau(q["tau"]).threshold(q["recall"]),
             power_by_appendix,
         ),
         "ExpNCE, closed form": (
-            lambda q: TruncatedExponential(q["tau"]).threshold(q["keep"]),
+            lambda q: TruncatedExponential(q["tau"]).threshold(q["recall"]),
             exponential_by_appendix,
         ),
         "level, closed form": (
-            lambda q: LevelLaw(q["tau"], q["level"]).threshold(q["keep"]),
+            lambda q: LevelLaw(q["tau"], q["level"]).threshold(q["recall"]),
             None,
         ),
     }
@@ -103,7 +103,7 @@ def repeated(ours: Callable) -> Callable:
             rolled = {name: tf.roll(value, index, 0) for name, value in batch.items()}
             return index + 1, ours(rolled)
 
-        start = (tf.constant(0), tf.zeros_like(batch["keep"]))
+        start = (tf.constant(0), tf.zeros_like(batch["recall"]))
         return tf.while_loop(lambda index, _: index < repeats, step, start)[1]
 
     return graph

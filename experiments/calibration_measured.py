@@ -77,15 +77,15 @@ def _counts(towers: Study, release: Released, way: str) -> np.ndarray:
     if way == "cdf":
         law = Beta.from_tau(test.tau, towers.config.loss.convention)
         cosines = ScorePolicy().lists(test)
-        rows = [cosines.counts_at(law.threshold(keep).numpy()) for keep in ASKED]
+        rows = [cosines.counts_at(law.threshold(recall).numpy()) for recall in ASKED]
     elif way == "nucleus":
         level = levels_of(towers.items, test.queries, test.family, 1.0)
         massed = replace(test, levels={**test.levels, 1.0: level})
         masses = NucleusPolicy().lists(massed)
         # The score is the log of the mass from an item on, so 1 less what is before it.
-        rows = [masses.counts_at(np.log1p(-keep)) for keep in ASKED]
+        rows = [masses.counts_at(np.log1p(-recall)) for recall in ASKED]
     else:
-        rows = [release.counts(keep, by_stratum=way == "level") for keep in ASKED]
+        rows = [release.counts(recall, by_stratum=way == "level") for recall in ASKED]
     return np.stack(rows)
 
 
@@ -94,7 +94,7 @@ def _promised(release: Released, way: str, groups: dict[str, np.ndarray]) -> dic
     calibration = release.calibration
     if way == "level":
         strata = release.test.queries.strata
-        each = np.stack([calibration.reachable("recall", keep, strata) for keep in ASKED])
+        each = np.stack([calibration.reachable("recall", recall, strata) for recall in ASKED])
         return {name: each[:, mask].mean(axis=1) for name, mask in groups.items()}
     said = np.array(ASKED)
     if way in CALIBRATED:

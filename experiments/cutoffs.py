@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.cutoffs_measured import KEEPS, POLICIES, SHOWN, SOURCES, measure
+from experiments.cutoffs_measured import POLICIES, RECALLS, SHOWN, SOURCES, measure
 from experiments.cutoffs_plots import plots_of
 from experiments.results import Results, Table
 from experiments.settings import Settings
@@ -49,7 +49,7 @@ def steps(settings: Settings) -> dict[str, Step]:
 
 def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Results:
     """Tables and plots of the counts."""
-    figures: dict[str, Any] = {"keeps": list(KEEPS), "seeds": settings.seeds, "paper": _PAPER}
+    figures: dict[str, Any] = {"keeps": list(RECALLS), "seeds": settings.seeds, "paper": _PAPER}
     averages, kept, spread, plots, summary = [], [], [], [], []
     for dataset in settings.datasets:
         runs = [outputs[f"{dataset}/{seed}"] for seed in range(settings.seeds)]
@@ -132,7 +132,7 @@ def _mean(rows: list[Any]) -> np.ndarray:
 
 
 def _said(dataset: str, found: dict[str, Any]) -> str:
-    level, at = found["level"]["average"], KEEPS.index(SHOWN)
+    level, at = found["level"]["average"], RECALLS.index(SHOWN)
     counts = ", ".join(f"{name} {average(level[name][at])}" for name in STRATA if name in level)
     falls = all(each["monotone"] for each in found.values())
     return (
@@ -164,7 +164,7 @@ def _averages(dataset: str, found: dict[str, Any], seeds: int) -> Table:
     )
     return Table(
         f"{dataset}: average items a query, by share kept",
-        ("policy, queries", *(_plain(keep) for keep in KEEPS)),
+        ("policy, queries", *(_plain(recall) for recall in RECALLS)),
         tuple(rows),
         "level: the recall knob as served, calibrated for each stratum. One map: the level with "
         "one cut-off for all queries, so that it alone tells them apart. Literal: pEBR by the "
@@ -182,7 +182,7 @@ def _kept(dataset: str, found: dict[str, Any]) -> Table:
         rows.append((f"{POLICIES[policy]}, empty lists", *map(_share, each["empty"]["overall"])))
     return Table(
         f"{dataset}: share of the held-out clicks that the lists keep",
-        ("", *(_plain(keep) for keep in KEEPS)),
+        ("", *(_plain(recall) for recall in RECALLS)),
         tuple(rows),
         f"Lists look {count(found['depth'])} items deep at most. Where more is asked for than the "
         "calibration can promise, they are as long as they can be, and their order says nothing.",
@@ -190,7 +190,7 @@ def _kept(dataset: str, found: dict[str, Any]) -> Table:
 
 
 def _spread(dataset: str, found: dict[str, Any]) -> Table:
-    at = KEEPS.index(SHOWN)
+    at = RECALLS.index(SHOWN)
     rows = [
         (
             f"{POLICIES[policy]}, {'all' if name == 'overall' else name}",
@@ -210,14 +210,14 @@ def _spread(dataset: str, found: dict[str, Any]) -> Table:
 def _paper_table() -> Table:
     return Table(
         "The paper's Table 2, from its own logs",
-        ("queries", *(_plain(keep) for keep in KEEPS)),
+        ("queries", *(_plain(recall) for recall in RECALLS)),
         tuple((name, *map(average, row)) for name, row in _PAPER.items()),
         "Average numbers of retrieved items for different cut-off CDF values.",
     )
 
 
-def _plain(keep: float) -> str:
-    return f"{keep:g}".removeprefix("0")
+def _plain(recall: float) -> str:
+    return f"{recall:g}".removeprefix("0")
 
 
 def _share(value: float) -> str:

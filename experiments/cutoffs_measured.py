@@ -13,7 +13,7 @@ from pebr_tf.cutoff.policies import CdfPolicy, ScorePolicy
 from pebr_tf.distributions import Beta
 
 SOURCES = (*RELEASED_SOURCES, "pebr_tf.distributions.beta", "experiments.cutoffs_measured")
-KEEPS = (0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
+RECALLS = (0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
 # For the histograms. The paper's is at .985, where noise among the clicks makes every list long.
 SHOWN = 0.6
 POLICIES = {"level": "level", "level_one_map": "one map", "cdf": "literal"}
@@ -23,7 +23,7 @@ def measure(towers: Study) -> dict[str, Any]:
     """Items of every test query under every policy and share.
 
     Returns:
-      `counts` by policy, [K, Q] int32 with a row for each of KEEPS; `kept` by policy, [K] macro
+      `counts` by policy, [K, Q] int32 with a row for each of RECALLS; `kept` by policy, [K] macro
       recall; `promised` [K], what the calibration vouches for; `strata` [Q]; `capped` by policy,
       [K] share of the lists that end because there are no more candidates; `equal_counts` [Q]
       int32, items by literal pEBR at the level's average where SHOWN is asked for, and
@@ -35,13 +35,13 @@ def measure(towers: Study) -> dict[str, Any]:
     literal = Beta.from_tau(test.tau, convention)
     cosines = ScorePolicy().lists(test)
 
-    def counts_of(policy: str, keep: float) -> np.ndarray:
+    def counts_of(policy: str, recall: float) -> np.ndarray:
         if policy != "cdf":
-            return release.counts(keep, by_stratum=policy == "level")
-        return cosines.counts_at(literal.threshold(keep).numpy())
+            return release.counts(recall, by_stratum=policy == "level")
+        return cosines.counts_at(literal.threshold(recall).numpy())
 
     counts = {
-        policy: np.stack([counts_of(policy, keep) for keep in KEEPS]).astype(np.int32)
+        policy: np.stack([counts_of(policy, recall) for recall in RECALLS]).astype(np.int32)
         for policy in POLICIES
     }
     recall = {
@@ -49,8 +49,10 @@ def measure(towers: Study) -> dict[str, Any]:
     }
     # Literal pEBR where it gives as many items on average as the level, whatever its CDF says.
     literal_lists = CdfPolicy(convention=convention).lists(test)
-    equal = literal_lists.cutoff_at(float(counts["level"][KEEPS.index(SHOWN)].mean()))
-    promised = [release.calibration.reachable("recall", keep, strata).mean() for keep in KEEPS]
+    equal = literal_lists.cutoff_at(float(counts["level"][RECALLS.index(SHOWN)].mean()))
+    promised = [
+        release.calibration.reachable("recall", recall, strata).mean() for recall in RECALLS
+    ]
     return {
         "counts": counts,
         "kept": recall,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.cutoffs_measured import KEEPS, POLICIES, SHOWN
+from experiments.cutoffs_measured import POLICIES, RECALLS, SHOWN
 from experiments.plots import legend_below, look, thousands
 from experiments.results import Plot
 from pebr_tf.metrics import STRATA, groups_of
@@ -51,7 +51,7 @@ def plots_of(dataset: str, found: dict[str, Any], runs: list[dict[str, Any]]) ->
 def _draw_histograms(figure: Figure, runs: list[dict[str, Any]]) -> None:
     groups = groups_of(runs[0]["strata"])
     names = [name for name in STRATA if name in groups]
-    at = KEEPS.index(SHOWN)
+    at = RECALLS.index(SHOWN)
     rows = {
         f"level, asked {SHOWN:g}": [run["counts"]["level"][at] for run in runs],
         "literal pEBR, equal average": [run["equal_counts"] for run in runs],
@@ -98,7 +98,9 @@ def _draw_averages(figure: Figure, found: dict[str, Any]) -> None:
             if name in found[policy]["average"]:
                 means = found[policy]["average"][name]
                 deviations = found[policy]["deviation"][name]
-                axes.errorbar(KEEPS, means, deviations, label=name, capsize=2, **look(name).line())
+                axes.errorbar(
+                    RECALLS, means, deviations, label=name, capsize=2, **look(name).line()
+                )
         axes.set_title(title)
         axes.set_xlabel("share to keep")
         axes.set_yscale("log")

@@ -38,19 +38,19 @@ class Released:
     test: Candidates
     lists: RankedLists
 
-    def counts(self, keep: float, *, by_stratum: bool = True) -> np.ndarray:
+    def counts(self, recall: float, *, by_stratum: bool = True) -> np.ndarray:
         """[Q] items of the test queries when a share of the relevant is asked for.
 
         Args:
-          keep: The share.
+          recall: The share.
           by_stratum: As served, by a map for each stratum; else by the one map of all queries.
         """
         strata = self.test.queries.strata
         calibration = self.calibration
         if by_stratum:
-            cutoffs = calibration.cutoff_for("recall", keep, strata)
+            cutoffs = calibration.cutoff_for("recall", recall, strata)
         else:
-            cutoffs = np.full(len(strata), calibration.recall.cutoff(keep), np.float32)
+            cutoffs = np.full(len(strata), calibration.recall.cutoff(recall), np.float32)
         counts = self.lists.counts_at(cutoffs)
         return bounded_counts(self.lists, counts, calibration.floor, calibration.limit)
 

@@ -37,7 +37,7 @@ def steps(settings: Settings) -> dict[str, Step]:
         config = {section: mapping[section] for section in ("cutoff", "evaluation", "loss")}
         wanted[dataset] = Step(
             title=f"{dataset}, seed 0: three queries on a sphere",
-            key={"experiment": "spheres", "config": config, "keep": SHOWN, **drawn},
+            key={"experiment": "spheres", "config": config, "recall": SHOWN, **drawn},
             sources=SOURCES,
             compute=lambda result, dataset=dataset: measure(
                 study(settings, dataset, result), SHOWN, **drawn

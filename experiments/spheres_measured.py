@@ -23,12 +23,12 @@ PERPLEXITY = 30
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
-def measure(towers: Study, keep: float, background: int, iterations: int) -> dict[str, Any]:
+def measure(towers: Study, recall: float, background: int, iterations: int) -> dict[str, Any]:
     """The lists of three queries where a share is asked for, and top k of the same average.
 
     Args:
       towers: Trained.
-      keep: The share.
+      recall: The share.
       background: Items that are drawn besides those of the lists.
       iterations: Of t-SNE.
 
@@ -38,7 +38,7 @@ def measure(towers: Study, keep: float, background: int, iterations: int) -> dic
       items of a test query, and `top_k`, the same as a whole number; `level_temperature`.
     """
     release = released(towers)
-    counts = release.counts(keep)
+    counts = release.counts(recall)
     average = float(counts.mean())
     fixed = max(1, round(average))
     rows = towers.rows("test")

@@ -1,9 +1,9 @@
 """Laws of the relevant cosines as a score: the log odds of their CDF, for many items of a query.
 
-A policy that keeps a share of a query's law retrieves s iff P(x >= s) <= keep. With F the CDF, that
-is one cut-off on
+A policy that keeps a share of a query's law retrieves s iff P(x >= s) <= recall. With F the CDF,
+that is one cut-off on
 
-    score = log F(s) - log(1 - F(s)) >= log((1 - keep) / keep),
+    score = log F(s) - log(1 - F(s)) >= log((1 - recall) / recall),
 
 which tells items apart in both tails, where F or 1 - F has no digits left.
 

@@ -86,7 +86,7 @@ class Loss(Section):
     coverage_weight: float = setting(
         0.0, "Weight of the coverage term, which trains the law; 0: none", _WEIGHT_RANGE
     )
-    coverage_keep: tuple[float, ...] = setting(
+    coverage_recall: tuple[float, ...] = setting(
         (0.9,), "Shares to measure and train at", "(0, 1)", filled=True, increasing=True
     )
 

@@ -29,7 +29,7 @@ class Beta(CosineLaw):
         Args:
           alpha: Values in [1e-3, 1e6].
           beta: Values in [1e-3, 1e6], broadcastable with `alpha`. The Python number 1 gives
-            `threshold` its closed form, t = 2 * (1 - keep)^(1 / alpha) - 1.
+            `threshold` its closed form, t = 2 * (1 - recall)^(1 / alpha) - 1.
         """
         super().__init__(alpha, beta)
         self.alpha = domain.float64_within("alpha", alpha, PARAMETER_LOW, PARAMETER_HIGH)

@@ -50,14 +50,15 @@ class CosineLaw(abc.ABC):
         return self._cast(self._survival(self._unit(s)), s)
 
     @traced_as_is
-    def threshold(self, keep: Any) -> tf.Tensor:
-        """The cosine t with P(x >= t) = keep: above it lies a share `keep` of the relevant items.
+    def threshold(self, recall: Any) -> tf.Tensor:
+        """The cosine t with P(x >= t) = recall: above it lies a share `recall` of the relevant
+        items.
 
-        `keep` is in [0, 1], the cosines in [-1, 1]; they fall as `keep` rises.
+        `recall` is in [0, 1], the cosines in [-1, 1]; they fall as `recall` rises.
         """
-        keep64 = domain.float64_within("keep", keep, 0.0, 1.0)
-        z = tf.clip_by_value(self._quantile(1.0 - keep64), 0.0, 1.0)
-        return self._cast(2.0 * z - 1.0, keep)
+        recall64 = domain.float64_within("recall", recall, 0.0, 1.0)
+        z = tf.clip_by_value(self._quantile(1.0 - recall64), 0.0, 1.0)
+        return self._cast(2.0 * z - 1.0, recall)
 
     @traced_as_is
     def mean(self) -> tf.Tensor:

@@ -106,7 +106,7 @@ class LevelLaw(CosineLaw):
     """Beta(alpha, 1) on [0, z_hi] in place of [0, 1], z_hi = exp(tau * level).
 
     Its CDF is (z / z_hi)^alpha up to z_hi, and 1 above. With the convention "paper" its thresholds
-    are those of `level_threshold` with cutoff = log(1 - keep).
+    are those of `level_threshold` with cutoff = log(1 - recall).
     """
 
     def __init__(self, tau: Any, level: Any, convention: Convention = "pdf"):

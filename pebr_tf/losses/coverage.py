@@ -9,16 +9,17 @@ from pebr_tf.distributions import CosineLaw
 from pebr_tf.losses.shapes import Shapes
 
 
-def coverage_loss(law: CosineLaw, cosines: Any, keep: Sequence[float] = (0.9,)) -> tf.Tensor:
+def coverage_loss(law: CosineLaw, cosines: Any, recall: Sequence[float] = (0.9,)) -> tf.Tensor:
     """Pinball loss of the query's thresholds, which calibrates its law.
 
-        t       = law.threshold(keep)
-        loss[i] = mean over keep of (s_i - t_i) * ((1 - keep) - [s_i < t_i])
+        t       = law.threshold(recall)
+        loss[i] = mean over recall of (s_i - t_i) * ((1 - recall) - [s_i < t_i])
 
     The pinball loss is the proper score of a quantile: for every query alone, its expectation is
-    least where P(s >= t) = keep. Its slope in t averages to keep - coverage, so that descent raises
+    least where P(s >= t) = recall. Its slope in t averages to recall - coverage, so that descent
+    raises
     a threshold that keeps too much and lowers one that keeps too little, and rests when coverage is
-    nominal. A squared difference of the batch's coverage and `keep` would be content with broad
+    nominal. A squared difference of the batch's coverage and `recall` would be content with broad
     queries that make up for narrow ones, and a penalty on the tail probability itself can be met by
     making the law flat. Over all levels at once it would be the continuous ranked probability
     score; a few levels spend the law's few parameters where the cut-off is going to be.
@@ -26,12 +27,12 @@ def coverage_loss(law: CosineLaw, cosines: Any, keep: Sequence[float] = (0.9,)) 
     Args:
       law: The queries' laws, with scalar or [B] parameters.
       cosines: [B] cosines s of the positives, in [-1, 1].
-      keep: Nominal shares of relevant items at or above the threshold, in (0, 1).
+      recall: Nominal shares of relevant items at or above the threshold, in (0, 1).
 
     Returns:
       [B] losses in units of the cosine, 0 or more.
     """
-    levels = tf.constant(require_keep(keep), tf.float32)[:, tf.newaxis]
+    levels = tf.constant(require_recall(recall), tf.float32)[:, tf.newaxis]
     cosines = tf.convert_to_tensor(cosines)
     Shapes().require("cosines", cosines, "B")
     # The law is to describe the towers; a gradient here would fit the towers to the law.
@@ -43,23 +44,24 @@ def coverage_loss(law: CosineLaw, cosines: Any, keep: Sequence[float] = (0.9,)) 
 
 @tf.keras.utils.register_keras_serializable("pebr_tf")
 class CoverageMetric(tf.keras.metrics.Metric):
-    """The share of positives at or above their query's own threshold; nominally `keep`.
+    """The share of positives at or above their query's own threshold; nominally `recall`.
 
-    A positive is kept when the upper tail of its query's law beyond it holds at most `keep`, which
-    is equivalent to s >= threshold and needs no quantile. Above `keep` the law retrieves too much,
-    below it too little.
+    A positive is kept when the upper tail of its query's law beyond it holds at most `recall`,
+    which
+    is equivalent to s >= threshold and needs no quantile. Above `recall` the law retrieves too
+    much, below it too little.
     """
 
-    def __init__(self, keep: float = 0.9, name: str | None = None, **kwargs: Any) -> None:
-        """Makes the metric of a share `keep` in (0, 1); its name is by default coverage_0.9."""
-        (self.keep,) = require_keep([keep])
-        super().__init__(name=name or f"coverage_{self.keep:g}", **kwargs)
+    def __init__(self, recall: float = 0.9, name: str | None = None, **kwargs: Any) -> None:
+        """Makes the metric of a share `recall` in (0, 1); its name is by default coverage_0.9."""
+        (self.recall,) = require_recall([recall])
+        super().__init__(name=name or f"coverage_{self.recall:g}", **kwargs)
         self._kept = self.add_weight(name="kept", initializer="zeros")
         self._total = self.add_weight(name="total", initializer="zeros")
 
     def update_state(self, survival: Any, sample_weight: Any = None) -> None:
         """Counts a batch: [B] values `law.survival(s)` of the positives, and [B] weights."""
-        kept = tf.cast(tf.convert_to_tensor(survival) <= self.keep, self._kept.dtype)
+        kept = tf.cast(tf.convert_to_tensor(survival) <= self.recall, self._kept.dtype)
         weights = tf.ones_like(kept) if sample_weight is None else sample_weight
         weights = tf.cast(weights, kept.dtype)
         self._kept.assign_add(tf.reduce_sum(weights * kept))
@@ -71,12 +73,12 @@ class CoverageMetric(tf.keras.metrics.Metric):
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
-        return {**super().get_config(), "keep": self.keep}
+        return {**super().get_config(), "recall": self.recall}
 
 
-def require_keep(keep: Sequence[float]) -> tuple[float, ...]:
+def require_recall(recall: Sequence[float]) -> tuple[float, ...]:
     """The shares as a tuple; raises ValueError unless there are some, all in (0, 1)."""
-    values = tuple(float(value) for value in keep)
+    values = tuple(float(value) for value in recall)
     if not values or not all(0.0 < value < 1.0 for value in values):
-        raise ValueError(f"keep must hold shares in (0, 1). Received: {values}.")
+        raise ValueError(f"recall must hold shares in (0, 1). Received: {values}.")
     return values

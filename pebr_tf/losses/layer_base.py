@@ -9,7 +9,7 @@ import tensorflow as tf
 from pebr_tf.distributions import CosineLaw
 from pebr_tf.distributions.law import traced_as_is
 from pebr_tf.losses import similarity
-from pebr_tf.losses.coverage import CoverageMetric, coverage_loss, require_keep
+from pebr_tf.losses.coverage import CoverageMetric, coverage_loss, require_recall
 from pebr_tf.losses.negatives import Negatives
 from pebr_tf.losses.shapes import Shapes
 from pebr_tf.losses.softmax import require_weight
@@ -167,13 +167,13 @@ class QueryTemperature(RetrievalLoss):
         function: Callable[..., tf.Tensor],
         options: dict[str, Any],
         coverage_weight: float,
-        keep: Sequence[float],
+        recall: Sequence[float],
         **kwargs: Any,
     ) -> None:
         super().__init__(function, options, **kwargs)
         self._coverage_weight = require_weight("coverage_weight", coverage_weight)
-        self._keep = require_keep(keep)
-        self.coverage = [CoverageMetric(level) for level in self._keep]
+        self._recall = require_recall(recall)
+        self.coverage = [CoverageMetric(level) for level in self._recall]
 
     def law(self, tau: Any) -> CosineLaw:
         """The law of relevant items' cosines that the temperatures [B] stand for."""
@@ -184,7 +184,7 @@ class QueryTemperature(RetrievalLoss):
         return {
             **super().get_config(),
             "coverage_weight": self._coverage_weight,
-            "keep": list(self._keep),
+            "recall": list(self._recall),
         }
 
     def _temperature_of(self, tau: Any) -> Any:
@@ -205,4 +205,4 @@ class QueryTemperature(RetrievalLoss):
             metric.update_state(survival, sample_weight)
         if not self._coverage_weight:
             return 0.0
-        return self._coverage_weight * coverage_loss(law, cosines, self._keep)
+        return self._coverage_weight * coverage_loss(law, cosines, self._recall)

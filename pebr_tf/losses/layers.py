@@ -8,7 +8,7 @@ Arguments that the layers share:
   symmetric_weight   weight of the item -> query term, 0 or more
   gamma              query prior correction of that term, 0 or more
   coverage_weight    weight of `coverage_loss`, 0 or more
-  keep               shares in (0, 1) at which coverage is measured and trained
+  recall               shares in (0, 1) at which coverage is measured and trained
 
 The others are arguments of the Keras layer.
 """
@@ -75,11 +75,11 @@ class ExpNCE(QueryTemperature):
         symmetric_weight: float = 0.0,
         gamma: float = 0.0,
         coverage_weight: float = 0.0,
-        keep: Sequence[float] = (0.9,),
+        recall: Sequence[float] = (0.9,),
         **kwargs: Any,
     ) -> None:
         options = require_symmetric(symmetric_weight, gamma)
-        super().__init__(exp_nce, options, coverage_weight, keep, **kwargs)
+        super().__init__(exp_nce, options, coverage_weight, recall, **kwargs)
 
     def law(self, tau: Any) -> CosineLaw:
         """The truncated exponential law of each query."""
@@ -103,7 +103,7 @@ class BetaNCE(QueryTemperature):
         delta_beta: float = 0.0,
         convention: Convention = "pdf",
         coverage_weight: float = 0.0,
-        keep: Sequence[float] = (0.9,),
+        recall: Sequence[float] = (0.9,),
         **kwargs: Any,
     ) -> None:
         if not delta_beta > -1.0:
@@ -112,7 +112,7 @@ class BetaNCE(QueryTemperature):
                 f"Received: {delta_beta}."
             )
         options = {**require_symmetric(symmetric_weight, gamma), "delta_beta": delta_beta}
-        super().__init__(beta_nce, options, coverage_weight, keep, **kwargs)
+        super().__init__(beta_nce, options, coverage_weight, recall, **kwargs)
         self._convention = require_convention(convention)
 
     def law(self, tau: Any) -> CosineLaw:
@@ -137,12 +137,12 @@ class MLE(QueryTemperature):
         guard: Guard = "fixed_background",
         negative_weight: float = 1.0,
         coverage_weight: float = 0.0,
-        keep: Sequence[float] = (0.9,),
+        recall: Sequence[float] = (0.9,),
         **kwargs: Any,
     ) -> None:
         require_weight("negative_weight", negative_weight)
         options = {"guard": require_guard(guard), "negative_weight": negative_weight}
-        super().__init__(mle, options, coverage_weight, keep, **kwargs)
+        super().__init__(mle, options, coverage_weight, recall, **kwargs)
 
     def call(
         self,

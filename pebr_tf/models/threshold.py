@@ -18,7 +18,7 @@ PARAMETERS = {
 
 @tf.keras.utils.register_keras_serializable("pebr_tf")
 class ThresholdLayer(tf.keras.layers.Layer):
-    """The cosine above which a share `keep` of a query's relevant items lies, by its law.
+    """The cosine above which a share `recall` of a query's relevant items lies, by its law.
 
     It has no weights. In a graph, and so in a SavedModel, input outside the law's domain gives NaN.
     """
@@ -55,14 +55,14 @@ class ThresholdLayer(tf.keras.layers.Layer):
                 )
         self.law, self.convention, self.dimension = law, convention, dimension
 
-    def call(self, parameters: dict[str, tf.Tensor], keep: tf.Tensor) -> tf.Tensor:
+    def call(self, parameters: dict[str, tf.Tensor], recall: tf.Tensor) -> tf.Tensor:
         """Thresholds [B] in [-1, 1].
 
         Args:
           parameters: The law's parameters by name, [B] each.
-          keep: Shares in [0, 1], [B] or one number.
+          recall: Shares in [0, 1], [B] or one number.
         """
-        return self.law_of(parameters).threshold(keep)
+        return self.law_of(parameters).threshold(recall)
 
     def law_of(self, parameters: dict[str, tf.Tensor]) -> CosineLaw:
         """The law itself, for its density, CDF or mean."""

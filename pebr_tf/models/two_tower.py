@@ -166,7 +166,7 @@ def loss_layer(loss: Loss) -> RetrievalLoss:
     """The Keras layer of a loss that the config describes."""
     symmetric = {"symmetric_weight": loss.symmetric_weight, "gamma": loss.gamma}
     temperature = {"temperature": loss.temperature, "learn_temperature": loss.learn_temperature}
-    coverage = {"coverage_weight": loss.coverage_weight, "keep": loss.coverage_keep}
+    coverage = {"coverage_weight": loss.coverage_weight, "recall": loss.coverage_recall}
     shape = {"delta_beta": loss.delta_beta, "convention": loss.convention}
     options: dict[str, dict[str, Any]] = {
         "pointwise": temperature,

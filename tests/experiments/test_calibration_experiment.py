@@ -166,7 +166,7 @@ def release(towers):
     return released(towers)
 
 
-def kept_by_hand(towers, release, way, keep):
+def kept_by_hand(towers, release, way, recall):
     """Share of its clicks that the list of each test query has, one by one."""
     level_temperature, calibrated = release.policy.level_temperature, release.calibration
     shares = []
@@ -177,11 +177,11 @@ def kept_by_hand(towers, release, way, keep):
         order = np.argsort(-cosines)
         if way == "cdf":
             exponent = 1 / tau + (towers.config.loss.convention == "pdf")
-            long = int(((1 + cosines) / 2 >= (1 - keep) ** (1 / exponent)).sum())
+            long = int(((1 + cosines) / 2 >= (1 - recall) ** (1 / exponent)).sum())
         elif way == "nucleus":
             masses = np.exp(logits - logits.max())
             reached = np.cumsum(masses[order]) / masses.sum()
-            long = int((reached < keep).sum()) + 1
+            long = int((reached < recall).sum()) + 1
         else:
             place = int(towers.corpus.strata[query])
             by_stratum = calibrated.strata.get(STRATA[place], calibrated.recall)
@@ -189,7 +189,7 @@ def kept_by_hand(towers, release, way, keep):
             top = logits.max()
             mean = np.exp((logits - top) / level_temperature).mean() if level_temperature else 1.0
             level = top + level_temperature * np.log(mean)
-            cutoff = np.interp(keep, used.knob_values, used.cutoffs)
+            cutoff = np.interp(recall, used.knob_values, used.cutoffs)
             # Cut-offs are scores of items, so that rounding would decide.
             long = max(int((logits - level >= cutoff - 1e-4).sum()), calibrated.floor)
         shares.append(len(relevant & set(order[:long].tolist())) / len(relevant))
@@ -200,8 +200,8 @@ def kept_by_hand(towers, release, way, keep):
 def test_what_is_kept_is_counted_query_by_query(way, towers, release, measured):
     strata = towers.corpus.strata[towers.rows("test")]
     different = set()
-    for place, keep in enumerate(ASKED):
-        shares = kept_by_hand(towers, release, way, keep)
+    for place, recall in enumerate(ASKED):
+        shares = kept_by_hand(towers, release, way, recall)
         different.add(round(shares.mean(), 6))
         assert measured["kept"][way]["overall"][place] == pytest.approx(shares.mean(), abs=1e-9)
         for number, name in enumerate(STRATA):

@@ -8,7 +8,7 @@ from scipy import stats
 from small_logs import small_corpus
 
 from experiments import cutoffs
-from experiments.cutoffs_measured import KEEPS, POLICIES, SHOWN, measure
+from experiments.cutoffs_measured import POLICIES, RECALLS, SHOWN, measure
 from experiments.released import released
 from experiments.settings import Settings
 from experiments.study import Study
@@ -53,9 +53,9 @@ def law(towers):
 
 def test_literal_counts_are_those_beyond_the_law_s_quantile(towers, found, cosines):
     kept = law(towers).sf((1 + cosines.astype(float)) / 2)
-    for keep, counts in zip(KEEPS, found["counts"]["cdf"], strict=True):
-        # P(x >= cosine) <= keep, in float32.
-        low, high = ((kept <= keep + sign * 1e-5).sum(axis=1) for sign in (-1, 1))
+    for recall, counts in zip(RECALLS, found["counts"]["cdf"], strict=True):
+        # P(x >= cosine) <= recall, in float32.
+        low, high = ((kept <= recall + sign * 1e-5).sum(axis=1) for sign in (-1, 1))
         assert ((low <= counts) & (counts <= high)).all()
     assert found["counts"]["cdf"].dtype == np.int32
 
@@ -71,10 +71,10 @@ def test_the_level_s_counts_are_items_above_the_calibrated_cut_off(towers, found
         level = top[:, 0] + level_temperature * np.log(
             np.exp((logits - top) / level_temperature).mean(axis=1)
         )
-    for place, keep in enumerate(KEEPS):
+    for place, recall in enumerate(RECALLS):
         cutoffs = {
-            "level": calibration.cutoff_for("recall", keep, found["strata"]),
-            "level_one_map": np.full(len(level), calibration.recall.cutoff(keep)),
+            "level": calibration.cutoff_for("recall", recall, found["strata"]),
+            "level_one_map": np.full(len(level), calibration.recall.cutoff(recall)),
         }
         for policy, cutoff in cutoffs.items():
             scores = logits - level[:, None] - cutoff[:, None]
@@ -89,7 +89,7 @@ def test_what_is_kept_is_the_mean_share_of_the_held_out_clicks(towers, found, co
     rows = np.searchsorted(towers.rows("test"), pairs.rows)
     ranks = (-cosines).argsort(axis=1).argsort(axis=1)[rows, pairs.items]
     for policy in POLICIES:
-        for place in range(len(KEEPS)):
+        for place in range(len(RECALLS)):
             counts = found["counts"][policy][place]
             recall = [
                 np.mean(ranks[rows == query] < counts[query]) for query in range(len(cosines))
@@ -98,7 +98,7 @@ def test_what_is_kept_is_the_mean_share_of_the_held_out_clicks(towers, found, co
 
 
 def test_literal_at_the_average_of_the_level_is_of_the_same_law(towers, found, cosines):
-    level = found["counts"]["level"][KEEPS.index(SHOWN)]
+    level = found["counts"]["level"][RECALLS.index(SHOWN)]
     dropped = np.sort(law(towers).cdf((1 + cosines.astype(float)) / 2).ravel())
     # As many items as the level has in all are those whose law says most.
     total = found["equal_counts"].sum()

@@ -93,7 +93,7 @@ BOUNDS: list[tuple[Any, ...]] = [
     ("loss.symmetric_weight", [0, 100], [-0.1, 100.1]),
     ("loss.gamma", [0, 0.5, 1], [-0.1, 1.1]),
     ("loss.delta_beta", [-0.999, 100], [-1, 100.1]),
-    ("loss.coverage_keep", [[0.001], [0.5, 0.999]], [[], [0], [1], [0.9, 0.5]]),
+    ("loss.coverage_recall", [[0.001], [0.5, 0.999]], [[], [0], [1], [0.9, 0.5]]),
     ("training.batch_size", [2, 1_048_576], [1, 0, 1_048_577]),
     ("training.learning_rate", [None, 1e-9, 10], [0, -0.003, 10.1]),
     ("training.steps", [1, 1_000_000_000], [0]),

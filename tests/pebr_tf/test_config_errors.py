@@ -43,7 +43,7 @@ REFUSED_VALUES: list[tuple[str, Any, str]] = [
         "a list of integers from 1 to 1000000, at least one, increasing. Received: [150, 50].",
     ),
     (
-        "loss.coverage_keep",
+        "loss.coverage_recall",
         None,
         "a list of numbers above 0 and below 1, at least one, increasing. Received: null.",
     ),

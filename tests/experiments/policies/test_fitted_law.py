@@ -74,10 +74,10 @@ def test_the_laws_that_clicks_were_drawn_from_are_found(depth, fitted):
 def test_one_cut_keeps_its_share_of_the_clicks(fitted):
     candidates, narrow, policy = fitted
     lists = policy.lists(candidates)
-    for keep in (0.5, 0.8, 0.9):
-        counts = lists.counts_at(np.log((1 - keep) / keep))
+    for recall in (0.5, 0.8, 0.9):
+        counts = lists.counts_at(np.log((1 - recall) / recall))
         for chosen in (narrow, ~narrow):
-            assert lists.figures(counts, chosen).recall == pytest.approx(keep, abs=0.04)
+            assert lists.figures(counts, chosen).recall == pytest.approx(recall, abs=0.04)
 
 
 def test_every_query_has_a_weight_of_one():

@@ -14,7 +14,7 @@ from pebr_tf.distributions import Beta, BetaExponential, TruncatedExponential
 SHAPES = [1e-2, 0.3, 1.0, 7.0, 150.0, 1e4]
 TAUS = [0.002, 0.0113, 0.05, 0.3, 1.0]
 DIMENSIONS = [3, 16, 64, 128, 768]
-KEEPS = np.array([1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999, 1 - 1e-6], np.float32)
+RECALLS = np.array([1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999, 1 - 1e-6], np.float32)
 TOLERANCE = 1e-6
 
 
@@ -25,14 +25,14 @@ def grid(count, *axes):
     return sorted({*corners, *points})
 
 
-def check_against_oracle(law, oracle, keeps=KEEPS):
+def check_against_oracle(law, oracle, keeps=RECALLS):
     """Thresholds, CDF, survival, density and mean of a law with scalar parameters."""
     thresholds = law.threshold(keeps).numpy()
     assert thresholds.dtype == np.float32
     assert np.all(np.diff(thresholds) <= 0)
-    for keep, threshold in zip(keeps, thresholds, strict=True):
-        # The true threshold is within the tolerance iff the true CDF encloses 1 - keep there.
-        below = 1 - mp.mpf(float(keep))
+    for recall, threshold in zip(keeps, thresholds, strict=True):
+        # The true threshold is within the tolerance iff the true CDF encloses 1 - recall there.
+        below = 1 - mp.mpf(float(recall))
         assert oracle.cdf(max(float(threshold) - TOLERANCE, -1.0)) <= below + mp.mpf(10) ** -20
         assert oracle.cdf(min(float(threshold) + TOLERANCE, 1.0)) >= below - mp.mpf(10) ** -20
 
@@ -58,7 +58,7 @@ def test_beta_matches_mpmath(alpha, beta):
 def test_beta_exponential_matches_mpmath(alpha, beta, tau):
     alpha, beta, tau = np.float32(alpha), np.float32(beta), np.float32(tau)
     oracle = Oracle(float(alpha), float(beta), float(tau))
-    check_against_oracle(BetaExponential(alpha, beta, tau), oracle, KEEPS[::2])
+    check_against_oracle(BetaExponential(alpha, beta, tau), oracle, RECALLS[::2])
 
 
 @pytest.mark.parametrize("tau", TAUS)
@@ -99,11 +99,13 @@ def test_spherical_beta_matches_mpmath(alpha, beta, dimension):
 
 def test_beta_thresholds_match_scipy_on_a_dense_grid():
     shapes = np.logspace(-2, 4, 13).astype(np.float32)
-    keeps = np.concatenate([KEEPS, np.linspace(0.01, 0.99, 15).astype(np.float32)])
-    alpha, beta, keep = np.meshgrid(shapes, shapes, keeps)
-    below = 1.0 - keep.astype(np.float64)
+    keeps = np.concatenate([RECALLS, np.linspace(0.01, 0.99, 15).astype(np.float32)])
+    alpha, beta, recall = np.meshgrid(shapes, shapes, keeps)
+    below = 1.0 - recall.astype(np.float64)
     expected = 2 * special.betaincinv(alpha.astype(np.float64), beta.astype(np.float64), below) - 1
-    np.testing.assert_allclose(Beta(alpha, beta).threshold(keep), expected, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(
+        Beta(alpha, beta).threshold(recall), expected, rtol=0, atol=TOLERANCE
+    )
 
 
 def test_beta_cdf_matches_scipy_on_a_dense_grid():

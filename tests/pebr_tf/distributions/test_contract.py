@@ -22,7 +22,7 @@ LAWS = {
     "level": (LevelLaw, ([0.5, 0.05, 0.002], [-0.2, -3.0, -40.0])),
 }
 COSINES = np.linspace(-1, 1, 21)
-KEEPS = np.array([0.0, 1e-6, 0.01, 0.25, 0.5, 0.75, 0.99, 1 - 1e-6, 1.0])
+RECALLS = np.array([0.0, 1e-6, 0.01, 0.25, 0.5, 0.75, 0.99, 1 - 1e-6, 1.0])
 
 
 def build(name, dtype=np.float32):
@@ -59,7 +59,7 @@ def test_the_cdf_rises_from_0_to_1_and_complements_the_survival(name):
 
 @every_law
 def test_thresholds_fall_with_keep_and_stay_cosines(name):
-    thresholds = build(name).threshold(KEEPS.astype(np.float32)).numpy()
+    thresholds = build(name).threshold(RECALLS.astype(np.float32)).numpy()
     assert np.all(np.isfinite(thresholds))
     assert np.all(np.abs(thresholds) <= 1)
     assert np.all(np.diff(thresholds, axis=1) <= 0)
@@ -68,8 +68,8 @@ def test_thresholds_fall_with_keep_and_stay_cosines(name):
 
 @every_law
 def test_the_threshold_inverts_the_survival(name):
-    law, keep = build(name, np.float64), KEEPS[1:-1]
-    np.testing.assert_allclose(law.survival(law.threshold(keep)), [keep] * 3, atol=2e-6)
+    law, recall = build(name, np.float64), RECALLS[1:-1]
+    np.testing.assert_allclose(law.survival(law.threshold(recall)), [recall] * 3, atol=2e-6)
 
 
 @every_law
@@ -103,16 +103,16 @@ XLA_LAWS = {
 def test_xla_and_eager_agree(name):
     make, parameters = XLA_LAWS[name]
     parameters = [np.array(p, np.float32) for p in parameters]
-    keep = np.array([0.9, 0.5, 0.1], np.float32)
+    recall = np.array([0.9, 0.5, 0.1], np.float32)
 
     @tf.function(jit_compile=True)
-    def compiled(keep, *parameters):
+    def compiled(recall, *parameters):
         law = make(*parameters)
-        return law.threshold(keep), law.cdf(keep), law.log_prob(keep), law.mean()
+        return law.threshold(recall), law.cdf(recall), law.log_prob(recall), law.mean()
 
     law = make(*parameters)
-    eager = (law.threshold(keep), law.cdf(keep), law.log_prob(keep), law.mean())
-    for ours, theirs in zip(compiled(keep, *parameters), eager, strict=True):
+    eager = (law.threshold(recall), law.cdf(recall), law.log_prob(recall), law.mean())
+    for ours, theirs in zip(compiled(recall, *parameters), eager, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=1e-6)
 
 
@@ -127,7 +127,7 @@ def test_values_and_gradients_stay_finite_at_the_ends(name):
         # Above the level the density of its law is 0 and the logarithm minus infinity, rightly.
         inside = ends[:1] if name == "level" else ends
         values = [law.log_prob(s) for s in inside] + [law.cdf(s) for s in ends]
-        values += [law.threshold(keep) for keep in (0.0, 0.5, 1.0)]
+        values += [law.threshold(recall) for recall in (0.0, 0.5, 1.0)]
     for value in values:
         assert np.all(np.isfinite(value))
         for gradient in tape.gradient(value, parameters):
@@ -170,16 +170,16 @@ def test_arguments_outside_are_rejected_eagerly_and_nan_in_graphs(name):
         message = re.escape(f"cosine must be in [-1, 1]. Received: {s:g}.")
         with pytest.raises(ValueError, match=message):
             law.cdf(s)
-    for keep in keeps:
-        message = re.escape(f"keep must be in [0, 1]. Received: {keep:g}.")
+    for recall in keeps:
+        message = re.escape(f"recall must be in [0, 1]. Received: {recall:g}.")
         with pytest.raises(ValueError, match=message):
-            law.threshold(keep)
+            law.threshold(recall)
     make, parameters = LAWS[name]
 
     @tf.function(autograph=False)
-    def graph(s, keep):
+    def graph(s, recall):
         law = make(*(tf.constant(p)[:, tf.newaxis] for p in parameters))
-        return law.cdf(s), law.threshold(keep)
+        return law.cdf(s), law.threshold(recall)
 
     for values in graph(tf.constant(cosines), tf.constant(keeps)):
         assert np.all(np.isnan(values))
@@ -248,13 +248,13 @@ def test_a_bad_parameter_is_nan_in_graphs_and_leaves_its_neighbours_alone(name):
 
 def test_nothing_breaks_at_the_corners_of_the_domain():
     corners = np.array([PARAMETER_LOW, 1.0, PARAMETER_HIGH], np.float32)
-    alpha, beta, keep = np.meshgrid(corners, corners, KEEPS.astype(np.float32))
+    alpha, beta, recall = np.meshgrid(corners, corners, RECALLS.astype(np.float32))
     law = Beta(alpha, beta)
-    for value in (law.threshold(keep), law.cdf(keep), law.log_prob(2 * keep - 1), law.mean()):
+    for value in (law.threshold(recall), law.cdf(recall), law.log_prob(2 * recall - 1), law.mean()):
         assert np.all(np.isfinite(value))
     tau = np.array([1e-3, 1.0, 1e3], np.float32)[:, None]
     for law in (BetaExponential(PARAMETER_LOW, PARAMETER_LOW, tau), TruncatedExponential(tau)):
-        for value in (law.threshold(KEEPS.astype(np.float32)), law.cdf([-1.0, 1.0]), law.mean()):
+        for value in (law.threshold(RECALLS.astype(np.float32)), law.cdf([-1.0, 1.0]), law.mean()):
             assert np.all(np.isfinite(value))
 
 
@@ -274,9 +274,9 @@ def test_conventions_differ_by_one_in_alpha():
 
 def test_the_closed_form_equals_the_search():
     alpha = np.array([0.05, 1.0, 21.0, 501.0], np.float32)[:, None]
-    keep = KEEPS.astype(np.float32)
-    general = Beta(alpha, np.ones_like(alpha)).threshold(keep)
-    np.testing.assert_allclose(Beta(alpha, 1).threshold(keep), general, atol=1e-7)
+    recall = RECALLS.astype(np.float32)
+    general = Beta(alpha, np.ones_like(alpha)).threshold(recall)
+    np.testing.assert_allclose(Beta(alpha, 1).threshold(recall), general, atol=1e-7)
 
 
 def test_a_large_batch_is_worked_on_in_blocks():
@@ -290,6 +290,8 @@ def test_a_large_batch_is_worked_on_in_blocks():
 
 def test_three_dimensions_leave_a_law_as_it_is():
     """On the sphere in R^3 every cosine has the same area (Archimedes)."""
-    keep = KEEPS.astype(np.float32)
+    recall = RECALLS.astype(np.float32)
     for law in (Beta(5.0, 2.0), TruncatedExponential(0.05)):
-        np.testing.assert_allclose(law.on_sphere(3).threshold(keep), law.threshold(keep), atol=1e-7)
+        np.testing.assert_allclose(
+            law.on_sphere(3).threshold(recall), law.threshold(recall), atol=1e-7
+        )

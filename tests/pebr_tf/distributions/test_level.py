@@ -81,9 +81,9 @@ def test_the_law_ends_at_the_level_and_agrees_with_the_cut_off():
     tau, level = np.array([0.3, 0.05, 0.01]), np.array([-0.1, -2.0, -30.0])
     law = LevelLaw(tau, level, "paper")
     np.testing.assert_allclose(law.threshold(0.0), 2 * tf.exp(tau * level) - 1)
-    for keep in (0.1, 0.5, 0.99):
-        expected = level_threshold(math.log1p(-keep), level, tau)
-        np.testing.assert_allclose(law.threshold(keep), expected, atol=1e-12)
+    for recall in (0.1, 0.5, 0.99):
+        expected = level_threshold(math.log1p(-recall), level, tau)
+        np.testing.assert_allclose(law.threshold(recall), expected, atol=1e-12)
     assert np.all(law.survival(np.minimum(2 * tf.exp(tau * level) - 1 + 1e-9, 1)) == 0)
 
 

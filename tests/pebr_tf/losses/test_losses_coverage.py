@@ -11,27 +11,27 @@ from pebr_tf.losses import CoverageMetric, coverage_loss
 
 TAU = np.array([0.05, 0.1, 0.4])
 COSINES = np.array([0.95, 0.2, 0.9])
-KEEP = (0.5, 0.9)
+RECALL = (0.5, 0.9)
 
 
-def power_threshold(keep, tau):
+def power_threshold(recall, tau):
     """Beta(1 + 1 / tau, 1) has P(z < x) = x^(1 + 1 / tau)."""
-    return 2 * (1 - keep) ** (tau / (1 + tau)) - 1
+    return 2 * (1 - recall) ** (tau / (1 + tau)) - 1
 
 
-def pinball(cosine, threshold, keep):
+def pinball(cosine, threshold, recall):
     if cosine >= threshold:
-        return (1 - keep) * (cosine - threshold)
-    return keep * (threshold - cosine)
+        return (1 - recall) * (cosine - threshold)
+    return recall * (threshold - cosine)
 
 
 class TestLoss:
     def test_is_the_mean_pinball_loss_of_the_thresholds(self):
         expected = [
-            np.mean([pinball(s, power_threshold(keep, tau), keep) for keep in KEEP])
+            np.mean([pinball(s, power_threshold(recall, tau), recall) for recall in RECALL])
             for s, tau in zip(COSINES, TAU, strict=True)
         ]
-        actual = coverage_loss(Beta.from_tau(TAU), COSINES, KEEP)
+        actual = coverage_loss(Beta.from_tau(TAU), COSINES, RECALL)
         np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
     def test_takes_general_and_exponential_laws(self):
@@ -47,7 +47,7 @@ class TestLoss:
 
     def test_gradient_in_tau_equals_finite_differences(self):
         oracle.assert_gradients(
-            lambda tau: tf.reduce_sum(coverage_loss(Beta.from_tau(tau), COSINES, KEEP)), [TAU]
+            lambda tau: tf.reduce_sum(coverage_loss(Beta.from_tau(tau), COSINES, RECALL)), [TAU]
         )
 
     def test_gradient_in_alpha_and_beta_equals_finite_differences(self):
@@ -55,11 +55,11 @@ class TestLoss:
         variable = tf.Variable(parameters)
         with tf.GradientTape() as tape:
             law = Beta(variable[0], variable[1])
-            total = tf.reduce_sum(coverage_loss(law, COSINES, KEEP))
+            total = tf.reduce_sum(coverage_loss(law, COSINES, RECALL))
 
         def alone(argument):
             law = Beta(argument[0], argument[1])
-            return float(tf.reduce_sum(coverage_loss(law, COSINES, KEEP)))
+            return float(tf.reduce_sum(coverage_loss(law, COSINES, RECALL)))
 
         expected = oracle.finite_difference(alone, parameters, step=1e-4)
         # The quantile is a root found to 1e-9, which the step divides.
@@ -97,33 +97,33 @@ class TestLoss:
         def step():
             with tf.GradientTape() as tape:
                 law = Beta.from_tau(tf.repeat(tf.exp(log_tau), 2000))
-                loss = tf.reduce_mean(coverage_loss(law, cosines, KEEP))
+                loss = tf.reduce_mean(coverage_loss(law, cosines, RECALL))
             optimizer.apply_gradients([(tape.gradient(loss, log_tau), log_tau)])
 
         for _ in range(150):
             step()
         np.testing.assert_allclose(np.exp(log_tau), [0.02, 0.5], rtol=0.15)
         survival = Beta.from_tau(tf.repeat(tf.exp(log_tau), 2000)).survival(cosines).numpy()
-        for keep in KEEP:
-            kept = (survival <= keep).reshape(2, -1).mean(axis=1)
-            np.testing.assert_allclose(kept, keep, atol=0.02)
+        for recall in RECALL:
+            kept = (survival <= recall).reshape(2, -1).mean(axis=1)
+            np.testing.assert_allclose(kept, recall, atol=0.02)
 
     def test_extremes_are_finite(self):
         tau, cosine = (array.ravel() for array in np.meshgrid([0.002, 1.0], [-1.0, 1.0]))
         for make in (Beta.from_tau, TruncatedExponential):
-            for keep in (0.01, 0.99):
+            for recall in (0.01, 0.99):
                 variable = tf.Variable(tau, dtype=tf.float32)
                 with tf.GradientTape() as tape:
-                    loss = coverage_loss(make(variable), cosine.astype(np.float32), [keep])
+                    loss = coverage_loss(make(variable), cosine.astype(np.float32), [recall])
                 assert np.isfinite(loss).all()
                 assert np.isfinite(tape.gradient(loss, variable)).all()
 
     def test_bad_arguments_are_rejected(self):
-        for keep in ((), (0.0,), (1.0,), (0.5, 1.5)):
-            message = f"keep must hold shares in (0, 1). Received: {keep}."
+        for recall in ((), (0.0,), (1.0,), (0.5, 1.5)):
+            message = f"recall must hold shares in (0, 1). Received: {recall}."
             with pytest.raises(ValueError, match=oracle.exactly(message)):
-                coverage_loss(Beta.from_tau(TAU), COSINES, keep)
-        with pytest.raises(ValueError, match=r"keep must hold shares in \(0, 1\)"):
+                coverage_loss(Beta.from_tau(TAU), COSINES, recall)
+        with pytest.raises(ValueError, match=r"recall must hold shares in \(0, 1\)"):
             CoverageMetric(1.0)
         message = "cosines must have the shape [B]. Received: shape (3, 1)."
         with pytest.raises(ValueError, match=oracle.exactly(message)):
@@ -148,7 +148,7 @@ class TestMetric:
         tau = generator.uniform(0.02, 0.8, 20000)
         cosines = 2 * generator.beta(1 + 1 / tau, 1.0) - 1
         survival = Beta.from_tau(tau).survival(cosines)
-        for keep in (0.1, 0.5, 0.9, 0.99):
-            metric = CoverageMetric(keep)
+        for recall in (0.1, 0.5, 0.9, 0.99):
+            metric = CoverageMetric(recall)
             metric.update_state(survival)
-            assert float(metric.result()) == pytest.approx(keep, abs=0.01)
+            assert float(metric.result()) == pytest.approx(recall, abs=0.01)

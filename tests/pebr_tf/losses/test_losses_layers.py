@@ -17,16 +17,16 @@ BATCH, DIMENSION = 6, 4
 CONFIGURED = [
     Pointwise(temperature=0.5, learn_temperature=True, negative_weight=0.1),
     InfoNCE(temperature=0.1, learn_temperature=True, symmetric_weight=1.0, gamma=0.5),
-    ExpNCE(symmetric_weight=1.0, gamma=0.5, coverage_weight=0.3, keep=(0.5, 0.8)),
+    ExpNCE(symmetric_weight=1.0, gamma=0.5, coverage_weight=0.3, recall=(0.5, 0.8)),
     BetaNCE(
         symmetric_weight=1.0,
         gamma=0.5,
         delta_beta=0.5,
         convention="paper",
         coverage_weight=0.3,
-        keep=(0.5, 0.8),
+        recall=(0.5, 0.8),
     ),
-    MLE(guard="stopped_towers", negative_weight=0.1, coverage_weight=0.3, keep=(0.5, 0.8)),
+    MLE(guard="stopped_towers", negative_weight=0.1, coverage_weight=0.3, recall=(0.5, 0.8)),
 ]
 
 
@@ -113,8 +113,8 @@ class TestOptions:
                 "density. Received: -1.0.",
             ),
             (
-                lambda: ExpNCE(keep=[0.9, 1.0]),
-                "keep must hold shares in (0, 1). Received: (0.9, 1.0).",
+                lambda: ExpNCE(recall=[0.9, 1.0]),
+                "recall must hold shares in (0, 1). Received: (0.9, 1.0).",
             ),
             (
                 lambda: MLE(guard="hope"),
@@ -193,25 +193,25 @@ class TestCoverage:
     def test_term_is_added_with_its_weight(self):
         queries, items, tau = random_batch()
         plain = BetaNCE()(queries, items, tau=tau)
-        with_term = BetaNCE(coverage_weight=2.0, keep=(0.8,))(queries, items, tau=tau)
+        with_term = BetaNCE(coverage_weight=2.0, recall=(0.8,))(queries, items, tau=tau)
         cosines = losses.positive_cosines(queries, items)
         term = tf.reduce_mean(losses.coverage_loss(Beta.from_tau(tau), cosines, (0.8,)))
         assert float(with_term - plain) == pytest.approx(2.0 * float(term), rel=1e-4)
 
     def test_metrics_follow_the_batches_and_reset(self):
         queries, items, tau = random_batch()
-        layer = BetaNCE(keep=(0.2, 0.9))
+        layer = BetaNCE(recall=(0.2, 0.9))
         layer(queries, items, tau=tau, sample_weight=np.arange(BATCH))
         survival = Beta.from_tau(tau).survival(losses.positive_cosines(queries, items)).numpy()
-        for metric, keep in zip(layer.metrics, (0.2, 0.9), strict=True):
-            expected = np.average(survival <= keep, weights=np.arange(BATCH))
+        for metric, recall in zip(layer.metrics, (0.2, 0.9), strict=True):
+            expected = np.average(survival <= recall, weights=np.arange(BATCH))
             assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
             metric.reset_state()
 
     def test_mle_takes_the_coverage_of_the_law_that_it_is_given(self):
         queries, items, tau = random_batch()
         narrow = Beta(np.full(BATCH, 1e4), 1.0)
-        layer = MLE(keep=(0.9,))
+        layer = MLE(recall=(0.9,))
         layer(queries, items, tau=tau, relevant=narrow)
         assert float(layer.metrics[0].result()) == 0.0
 
@@ -269,7 +269,7 @@ class TestTraining:
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
-        "layer", [InfoNCE(learn_temperature=True), BetaNCE(keep=(0.5, 0.9), coverage_weight=1.0)]
+        "layer", [InfoNCE(learn_temperature=True), BetaNCE(recall=(0.5, 0.9), coverage_weight=1.0)]
     )
     def test_by_fit_logs_the_coverage(self, layer):
         model = TwoTowers(layer)

@@ -1,4 +1,4 @@
-"""Maximum likelihood, and the guards that keep it from collapse."""
+"""Maximum likelihood, and the guards that recall it from collapse."""
 
 import losses_oracle as oracle
 import numpy as np
