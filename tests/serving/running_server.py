@@ -34,7 +34,8 @@ def running(engine, settings, metrics):
         finally:
             run(server.stop())
     finally:
+        # On the loop's own thread: this one may already run the loop of a browser.
+        run(loop.shutdown_default_executor())
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
-        loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()

@@ -10,13 +10,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "cutoff_calibrator"))
 
 @pytest.fixture(autouse=True, scope="session")
 def _quick():
-    """Few calls to time, and heads that are fitted for a moment."""
+    """Few calls to time."""
     from components.retrieval_evaluator import searching
-    from pebr_tf.cutoff import fitting
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(searching, "CALLS", 3)
-        patch.setattr(fitting, "MOST_STEPS", 60)
         yield
 
 
