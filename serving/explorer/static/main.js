@@ -34,13 +34,17 @@ function showProblem(error) {
   if (needsToken) byId("bearer").focus();
 }
 
-/** Shows the state of the address. */
+/** Shows the state of the address, unless the user searches for something else meanwhile. */
 async function open() {
+  running.abort();
+  running = new AbortController();
+  const { signal } = running;
+  const state = readState();
+  inputs[0].value = state.query;
+  inputs[1].value = state.other;
   try {
     await fetchRelease();
-    const state = readState();
-    inputs[0].value = state.query;
-    inputs[1].value = state.other;
+    if (signal.aborted) return;
     if (state.query) await load(state);
     else clear();
   } catch (error) {
@@ -190,6 +194,7 @@ async function save() {
 }
 
 async function search(query, other) {
+  running.abort();
   inputs[0].value = query;
   inputs[1].value = other;
   const next = { ...shown, query, other };

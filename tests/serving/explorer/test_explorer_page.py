@@ -139,6 +139,22 @@ def test_hostile_text_stays_text(browser, service):
         assert page.get_by_label("Query", exact=True).input_value() == HOSTILE
 
 
+def test_what_is_typed_while_the_page_loads_stays(browser, service):
+    with opened(browser, service, "/report") as page:
+        held = []
+        page.route("**/v1/explain/start", lambda route: held.append(route))
+        page.goto(service.address)
+        page.wait_for_function("document.activeElement.id === 'query'")
+        page.keyboard.type("phone")
+        with page.expect_request("**/v1/explain/start"):
+            page.keyboard.press("Enter")
+        for route in reversed(held):
+            route.continue_()
+        page.get_by_role("heading", name="phone", exact=True).wait_for()
+        page.wait_for_url("**/?q=phone&r=0.9")
+        assert page.get_by_label("Query", exact=True).input_value() == "phone"
+
+
 def test_an_error_is_one_calm_sentence_and_goes_away(browser, service):
     with opened(browser, service, complaints=("422", "ERR_FAILED")) as page:
         page.get_by_role("button", name="red phone", exact=True).wait_for()
