@@ -15,7 +15,7 @@ from pebr_tf.cli.late_group import run_command
 from pebr_tf.errors import UserError
 
 if TYPE_CHECKING:
-    from experiments.settings import Settings
+    from experiments.settings import ExperimentSettings
 
 ALL, CACHE = "all", "cache"
 MOST_SEEDS = 100
@@ -68,9 +68,9 @@ def experiment(name: str, out: Path, seeds: int | None, scale: str, goodbooks: P
     if goodbooks is not None:
         _require_goodbooks(goodbooks)
     _require_writable(out, names)
-    from experiments.settings import Settings
+    from experiments.settings import ExperimentSettings
 
-    settings = Settings("small" if scale == "small" else "full", seeds, goodbooks)
+    settings = ExperimentSettings("small" if scale == "small" else "full", seeds, goodbooks)
     console = Console(highlight=False)
     try:
         for each in names:
@@ -85,7 +85,7 @@ def experiment(name: str, out: Path, seeds: int | None, scale: str, goodbooks: P
         raise SystemExit(130) from None
 
 
-def _run(name: str, settings: Settings, out: Path, console: Console) -> None:
+def _run(name: str, settings: ExperimentSettings, out: Path, console: Console) -> None:
     from experiments.console import WIDEST, StepDisplay, console_table
     from experiments.step import Store, run_steps
     from experiments.writing import write_results

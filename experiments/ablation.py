@@ -27,9 +27,9 @@ from experiments.ablation_tables import (
 )
 from experiments.ablation_variants import DEFAULT, variants_of
 from experiments.measured import measured_step
-from experiments.results import Results, Table
+from experiments.results import ExperimentResults, ResultTable
 from experiments.seeds import Found, mean, over_seeds, plain, signed, spread
-from experiments.settings import Settings
+from experiments.settings import ExperimentSettings
 from experiments.step import Step
 
 TITLE = "What each part of the method adds"
@@ -37,7 +37,7 @@ POLICIES = ("level", "top_k", "cdf")
 _CUTOFFS = "cutoffs"
 
 
-def steps(settings: Settings) -> dict[str, Step]:
+def steps(settings: ExperimentSettings) -> dict[str, Step]:
     """The figures of each data set, variant and seed."""
     wanted = {}
     for dataset in settings.datasets:
@@ -50,11 +50,13 @@ def steps(settings: Settings) -> dict[str, Step]:
     return wanted
 
 
-def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Results:
+def results(
+    settings: ExperimentSettings, outputs: Mapping[str, dict[str, Any]]
+) -> ExperimentResults:
     """Tables and plots of the figures."""
     variants = {name: kind.title for name, kind in variants_of(settings.scale).items()}
     figures: dict[str, Any] = {"seeds": settings.seeds, "variants": variants}
-    tables: list[Table] = []
+    tables: list[ResultTable] = []
     plots, summary = [], []
     for dataset in settings.datasets:
         averages = settings.config(dataset).evaluation.average_k
@@ -89,7 +91,7 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
         plots.append(changes_plot(dataset, ("level", "top_k"), titles, changes, ends))
         plots.append(changes_plot(dataset, ("cdf",), titles, changes, ends))
         plots.append(level_temperatures_plot(dataset, cutoffs, found[DEFAULT], averages))
-    return Results(TITLE, tuple(summary), figures, tuple(tables), tuple(plots))
+    return ExperimentResults(TITLE, tuple(summary), figures, tuple(tables), tuple(plots))
 
 
 def _changes(found: Found, default: Found, ends: Sequence[int]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from experiments.measured import SOURCES as MEASURED_SOURCES
 from experiments.measured import figures_at, level_temperature_step, measured_with
-from experiments.settings import Settings
+from experiments.settings import ExperimentSettings
 from experiments.step import Step
 from experiments.study import Study, study
 from experiments.towers import tower_step
@@ -48,7 +48,7 @@ def probe_name(probe: int, sample: int) -> str:
     return f"probe {probe}, sample {sample}"
 
 
-def cutoffs_step(settings: Settings, dataset: str, seed: int) -> Step:
+def cutoffs_step(settings: ExperimentSettings, dataset: str, seed: int) -> Step:
     """The variants on the default towers; see `measure_cutoffs`."""
     config = settings.config(dataset)
 

@@ -16,7 +16,7 @@ from experiments.ablation_cutoffs import (
 )
 from experiments.ablation_variants import DEFAULT
 from experiments.measured import TITLES
-from experiments.results import Table
+from experiments.results import ResultTable
 from experiments.seeds import Found, Row, heads, pair, plain, policy_table, signed
 from pebr_tf.report.formats import DASH
 
@@ -38,7 +38,7 @@ def change_table(
     changes: Mapping[str, Any],
     noise: Mapping[str, Any],
     ends: Sequence[int],
-) -> Table:
+) -> ResultTable:
     """One policy on the towers of every variant.
 
     Args:
@@ -71,7 +71,7 @@ def change_table(
         else " One seed, so differences may be noise."
     )
     columns = [part for head in heads(ends) for part in (head, "change")]
-    return Table(
+    return ResultTable(
         f"{dataset}: {TITLES[policy]}, one change at a time",
         ("P/R", *columns),
         tuple(rows),
@@ -97,7 +97,7 @@ def level_temperature_table(
     default: Found,
     runs: Sequence[Mapping[str, Any]],
     averages: Sequence[int],
-) -> Table:
+) -> ResultTable:
     """The level with every level_temperature, beside top k.
 
     Args:
@@ -128,7 +128,7 @@ def level_temperature_table(
 
 def level_table(
     dataset: str, found: Found, levels: Mapping[str, Any], averages: Sequence[int]
-) -> Table:
+) -> ResultTable:
     """The level from probes and from the head, beside the exact one.
 
     Args:
@@ -154,7 +154,7 @@ def level_table(
             ["", ""] if of is None else [plain(of[part]["mean"]) for part in ("error", "explained")]
         )
         rows.append((title, *cells, *told))
-    return Table(
+    return ResultTable(
         f"{dataset}: the level from elsewhere",
         ("P/R", *heads(averages), "error", "explained"),
         tuple(rows),

@@ -16,8 +16,8 @@ from experiments.calibration_measured import (
 )
 from experiments.calibration_plots import plots_of
 from experiments.coverage import ERRORS, Coverage
-from experiments.results import Results, Table
-from experiments.settings import Settings
+from experiments.results import ExperimentResults, ResultTable
+from experiments.settings import ExperimentSettings
 from experiments.step import Step
 from experiments.study import study
 from experiments.towers import tower_step
@@ -29,7 +29,7 @@ BAR, STRATUM_BAR = 0.02, 0.04
 _DRAWS = {"full": 200, "small": 40}
 
 
-def steps(settings: Settings) -> dict[str, Step]:
+def steps(settings: ExperimentSettings) -> dict[str, Step]:
     """What each data set and seed keeps."""
     draws = _DRAWS[settings.scale]
     wanted = {}
@@ -50,7 +50,9 @@ def steps(settings: Settings) -> dict[str, Step]:
     return wanted
 
 
-def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Results:
+def results(
+    settings: ExperimentSettings, outputs: Mapping[str, dict[str, Any]]
+) -> ExperimentResults:
     """Tables and plots of what is kept."""
     figures: dict[str, Any] = {
         "asked": list(ASKED),
@@ -70,7 +72,9 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
         plots += plots_of(dataset, found)
     if settings.goodbooks is None:
         summary.append("Only the synthetic logs were measured.")
-    return Results(TITLE, tuple(summary), figures, (*errors, *kept, *covered), tuple(plots))
+    return ExperimentResults(
+        TITLE, tuple(summary), figures, (*errors, *kept, *covered), tuple(plots)
+    )
 
 
 def _figures(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -160,7 +164,7 @@ def _held(found: dict[str, Any]) -> tuple[int, int, int]:
     return len(means), int((means >= 0).sum()), int((~holds).sum())
 
 
-def _errors(dataset: str, found: dict[str, Any], seeds: int) -> Table:
+def _errors(dataset: str, found: dict[str, Any], seeds: int) -> ResultTable:
     def deviation(values: np.ndarray) -> str:
         return share(values.std(ddof=1)) if seeds > 1 else DASH
 
@@ -182,7 +186,7 @@ def _errors(dataset: str, found: dict[str, Any], seeds: int) -> Table:
                     f"{'yes' if each['passed'] else '**no**'}, {within} of {seeds}",
                 )
             )
-    return Table(
+    return ResultTable(
         f"{dataset}: error of the recall knob on test queries",
         ("way: queries", "error", "sd", "to asked", "sd", "chance", "bar", "within, seeds"),
         tuple(rows),
@@ -194,7 +198,7 @@ def _errors(dataset: str, found: dict[str, Any], seeds: int) -> Table:
     )
 
 
-def _kept(dataset: str, found: dict[str, Any]) -> Table:
+def _kept(dataset: str, found: dict[str, Any]) -> ResultTable:
     rows = []
     for name in found["queries"]:
         promised = found["ways"]["level"][name]["promised"]
@@ -202,7 +206,7 @@ def _kept(dataset: str, found: dict[str, Any]) -> Table:
         for way, title in reversed(WAYS.items()):
             kept = found["ways"][way][name]["kept"]
             rows.append((f"{_group(name)}: {title}", *map(_short, kept)))
-    return Table(
+    return ResultTable(
         f"{dataset}: share of the held-out clicks kept, by share asked for",
         ("queries: way", *(f"{asked:g}".removeprefix("0") for asked in ASKED)),
         tuple(rows),
@@ -211,7 +215,7 @@ def _kept(dataset: str, found: dict[str, Any]) -> Table:
     )
 
 
-def _covered(dataset: str, found: dict[str, Any], draws: int) -> Table:
+def _covered(dataset: str, found: dict[str, Any], draws: int) -> ResultTable:
     def cells(each: dict[str, Any], part: str) -> tuple[str, ...]:
         return tuple(
             # Adding 0 takes the sign off a 0.
@@ -224,7 +228,7 @@ def _covered(dataset: str, found: dict[str, Any], draws: int) -> Table:
         rows.append((f"{_group(name)}: mean", *cells(each, "mean")))
         rows += [(f"{_group(name)}: {part[1:]}%", *cells(each, part)) for part in ("p5", "p95")]
     error = max(float(np.max(each["standard_error"])) for each in found.values())
-    return Table(
+    return ResultTable(
         f"{dataset}: share kept less share asked for, over random halves",
         ("queries", *(f"{asked:g}".removeprefix("0") for asked in ASKED)),
         tuple(rows),

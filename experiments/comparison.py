@@ -23,9 +23,9 @@ from experiments.comparison_tables import (
 )
 from experiments.kinds import KINDS
 from experiments.measured import measured_with
-from experiments.results import Results, Table
+from experiments.results import ExperimentResults, ResultTable
 from experiments.seeds import mean, over_seeds, plain, spread_tables
-from experiments.settings import Settings
+from experiments.settings import ExperimentSettings
 from experiments.significance import compare
 from experiments.step import Step
 from experiments.study import study
@@ -37,7 +37,7 @@ DEFAULT, DSSM = "beta", "info_one"
 COMPARED = ("beta", "beta_one", "exp", "info", "info_one")
 
 
-def steps(settings: Settings) -> dict[str, Step]:
+def steps(settings: ExperimentSettings) -> dict[str, Step]:
     """Every policy on the towers of each data set, kind and seed."""
     return {
         f"{dataset}/{kind}/{seed}": _step(settings, dataset, kind, seed)
@@ -47,7 +47,7 @@ def steps(settings: Settings) -> dict[str, Step]:
     }
 
 
-def _step(settings: Settings, dataset: str, kind: str, seed: int) -> Step:
+def _step(settings: ExperimentSettings, dataset: str, kind: str, seed: int) -> Step:
     changes = dict(KINDS[kind].changes)
     config = settings.config(dataset).replace_all(changes)
     every = kind == DEFAULT
@@ -63,10 +63,12 @@ def _step(settings: Settings, dataset: str, kind: str, seed: int) -> Step:
     )
 
 
-def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Results:
+def results(
+    settings: ExperimentSettings, outputs: Mapping[str, dict[str, Any]]
+) -> ExperimentResults:
     """Tables and plots of the figures."""
     figures: dict[str, Any] = {"seeds": settings.seeds}
-    details: list[Table] = []
+    details: list[ResultTable] = []
     plots, summary = [], []
     for dataset in settings.datasets:
         runs = {
@@ -93,7 +95,7 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
     bars = [bar for dataset in settings.datasets for bar in bars_of(dataset, figures[dataset])]
     figures["bars"] = bars
     tables = (main_table(settings, figures), bars_table(bars), *details)
-    return Results(TITLE, tuple(summary), figures, tables, tuple(plots))
+    return ExperimentResults(TITLE, tuple(summary), figures, tables, tuple(plots))
 
 
 def figures_of(

@@ -13,7 +13,7 @@ from experiments.policies import (
     FittedLawPolicy,
     RankQuantilePolicy,
 )
-from experiments.results import Table
+from experiments.results import ResultTable
 from experiments.seeds import (
     ORACLE,
     Found,
@@ -24,7 +24,7 @@ from experiments.seeds import (
     plain,
     signed,
 )
-from experiments.settings import Settings
+from experiments.settings import ExperimentSettings
 from pebr_tf.cutoff.policies import (
     AdapterPolicy,
     GapPolicy,
@@ -70,7 +70,7 @@ _READ = (
 )
 
 
-def main_table(settings: Settings, figures: Mapping[str, Any]) -> Table:
+def main_table(settings: ExperimentSettings, figures: Mapping[str, Any]) -> ResultTable:
     """The table that matters: every method on both data sets."""
     columns, head = [], []
     for dataset in settings.datasets:
@@ -80,7 +80,7 @@ def main_table(settings: Settings, figures: Mapping[str, Any]) -> Table:
             columns.append(pairs_in_bold(pairs, [policy != ORACLE for _, _, policy in MAIN]))
             head.append(f"{dataset} k = {k:,}")
     seeds = f" Means of {settings.seeds} seeds." if settings.seeds > 1 else " One seed."
-    return Table(
+    return ResultTable(
         "Held-out clicks: precision and recall of every method",
         ("P/R", *head),
         tuple(
@@ -92,7 +92,7 @@ def main_table(settings: Settings, figures: Mapping[str, Any]) -> Table:
     )
 
 
-def strata_table(dataset: str, figures: Mapping[str, Any], k: int) -> Table:
+def strata_table(dataset: str, figures: Mapping[str, Any], k: int) -> ResultTable:
     """Every method at one average, overall and by stratum."""
     kinds = figures["kinds"]
     groups = ["overall", *(name for name in STRATA if name in kinds["beta"]["top_k"][str(k)])]
@@ -106,7 +106,7 @@ def strata_table(dataset: str, figures: Mapping[str, Any], k: int) -> Table:
     items = [
         f"{group} {average(mean_items(kinds['beta']['level'][str(k)][group]))}" for group in groups
     ]
-    return Table(
+    return ResultTable(
         f"{dataset}, k = {k:,}: head, torso and tail",
         ("P/R", *groups),
         tuple(
@@ -117,7 +117,7 @@ def strata_table(dataset: str, figures: Mapping[str, Any], k: int) -> Table:
     )
 
 
-def kinds_table(dataset: str, figures: Mapping[str, Any], averages: Sequence[int]) -> Table:
+def kinds_table(dataset: str, figures: Mapping[str, Any], averages: Sequence[int]) -> ResultTable:
     """Every policy on the towers of every kind."""
     rows = []
     for kind, found in figures["kinds"].items():
@@ -136,7 +136,7 @@ def kinds_table(dataset: str, figures: Mapping[str, Any], averages: Sequence[int
         f"{KINDS[kind].title} {', '.join(f'{level_temperature:g}' for level_temperature in each)}"
         for kind, each in figures["level_temperature"].items()
     )
-    return Table(
+    return ResultTable(
         f"{dataset}: every policy on every kind of towers",
         ("P/R", *heads(averages)),
         tuple(rows),
@@ -147,7 +147,7 @@ def kinds_table(dataset: str, figures: Mapping[str, Any], averages: Sequence[int
 
 def protocol_table(
     dataset: str, figures: Mapping[str, Any], protocol: str, averages: Sequence[int]
-) -> Table:
+) -> ResultTable:
     """The default towers against another truth."""
     found = figures["protocols"][protocol]
     names = [name for name in _NAMES if name in found]
@@ -163,7 +163,7 @@ def protocol_table(
         "truth": "All items that match the query are relevant, training pairs included, which "
         "flatters lists that end early. Policies as they were fitted, to clicks.",
     }
-    return Table(
+    return ResultTable(
         f"{dataset}: {PROTOCOLS[protocol]}",
         ("P/R", *heads(averages)),
         tuple(
@@ -174,7 +174,9 @@ def protocol_table(
     )
 
 
-def significance_table(dataset: str, figures: Mapping[str, Any], averages: Sequence[int]) -> Table:
+def significance_table(
+    dataset: str, figures: Mapping[str, Any], averages: Sequence[int]
+) -> ResultTable:
     """Ours less top k, with intervals and p-values."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for entry in figures["significance"]:
@@ -184,7 +186,7 @@ def significance_table(dataset: str, figures: Mapping[str, Any], averages: Seque
         )
         rows.setdefault((entry["ours"], entry["against"], entry["measure"]), []).append(cell)
     against = {"beta": "top k, same towers", "info_one": "DSSM, top k"}
-    return Table(
+    return ResultTable(
         f"{dataset}: ours less top k, paired bootstrap over queries",
         ("", *heads(averages)),
         tuple(
@@ -196,7 +198,9 @@ def significance_table(dataset: str, figures: Mapping[str, Any], averages: Seque
     )
 
 
-def own_recall_table(dataset: str, figures: Mapping[str, Any], averages: Sequence[int]) -> Table:
+def own_recall_table(
+    dataset: str, figures: Mapping[str, Any], averages: Sequence[int]
+) -> ResultTable:
     """What the level has where it keeps as much as another policy."""
     found, own = figures["kinds"]["beta"], figures["own_recall"]
     names = [name for name in _NAMES if name in found and name not in ("level", ORACLE)]
@@ -211,7 +215,7 @@ def own_recall_table(dataset: str, figures: Mapping[str, Any], averages: Sequenc
             )
             cells.append(f"{reached} for {theirs}")
         rows.append((_NAMES[name], *cells))
-    return Table(
+    return ResultTable(
         f"{dataset}: the level at the recall of each other policy",
         ("precision with items a query", *heads(averages)),
         tuple(rows),
@@ -220,7 +224,7 @@ def own_recall_table(dataset: str, figures: Mapping[str, Any], averages: Sequenc
     )
 
 
-def dial_table(dataset: str, figures: Mapping[str, Any], averages: Sequence[int]) -> Table:
+def dial_table(dataset: str, figures: Mapping[str, Any], averages: Sequence[int]) -> ResultTable:
     """Precision and recall of the level by level_temperature."""
     dial = figures["dial"]
     columns = [
@@ -232,7 +236,7 @@ def dial_table(dataset: str, figures: Mapping[str, Any], averages: Sequence[int]
         )
         for place in range(len(averages))
     ]
-    return Table(
+    return ResultTable(
         f"{dataset}: the T dial of the level",
         ("T", *heads(averages)),
         tuple(
@@ -243,10 +247,10 @@ def dial_table(dataset: str, figures: Mapping[str, Any], averages: Sequence[int]
     )
 
 
-def bars_table(bars: Sequence[Mapping[str, Any]]) -> Table:
+def bars_table(bars: Sequence[Mapping[str, Any]]) -> ResultTable:
     """Every bar with what it received."""
     passed = sum(bar["passed"] for bar in bars)
-    return Table(
+    return ResultTable(
         f"Bars: {passed} of {len(bars)} reached",
         ("bar", "required", "received", ""),
         tuple(

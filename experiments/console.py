@@ -12,14 +12,14 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from experiments.markdown import pieces
-from experiments.results import Table
+from experiments.results import ResultTable
 from experiments.step import Step
 
 # Lines of a page are no wider, however wide the terminal is.
 WIDEST = 100
 
 
-class Estimate:
+class RemainingTime:
     """The time that is left, from expected costs and from what was measured.
 
     Args:
@@ -59,7 +59,7 @@ class StepDisplay:
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic):
         self._console, self._clock = console, clock
-        self._estimate = Estimate([])
+        self._estimate = RemainingTime([])
         self._total = self._number = 0
         self._began = clock()
         self._bar: Progress | None = None
@@ -74,7 +74,7 @@ class StepDisplay:
 
     def plan(self, steps: Sequence[Step], cached: int) -> None:
         """These will be computed; `cached` others are there already."""
-        self._estimate = Estimate([step.cost for step in steps])
+        self._estimate = RemainingTime([step.cost for step in steps])
         self._total = len(steps)
         there = f", {cached} there already" if cached else ""
         self._line(f"{self._total} {'step' if self._total == 1 else 'steps'} to compute{there}")
@@ -129,7 +129,7 @@ def in_words(seconds: float) -> str:
     return f"about {seconds / 3_600:.1f} h"
 
 
-def console_table(table: Table) -> RichTable:
+def console_table(table: ResultTable) -> RichTable:
     """A table for the terminal; words wrap where there is little room, numbers never do.
 
     It may thus be wider than a narrow terminal: print it without a crop, which would take columns.

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 
-from experiments.settings import GOODBOOKS, Settings
+from experiments.settings import GOODBOOKS, ExperimentSettings
 from pebr_tf.config import Config, Features
 from pebr_tf.cutoff import ClickedPairs
 from pebr_tf.data import goodbooks, splits, synthetic
@@ -80,7 +80,7 @@ class Corpus:
         return ClickedPairs(*np.divmod(keys, len(self.item_ids)))
 
 
-def corpus_key(settings: Settings, dataset: str) -> dict[str, Any]:
+def corpus_key(settings: ExperimentSettings, dataset: str) -> dict[str, Any]:
     """What decides a corpus, for the name of what is computed from it."""
     if dataset == GOODBOOKS:
         return {"dataset": dataset, "files": _digest(settings.goodbooks)}
@@ -88,7 +88,7 @@ def corpus_key(settings: Settings, dataset: str) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=2)
-def corpus(settings: Settings, dataset: str) -> Corpus:
+def corpus(settings: ExperimentSettings, dataset: str) -> Corpus:
     """The click log of a data set, read or made once a process."""
     config = settings.config(dataset)
     if dataset == GOODBOOKS:

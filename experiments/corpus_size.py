@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.kinds import KINDS
 from experiments.measured import POLICIES, TITLES, measured_step
 from experiments.plots import legend_below, look
-from experiments.results import Plot, Results, Table
+from experiments.results import ExperimentResults, Plot, ResultTable
 from experiments.seeds import (
     Found,
     Row,
@@ -25,7 +25,7 @@ from experiments.seeds import (
     spread_tables,
 )
 from experiments.seeds_plots import draw_line
-from experiments.settings import Settings
+from experiments.settings import ExperimentSettings
 from experiments.step import Step
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _PAPER = {
 }
 
 
-def steps(settings: Settings) -> dict[str, Step]:
+def steps(settings: ExperimentSettings) -> dict[str, Step]:
     """The figures of each data set, share of the log and seed."""
     return {
         f"{dataset}/{share:g}/{seed}": measured_step(settings, dataset, _KIND.changes, seed, share)
@@ -54,11 +54,13 @@ def steps(settings: Settings) -> dict[str, Step]:
     }
 
 
-def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Results:
+def results(
+    settings: ExperimentSettings, outputs: Mapping[str, dict[str, Any]]
+) -> ExperimentResults:
     """Tables and plots of the figures."""
     figures: dict[str, Any] = {"seeds": settings.seeds, "shares": list(SHARES), "paper": _PAPER}
-    tables: list[Table] = []
-    details: list[Table] = []
+    tables: list[ResultTable] = []
+    details: list[ResultTable] = []
     plots, summary = [], []
     for dataset in settings.datasets:
         averages = settings.config(dataset).evaluation.average_k
@@ -99,7 +101,7 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
         details += spread_tables(dataset, rows, averages, settings.seeds)
         summary.append(_said(dataset, gains, averages))
         plots.append(_plot(dataset, found, gains, averages))
-    return Results(
+    return ExperimentResults(
         TITLE, tuple(summary), figures, (*tables, *details, _paper_table()), tuple(plots)
     )
 
@@ -127,7 +129,7 @@ def _said(dataset: str, gains: Mapping[float, Any], averages: tuple[int, ...]) -
 
 def _table(
     dataset: str, found: Mapping[float, Found], averages: tuple[int, ...], said: str
-) -> Table:
+) -> ResultTable:
     """Every policy with every share; bold within a share."""
     compared = [policy != "oracle" for policy in POLICIES]
     rows = []
@@ -140,7 +142,7 @@ def _table(
             (f"{share:.0%}: {TITLES[policy]}", *(column[place] for column in columns))
             for place, policy in enumerate(POLICIES)
         ]
-    return Table(
+    return ResultTable(
         f"{dataset}: precision and recall by share of the training log",
         ("P/R", *heads(averages)),
         tuple(rows),
@@ -151,8 +153,8 @@ def _table(
     )
 
 
-def _gain_table(dataset: str, gains: Mapping[float, Any], averages: tuple[int, ...]) -> Table:
-    return Table(
+def _gain_table(dataset: str, gains: Mapping[float, Any], averages: tuple[int, ...]) -> ResultTable:
+    return ResultTable(
         f"{dataset}: gain over top k on the same towers",
         ("less top k", *heads(averages)),
         tuple(
@@ -168,8 +170,8 @@ def _gain_table(dataset: str, gains: Mapping[float, Any], averages: tuple[int, .
     )
 
 
-def _paper_table() -> Table:
-    return Table(
+def _paper_table() -> ResultTable:
+    return ResultTable(
         "The paper's recall with 1,500 items, from its own logs",
         ("recall", "87M", "40M", "20M"),
         tuple((name, *map(printed, row)) for name, row in _PAPER.items()),

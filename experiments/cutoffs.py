@@ -9,8 +9,8 @@ import numpy as np
 
 from experiments.cutoffs_measured import POLICIES, RECALLS, SHOWN, SOURCES, measure
 from experiments.cutoffs_plots import plots_of
-from experiments.results import Results, Table
-from experiments.settings import Settings
+from experiments.results import ExperimentResults, ResultTable
+from experiments.settings import ExperimentSettings
 from experiments.step import Step
 from experiments.study import study
 from experiments.towers import tower_step
@@ -30,7 +30,7 @@ _PAPER = {
 }
 
 
-def steps(settings: Settings) -> dict[str, Step]:
+def steps(settings: ExperimentSettings) -> dict[str, Step]:
     """The counts of each data set and seed."""
     wanted = {}
     for dataset in settings.datasets:
@@ -47,7 +47,9 @@ def steps(settings: Settings) -> dict[str, Step]:
     return wanted
 
 
-def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Results:
+def results(
+    settings: ExperimentSettings, outputs: Mapping[str, dict[str, Any]]
+) -> ExperimentResults:
     """Tables and plots of the counts."""
     figures: dict[str, Any] = {"keeps": list(RECALLS), "seeds": settings.seeds, "paper": _PAPER}
     averages, kept, spread, plots, summary = [], [], [], [], []
@@ -70,10 +72,10 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
     if settings.goodbooks is None:
         summary.append("Only the synthetic logs were measured.")
     tables = (*averages, *kept, *spread, _paper_table())
-    return Results(TITLE, tuple(summary), figures, tables, tuple(plots))
+    return ExperimentResults(TITLE, tuple(summary), figures, tables, tuple(plots))
 
 
-def _measured_with(settings: Settings, dataset: str) -> dict[str, Any]:
+def _measured_with(settings: ExperimentSettings, dataset: str) -> dict[str, Any]:
     mapping = settings.config(dataset).to_mapping()
     return {section: mapping[section] for section in ("cutoff", "evaluation", "loss")}
 
@@ -149,7 +151,7 @@ def _order(found: dict[str, Any]) -> str:
     return f"at {sum(told)} of {len(told)} shares"
 
 
-def _averages(dataset: str, found: dict[str, Any], seeds: int) -> Table:
+def _averages(dataset: str, found: dict[str, Any], seeds: int) -> ResultTable:
     rows = [
         (f"{POLICIES[policy]}, {'all' if name == 'overall' else name}", *map(average, each))
         for policy in POLICIES
@@ -162,7 +164,7 @@ def _averages(dataset: str, found: dict[str, Any], seeds: int) -> Table:
     deviation = (
         f" Their standard deviation over {seeds} seeds is at most {relative:.0%} of the level's."
     )
-    return Table(
+    return ResultTable(
         f"{dataset}: average items a query, by share kept",
         ("policy, queries", *(_plain(recall) for recall in RECALLS)),
         tuple(rows),
@@ -172,7 +174,7 @@ def _averages(dataset: str, found: dict[str, Any], seeds: int) -> Table:
     )
 
 
-def _kept(dataset: str, found: dict[str, Any]) -> Table:
+def _kept(dataset: str, found: dict[str, Any]) -> ResultTable:
     rows = [("promised by the calibration", *map(_share, found["promised"]))]
     for policy in POLICIES:
         each = found["policies"][policy]
@@ -180,7 +182,7 @@ def _kept(dataset: str, found: dict[str, Any]) -> Table:
     for policy in POLICIES:
         each = found["policies"][policy]
         rows.append((f"{POLICIES[policy]}, empty lists", *map(_share, each["empty"]["overall"])))
-    return Table(
+    return ResultTable(
         f"{dataset}: share of the held-out clicks that the lists keep",
         ("", *(_plain(recall) for recall in RECALLS)),
         tuple(rows),
@@ -189,7 +191,7 @@ def _kept(dataset: str, found: dict[str, Any]) -> Table:
     )
 
 
-def _spread(dataset: str, found: dict[str, Any]) -> Table:
+def _spread(dataset: str, found: dict[str, Any]) -> ResultTable:
     at = RECALLS.index(SHOWN)
     rows = [
         (
@@ -200,15 +202,15 @@ def _spread(dataset: str, found: dict[str, Any]) -> Table:
         for policy in POLICIES
         for name, percentiles in found[policy]["percentiles"].items()
     ]
-    return Table(
+    return ResultTable(
         f"{dataset}: items a query where {SHOWN:g} is asked for",
         ("policy, queries", "average", *(f"p{percent}" for percent in _PERCENTILES)),
         tuple(rows),
     )
 
 
-def _paper_table() -> Table:
-    return Table(
+def _paper_table() -> ResultTable:
+    return ResultTable(
         "The paper's Table 2, from its own logs",
         ("queries", *(_plain(recall) for recall in RECALLS)),
         tuple((name, *map(average, row)) for name, row in _PAPER.items()),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.kinds import KINDS
 from experiments.measured import TITLES, measured_step
 from experiments.plots import MUTED, legend_below
-from experiments.results import Plot, Results, Table
+from experiments.results import ExperimentResults, Plot, ResultTable
 from experiments.seeds import (
     Found,
     Row,
@@ -22,7 +22,7 @@ from experiments.seeds import (
     spread_tables,
 )
 from experiments.seeds_plots import draw_points
-from experiments.settings import Settings
+from experiments.settings import ExperimentSettings
 from experiments.step import Step
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ POLICIES = ("level", "top_k", "score", "cdf")
 _FAR = 0.5
 
 
-def steps(settings: Settings) -> dict[str, Step]:
+def steps(settings: ExperimentSettings) -> dict[str, Step]:
     """The figures of each data set, kind and seed."""
     return {
         f"{dataset}/{name}/{seed}": measured_step(settings, dataset, kind.changes, seed)
@@ -45,11 +45,13 @@ def steps(settings: Settings) -> dict[str, Step]:
     }
 
 
-def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Results:
+def results(
+    settings: ExperimentSettings, outputs: Mapping[str, dict[str, Any]]
+) -> ExperimentResults:
     """Tables and plots of the figures."""
     figures: dict[str, Any] = {"seeds": settings.seeds}
-    tables: list[Table] = []
-    details: list[Table] = []
+    tables: list[ResultTable] = []
+    details: list[ResultTable] = []
     plots, summary = [], []
     for dataset in settings.datasets:
         averages = settings.config(dataset).evaluation.average_k
@@ -77,7 +79,7 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
         details += spread_tables(dataset, rows, averages, settings.seeds)
         summary.append(_said(dataset, found, averages[middle]))
         plots.append(_plot(dataset, found, averages))
-    return Results(TITLE, tuple(summary), figures, (*tables, *details), tuple(plots))
+    return ExperimentResults(TITLE, tuple(summary), figures, (*tables, *details), tuple(plots))
 
 
 def _said(dataset: str, found: Mapping[str, Found], k: int) -> str:
@@ -99,14 +101,14 @@ def _said(dataset: str, found: Mapping[str, Found], k: int) -> str:
     )
 
 
-def _table(dataset: str, found: Mapping[str, Found], k: int, seeds: int) -> Table:
+def _table(dataset: str, found: Mapping[str, Found], k: int, seeds: int) -> ResultTable:
     """Losses by policies at one average; bold within a policy."""
     columns = [
         pairs_in_bold([pair(each, policy, k) for each in found.values()]) for policy in POLICIES
     ]
     rows = [(KINDS[kind].title, policy, found[kind]) for kind in found for policy in POLICIES]
     named = [(f"{name} by {TITLES[policy]}", policy, each) for name, policy, each in rows]
-    return Table(
+    return ResultTable(
         f"{dataset}: precision and recall of every loss at k = {k:,}",
         ("P/R", *(TITLES[policy] for policy in POLICIES)),
         tuple(

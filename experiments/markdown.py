@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from experiments.results import Plot, Results, Table
+from experiments.results import ExperimentResults, Plot, ResultTable
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
 _ENTITY = re.compile(r"&(?=#?\w+;)")
@@ -27,7 +27,7 @@ def pieces(text: str) -> Iterator[tuple[str, bool]]:
         yield text[end:], False
 
 
-def markdown(results: Results) -> str:
+def markdown(results: ExperimentResults) -> str:
     """The document: title, summary, tables, and the plots with their captions."""
     parts = [f"# {_text(results.title)}"]
     parts += [_text(paragraph) for paragraph in results.summary]
@@ -36,7 +36,7 @@ def markdown(results: Results) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(table: Table) -> str:
+def _table(table: ResultTable) -> str:
     lines = [f"## {_text(table.title)}", ""]
     lines += [_line([_text(cell) for cell in table.head])]
     lines += [_line(["---"] + ["---:"] * (len(table.head) - 1))]

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.settings import Settings
+from experiments.settings import ExperimentSettings
 from experiments.step import Step
 from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study, study
@@ -35,7 +35,7 @@ _SECTIONS = ("cutoff", "evaluation", "loss")
 
 
 def level_temperature_step(
-    settings: Settings,
+    settings: ExperimentSettings,
     dataset: str,
     changes: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -65,7 +65,7 @@ def level_temperature_step(
 
 
 def measured_step(
-    settings: Settings,
+    settings: ExperimentSettings,
     dataset: str,
     changes: Mapping[str, Any] | None = None,
     seed: int = 0,

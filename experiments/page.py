@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 import pebr_tf.report
 from experiments.markdown import pieces
-from experiments.results import Results
+from experiments.results import ExperimentResults
 from pebr_tf.report.page import printable
 
 _PROLOGUE = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
@@ -23,7 +23,7 @@ _TAG = re.compile(r"<[^>]*>")
 _REFERENCE = re.compile(r'(\bid="|url\(#|href="#)')
 
 
-def page(results: Results, drawings: Mapping[str, str]) -> str:
+def page(results: ExperimentResults, drawings: Mapping[str, str]) -> str:
     """Returns the page.
 
     Args:

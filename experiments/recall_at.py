@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.kinds import KINDS
 from experiments.measured import POLICIES, TITLES, measured_step
 from experiments.plots import legend_below
-from experiments.results import Plot, Results, Table
+from experiments.results import ExperimentResults, Plot, ResultTable
 from experiments.seeds import (
     Found,
     Row,
@@ -25,7 +25,7 @@ from experiments.seeds import (
     spread_tables,
 )
 from experiments.seeds_plots import draw_line
-from experiments.settings import SYNTHETIC, Settings
+from experiments.settings import SYNTHETIC, ExperimentSettings
 from experiments.step import Step
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ _PAPER = {
 }
 
 
-def averages_of(settings: Settings, dataset: str) -> tuple[int, ...]:
+def averages_of(settings: ExperimentSettings, dataset: str) -> tuple[int, ...]:
     """Average items a query to measure at; the small synthetic corpus has shorter lists."""
     small = settings.scale == "small" and dataset == SYNTHETIC
     return _SMALL_AVERAGES if small else _AVERAGES
 
 
-def steps(settings: Settings) -> dict[str, Step]:
+def steps(settings: ExperimentSettings) -> dict[str, Step]:
     """The figures of each data set, kind and seed; the default also with its own T."""
     wanted = {}
     for dataset in settings.datasets:
@@ -69,11 +69,13 @@ def steps(settings: Settings) -> dict[str, Step]:
     return wanted
 
 
-def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Results:
+def results(
+    settings: ExperimentSettings, outputs: Mapping[str, dict[str, Any]]
+) -> ExperimentResults:
     """Tables and plots of the figures."""
     figures: dict[str, Any] = {"seeds": settings.seeds, "paper": _PAPER}
-    tables: list[Table] = []
-    details: list[Table] = []
+    tables: list[ResultTable] = []
+    details: list[ResultTable] = []
     plots, summary = [], []
     for dataset in settings.datasets:
         averages = averages_of(settings, dataset)
@@ -111,7 +113,7 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
         summary += [_said(dataset, kind, runs[kind], found[kind], averages) for kind in COMPARED]
         summary.append(_said(dataset, SHORT, short, for_short, averages))
         plots.append(_plot(dataset, found, averages))
-    return Results(
+    return ExperimentResults(
         TITLE, tuple(summary), figures, (*tables, *details, _paper_table()), tuple(plots)
     )
 
@@ -138,7 +140,7 @@ def _said(
     )
 
 
-def _table(dataset: str, rows: Sequence[Row], averages: tuple[int, ...], said: str) -> Table:
+def _table(dataset: str, rows: Sequence[Row], averages: tuple[int, ...], said: str) -> ResultTable:
     return policy_table(
         f"{dataset}: precision and recall of short lists",
         rows,
@@ -151,8 +153,8 @@ def _table(dataset: str, rows: Sequence[Row], averages: tuple[int, ...], said: s
     )
 
 
-def _empty(dataset: str, rows: Sequence[Row], averages: tuple[int, ...]) -> Table:
-    return Table(
+def _empty(dataset: str, rows: Sequence[Row], averages: tuple[int, ...]) -> ResultTable:
+    return ResultTable(
         f"{dataset}: share of queries that get nothing",
         ("empty lists", *heads(averages)),
         tuple(
@@ -163,8 +165,8 @@ def _empty(dataset: str, rows: Sequence[Row], averages: tuple[int, ...]) -> Tabl
     )
 
 
-def _paper_table() -> Table:
-    return Table(
+def _paper_table() -> ResultTable:
+    return ResultTable(
         "The paper's recall at smaller k, from its own logs",
         ("recall", "k = 1,500", "k = 1,000", "k = 500"),
         tuple((name, *map(printed, row)) for name, row in _PAPER.items()),

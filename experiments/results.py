@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """A table of text.
 
     Attributes:
@@ -57,7 +57,7 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Results:
+class ExperimentResults:
     """All that an experiment writes.
 
     Attributes:
@@ -71,5 +71,5 @@ class Results:
     title: str
     summary: tuple[str, ...]
     figures: dict[str, Any]
-    tables: tuple[Table, ...]
+    tables: tuple[ResultTable, ...]
     plots: tuple[Plot, ...]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.results import Table
+from experiments.results import ResultTable
 from pebr_tf.report.formats import DASH, change, share
 
 MEASURES = ("precision", "recall", "average", "empty")
@@ -126,7 +126,9 @@ def pairs_in_bold(pairs: Sequence[Pair], compared: Sequence[bool] | None = None)
     return cells
 
 
-def policy_table(title: str, rows: Sequence[Row], averages: Sequence[int], note: str) -> Table:
+def policy_table(
+    title: str, rows: Sequence[Row], averages: Sequence[int], note: str
+) -> ResultTable:
     """Precision and recall at each average, the best of the column in bold but for the oracle.
 
     Args:
@@ -143,12 +145,12 @@ def policy_table(title: str, rows: Sequence[Row], averages: Sequence[int], note:
     cells = [
         (name, *(column[place] for column in columns)) for place, (name, _, _) in enumerate(rows)
     ]
-    return Table(title, ("P/R", *heads(averages)), tuple(cells), note)
+    return ResultTable(title, ("P/R", *heads(averages)), tuple(cells), note)
 
 
 def spread_tables(
     dataset: str, rows: Sequence[Row], averages: Sequence[int], seeds: int
-) -> tuple[Table, ...]:
+) -> tuple[ResultTable, ...]:
     """Recall and precision with their deviation over seeds; nothing for one seed.
 
     Args:
@@ -160,7 +162,7 @@ def spread_tables(
     if seeds < 2:
         return ()
     return tuple(
-        Table(
+        ResultTable(
             f"{dataset}: {measure}, mean ± standard deviation over {seeds} seeds",
             (measure, *heads(averages)),
             tuple(

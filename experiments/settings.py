@@ -46,7 +46,7 @@ _CHANGES: dict[tuple[str, str], dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class ExperimentSettings:
     """What a user asks for.
 
     Attributes:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.cutoffs_measured import SHOWN
-from experiments.results import Results, Table
-from experiments.settings import Settings
+from experiments.results import ExperimentResults, ResultTable
+from experiments.settings import ExperimentSettings
 from experiments.spheres_measured import LEAST_CLICKS, SOURCES, measure
 from experiments.spheres_plots import plot_of
 from experiments.step import Step
@@ -28,7 +28,7 @@ _DRAWN = {
 _LONGEST_TITLE = 64
 
 
-def steps(settings: Settings) -> dict[str, Step]:
+def steps(settings: ExperimentSettings) -> dict[str, Step]:
     """The lists and points of each data set."""
     drawn = _DRAWN[settings.scale]
     wanted = {}
@@ -48,7 +48,9 @@ def steps(settings: Settings) -> dict[str, Step]:
     return wanted
 
 
-def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Results:
+def results(
+    settings: ExperimentSettings, outputs: Mapping[str, dict[str, Any]]
+) -> ExperimentResults:
     """Tables and a plot of each data set."""
     figures: dict[str, Any] = {"asked": SHOWN, "seed": 0}
     lists, titles, plots, summary = [], [], [], []
@@ -61,7 +63,7 @@ def results(settings: Settings, outputs: Mapping[str, dict[str, Any]]) -> Result
         plots.append(plot_of(dataset, found))
     if settings.goodbooks is None:
         summary.append("Only the synthetic logs were measured.")
-    return Results(TITLE, tuple(summary), figures, (*lists, *titles), tuple(plots))
+    return ExperimentResults(TITLE, tuple(summary), figures, (*lists, *titles), tuple(plots))
 
 
 def _figures(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +101,7 @@ def _said(dataset: str, found: Mapping[str, Any]) -> str:
     )
 
 
-def _lists(dataset: str, found: Mapping[str, Any]) -> Table:
+def _lists(dataset: str, found: Mapping[str, Any]) -> ResultTable:
     rows = []
     for query in found["queries"]:
         for way, prefix, size in (("level", "", "count"), ("top k", "fixed_", "fixed")):
@@ -115,7 +117,7 @@ def _lists(dataset: str, found: Mapping[str, Any]) -> Table:
                     whole_share(query[f"{prefix}threshold"]),
                 )
             )
-    return Table(
+    return ResultTable(
         f"{dataset}: the lists of the three queries",
         (
             "query, list",
@@ -134,7 +136,7 @@ def _lists(dataset: str, found: Mapping[str, Any]) -> Table:
     )
 
 
-def _titles(dataset: str, found: Mapping[str, Any]) -> Table:
+def _titles(dataset: str, found: Mapping[str, Any]) -> ResultTable:
     rows = [
         (
             f"{query['stratum']}, “{_cell(query['text'])}”",
@@ -142,7 +144,7 @@ def _titles(dataset: str, found: Mapping[str, Any]) -> Table:
         )
         for query in found["queries"]
     ]
-    return Table(
+    return ResultTable(
         f"{dataset}: first and last items",
         ("query", "first item", "last of the level", "last of top k"),
         tuple(rows),

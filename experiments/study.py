@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.corpora import Corpus, corpus
-from experiments.settings import Settings
+from experiments.settings import ExperimentSettings
 from pebr_tf.config import Config
 from pebr_tf.cutoff import (
     Candidates,
@@ -120,7 +120,7 @@ class Study:
 
 
 def study(
-    settings: Settings,
+    settings: ExperimentSettings,
     dataset: str,
     towers: Mapping[str, Any],
     changes: Mapping[str, Any] | None = None,

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from experiments.corpora import Corpus, corpus, corpus_key
-from experiments.settings import Settings
+from experiments.settings import ExperimentSettings
 from experiments.step import Step
 from pebr_tf.config import Config
 from pebr_tf.models.fields import item_fields, query_fields
@@ -33,7 +33,7 @@ _EMBEDDED = 4_096
 
 
 def tower_step(
-    settings: Settings,
+    settings: ExperimentSettings,
     dataset: str,
     changes: Mapping[str, Any] | None = None,
     seed: int = 0,

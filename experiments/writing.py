@@ -16,13 +16,13 @@ import numpy as np
 from experiments.markdown import markdown
 from experiments.page import page
 from experiments.plots import drawn
-from experiments.results import Results
+from experiments.results import ExperimentResults
 from pebr_tf.errors import UserError
 
 FIGURES, TABLES, PAGE = "figures.json", "tables.md", "index.html"
 
 
-def write_results(results: Results, directory: Path) -> Path:
+def write_results(results: ExperimentResults, directory: Path) -> Path:
     """Writes an experiment's folder, in place of an older one.
 
     Args:

@@ -14,7 +14,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from components.click_log_example_gen import inputs
 from components.click_log_example_gen.bundle_writer import BundleWriter, Rows
 from components.click_log_example_gen.items import at_end
-from components.click_log_example_gen.settings import Settings
+from components.click_log_example_gen.settings import IngestSettings
 from pebr_tf.config import Split
 from pebr_tf.data import splits
 from pebr_tf.data.click_log import check_clicks, check_clicks_and_items, join_items
@@ -34,7 +34,7 @@ class _Items:
 class GoodClicks:
     """Turns rows of a click log into good clicks with the columns of their items."""
 
-    def __init__(self, settings: Settings, now: int):
+    def __init__(self, settings: IngestSettings, now: int):
         self._settings = settings
         self._now = now
         self._shared = shared.Shared()
@@ -58,7 +58,7 @@ class GoodClicks:
 class CountTimes(beam.DoFn):
     """`Rows` of a click log -> `TimeCounts` of the good clicks, one per bundle."""
 
-    def __init__(self, settings: Settings, now: int):
+    def __init__(self, settings: IngestSettings, now: int):
         self._good = GoodClicks(settings, now)
 
     def start_bundle(self) -> None:
@@ -92,7 +92,7 @@ def _no_times() -> splits.TimeCounts:
 class WriteClicks(beam.DoFn):
     """`Rows` of a click log -> Examples in the temporary folder; one summary per bundle."""
 
-    def __init__(self, settings: Settings, now: int, folder: str):
+    def __init__(self, settings: IngestSettings, now: int, folder: str):
         self._settings = settings
         self._good = GoodClicks(settings, now)
         self._folder = folder

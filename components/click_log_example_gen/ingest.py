@@ -21,7 +21,7 @@ from apache_beam.pvalue import AsIter, AsSingleton
 from components.click_log_example_gen import items, publish
 from components.click_log_example_gen.clicks import CountTimes, WriteClicks, cut_time, merged
 from components.click_log_example_gen.reading import ReadTable
-from components.click_log_example_gen.settings import Settings
+from components.click_log_example_gen.settings import IngestSettings
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Ingest:
       now: Seconds since 1970; later clicks are rejected.
     """
 
-    settings: Settings
+    settings: IngestSettings
     clicks: Sequence[str]
     items: Sequence[str]
     folder: str

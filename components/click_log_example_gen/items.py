@@ -19,7 +19,7 @@ from components.click_log_example_gen.bundle_writer import (
     Rows,
     create,
 )
-from components.click_log_example_gen.settings import Settings
+from components.click_log_example_gen.settings import IngestSettings
 from pebr_tf.data.click_log import check_clicks_and_items, check_items
 from pebr_tf.data.tables import Batch, Rejected
 
@@ -39,7 +39,7 @@ def at_end(value: object) -> WindowedValue:
 class CheckItems(beam.DoFn):
     """`Rows` of a catalogue -> `Rows` of good items; one summary per bundle to SUMMARIES."""
 
-    def __init__(self, settings: Settings, folder: str):
+    def __init__(self, settings: IngestSettings, folder: str):
         self._settings = settings
         self._folder = folder
 
@@ -66,7 +66,7 @@ class FindItems(beam.DoFn):
     This has no `BundleSummary`, because clicks are counted where they are written.
     """
 
-    def __init__(self, settings: Settings, now: int):
+    def __init__(self, settings: IngestSettings, now: int):
         self._settings = settings
         self._now = now
 
@@ -98,7 +98,7 @@ class WriteCatalogue(beam.DoFn):
       reject_repeats: Whether further rows of an item are rejected; otherwise they are ignored.
     """
 
-    def __init__(self, settings: Settings, folder: str, reject_repeats: bool):
+    def __init__(self, settings: IngestSettings, folder: str, reject_repeats: bool):
         self._settings = settings
         self._folder = folder
         self._reject_repeats = reject_repeats

@@ -30,7 +30,7 @@ CLICK_FEATURES = ("query", "item_id", "clicks", "timestamp")
 
 
 @dataclass(frozen=True)
-class Settings:
+class IngestSettings:
     """What is read and what is written.
 
     Attributes:
@@ -80,7 +80,7 @@ def exec_properties(config: Config) -> dict[str, str]:
     return properties
 
 
-def from_exec_properties(properties: dict[str, Any]) -> Settings:
+def from_exec_properties(properties: dict[str, Any]) -> IngestSettings:
     """The settings that `exec_properties` wrote."""
     data = Data.from_mapping(json.loads(properties["data"]))
     features = json.loads(properties["features"])
@@ -92,7 +92,7 @@ def from_exec_properties(properties: dict[str, Any]) -> Settings:
     # A column that is a feature, or the id, is there already.
     elsewhere = {*texts, *numbers, "item_id"}
     payload = tuple(name for name in data.payload_columns if name not in elsewhere)
-    return Settings(
+    return IngestSettings(
         data=data,
         split=Split.from_mapping(json.loads(properties["split"])),
         texts=texts,

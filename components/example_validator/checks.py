@@ -22,7 +22,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True)
-class Limits:
+class DistanceLimits:
     """Distances above which two distributions of a column are an anomaly; None: no limit.
 
     Attributes:
@@ -57,7 +57,10 @@ def examples(statistics: Statistics) -> int:
 
 
 def check_train(
-    train: Statistics, schema: schema_pb2.Schema, previous: Statistics | None, limits: Limits
+    train: Statistics,
+    schema: schema_pb2.Schema,
+    previous: Statistics | None,
+    limits: DistanceLimits,
 ) -> anomalies_pb2.Anomalies:
     """Checks train against the schema and, for drift, against train of the last accepted run."""
     if previous is None or not _large_enough(train, previous):
@@ -67,7 +70,7 @@ def check_train(
 
 
 def check_held_out(
-    statistics: Statistics, schema: schema_pb2.Schema, train: Statistics, limits: Limits
+    statistics: Statistics, schema: schema_pb2.Schema, train: Statistics, limits: DistanceLimits
 ) -> anomalies_pb2.Anomalies:
     """Checks a held-out split against the schema and, for skew, against train."""
     if not _large_enough(statistics, train):

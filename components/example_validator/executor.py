@@ -22,7 +22,7 @@ from tfx.types import Artifact, artifact_utils
 from tfx.utils import io_utils
 
 from components.example_validator.checks import (
-    Limits,
+    DistanceLimits,
     Statistics,
     check_held_out,
     check_train,
@@ -56,7 +56,7 @@ class Executor(BaseExecutor):
             component, so anomalies.json is then written beside it, as `URI.json`.
         """
         settings = json.loads(exec_properties["settings"])
-        limits = Limits(settings["drift_limit"], settings["skew_limit"])
+        limits = DistanceLimits(settings["drift_limit"], settings["skew_limit"])
         artifact = artifact_utils.get_single_instance(input_dict["statistics"])
         splits = artifact_utils.decode_split_names(artifact.split_names)
         if TRAIN not in splits:

@@ -17,7 +17,7 @@ from apache_beam.utils.shared import Shared
 from apache_beam.utils.windowed_value import WindowedValue
 
 from components.index_builder import shards
-from components.index_builder.towers import Towers
+from components.index_builder.towers import TowersModel
 
 # Examples per call of the towers.
 BATCH = 2_048
@@ -73,7 +73,7 @@ class EmbedItems(beam.DoFn):
     def setup(self) -> None:
         # Once for all threads of the process.
         model, payload_columns = self._model, self._payload_columns
-        self._towers = self._shared.acquire(lambda: Towers(model, payload_columns))
+        self._towers = self._shared.acquire(lambda: TowersModel(model, payload_columns))
 
     def start_bundle(self) -> None:
         self._batches: list[pa.RecordBatch] = []

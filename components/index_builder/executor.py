@@ -17,7 +17,7 @@ from components.index_builder import shards
 from components.index_builder.assembly import checked_vectors, gather, write_artifact
 from components.index_builder.embed import embed_catalogue, sample_queries
 from components.index_builder.fit import require_fit
-from components.index_builder.towers import ITEM_ID, Towers
+from components.index_builder.towers import ITEM_ID, TowersModel
 from pebr_tf.config import Index
 from pebr_tf.errors import UserError
 from pebr_tf.retrieval.build import TUNING_QUERIES
@@ -57,7 +57,7 @@ class Executor(BaseBeamExecutor):
         clicks = artifact_utils.get_single_instance(input_dict["examples"])
         uri = artifact_utils.get_single_uri(output_dict["index"]).rstrip("/")
 
-        towers = Towers(model_path, payload)
+        towers = TowersModel(model_path, payload)
         item_files = _split_files(catalogue, ITEMS)
         click_files = _split_files(clicks, CALIBRATE)
         _check_columns(towers, item_files)
@@ -88,7 +88,7 @@ def _split_files(examples: Artifact, split: str) -> list[str]:
     return sorted(fileio.glob(os.path.join(artifact_utils.get_split_uri([examples], split), "*")))
 
 
-def _check_columns(towers: Towers, files: list[str]) -> None:
+def _check_columns(towers: TowersModel, files: list[str]) -> None:
     """Checks one example here, because an error of a Beam worker is a page long."""
     for serialized in tf.data.TFRecordDataset(files, "GZIP").take(1):
         missing = towers.missing_columns(serialized.numpy())

@@ -17,7 +17,7 @@ QUERY_BATCH = 1_024
 _KINDS = {tf.string: "bytes_list", tf.float32: "float_list"}
 
 
-class Towers:
+class TowersModel:
     """Embeds items and queries in batches."""
 
     def __init__(self, path: str, payload_columns: Sequence[str] = ()):

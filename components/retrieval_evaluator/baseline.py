@@ -15,7 +15,7 @@ from tfx.utils import path_utils
 
 from components.folders import local_folder
 from components.index_builder.embed import read_batches
-from components.index_builder.towers import ITEM_ID, Towers
+from components.index_builder.towers import ITEM_ID, TowersModel
 from components.pairs import ClickLogPairs
 from components.query_tower import QueryTower
 from pebr_tf.config import Cutoff
@@ -105,7 +105,7 @@ def measure_baseline(
 def _embedded(towers: Path, catalogue: Artifact, ids: np.ndarray) -> np.ndarray | None:
     """[N, n] unit vectors of the items in the order of `ids`."""
     pattern = os.path.join(artifact_utils.get_split_uri([catalogue], ITEMS), "*")
-    model = Towers(str(towers))
+    model = TowersModel(str(towers))
     vectors: list[np.ndarray] = []
     found: list[np.ndarray] = []
     for file in sorted(fileio.glob(pattern)):

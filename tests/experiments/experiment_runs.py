@@ -9,11 +9,11 @@ import pytest
 
 from experiments import settings as settings_module
 from experiments.policies import rank_quantile
-from experiments.settings import SYNTHETIC, Settings
+from experiments.settings import SYNTHETIC, ExperimentSettings
 from experiments.step import Store, run_steps
 from pebr_tf.cutoff import fitting
 
-SMALL = Settings("small", 1, None)
+SMALL = ExperimentSettings("small", 1, None)
 # Enough to see that every part fits the next.
 _STEPS = 20
 

@@ -244,7 +244,7 @@ def hand_made(error):
 
 
 def test_bars_are_kept_on_the_mean_of_the_seeds():
-    settings = calibration.Settings("small", 2, None)
+    settings = calibration.ExperimentSettings("small", 2, None)
     outputs = {"synthetic/0": hand_made(0.01), "synthetic/1": hand_made(0.036)}
     results = calibration.results(settings, outputs)
     rows = {row[0]: row[1:] for row in results.tables[0].rows}

@@ -10,7 +10,7 @@ from small_logs import small_corpus
 from experiments import cutoffs
 from experiments.cutoffs_measured import POLICIES, RECALLS, SHOWN, measure
 from experiments.released import released
-from experiments.settings import Settings
+from experiments.settings import ExperimentSettings
 from experiments.study import Study
 from pebr_tf.cutoff import QueryVectors
 
@@ -132,7 +132,7 @@ RISING = [[row, row, 1 + row, row, 5, 7] for row in range(8)]
 def results():
     runs = [run_of(FALLING, RISING, STRATA), run_of(2 * np.array(FALLING), RISING, STRATA)]
     outputs = {f"synthetic/{seed}": run for seed, run in enumerate(runs)}
-    return cutoffs.results(Settings("small", 2), outputs)
+    return cutoffs.results(ExperimentSettings("small", 2), outputs)
 
 
 def test_the_figures_by_hand(results):
@@ -158,6 +158,6 @@ def test_the_figures_by_hand(results):
 
 def test_where_most_lists_are_capped_no_order_is_claimed():
     outputs = {"synthetic/0": run_of(FALLING, RISING, STRATA, capped=0.6)}
-    found = cutoffs.results(Settings("small", 1), outputs)
+    found = cutoffs.results(ExperimentSettings("small", 1), outputs)
     assert found.figures["synthetic"]["policies"]["level"]["ordered"] == [None] * 8
     assert found.figures["synthetic"]["policies"]["level"]["deviation"]["head"].tolist() == [0] * 8

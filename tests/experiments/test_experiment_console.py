@@ -7,13 +7,13 @@ import io
 import pytest
 from rich.console import Console
 
-from experiments.console import Estimate, StepDisplay
-from experiments.results import Table
+from experiments.console import RemainingTime, StepDisplay
+from experiments.results import ResultTable
 from experiments.step import Step
 
 
 def test_the_time_left_by_hand():
-    estimate = Estimate([10, 20, 30])
+    estimate = RemainingTime([10, 20, 30])
     # Nothing is measured yet: as expected, less what has run.
     assert estimate.left(0) == 60
     assert estimate.left(4) == 56
@@ -66,4 +66,4 @@ def test_a_line_a_step_where_there_is_no_terminal():
 def test_rows_must_have_the_cells_of_the_head():
     message = r"^Rows of 'items' must have 2 cells\. Received: \('a', 'b', 'c'\)\.$"
     with pytest.raises(ValueError, match=message):
-        Table("items", ("x", "y"), (("a", "b"), ("a", "b", "c")))
+        ResultTable("items", ("x", "y"), (("a", "b"), ("a", "b", "c")))

@@ -14,7 +14,7 @@ from small_logs import small_config, small_corpus, small_tables
 
 from experiments import corpora
 from experiments.corpora import corpus, corpus_key, prepared
-from experiments.settings import GOODBOOKS, SYNTHETIC, Settings
+from experiments.settings import GOODBOOKS, SYNTHETIC, ExperimentSettings
 from pebr_tf.cutoff import ClickedPairs
 from pebr_tf.data import splits, synthetic
 from pebr_tf.metrics import STRATA
@@ -176,7 +176,7 @@ def made():
     """The synthetic logs, a tenth of the small ones."""
     spec = synthetic.SyntheticSpec(items=200, queries=90, clicks=4_000, noise=0.05)
 
-    class Tiny(Settings):
+    class Tiny(ExperimentSettings):
         @property
         def spec(self):
             return spec
@@ -205,7 +205,9 @@ def test_the_key_of_a_synthetic_log_is_all_that_decides_it(made):
     settings, spec = made
     assert corpus_key(settings, SYNTHETIC) == {"dataset": "synthetic", **dataclasses.asdict(spec)}
     # Seeds are those of towers: they share a log.
-    assert corpus_key(Settings("full", 5), SYNTHETIC) == corpus_key(Settings("full"), SYNTHETIC)
+    assert corpus_key(ExperimentSettings("full", 5), SYNTHETIC) == corpus_key(
+        ExperimentSettings("full"), SYNTHETIC
+    )
 
 
 def test_the_key_of_goodbooks_is_the_content_of_its_files(tmp_path):
@@ -215,7 +217,7 @@ def test_the_key_of_goodbooks_is_the_content_of_its_files(tmp_path):
 
     def key():
         corpora._digest.cache_clear()
-        return corpus_key(Settings(goodbooks=tmp_path), GOODBOOKS)
+        return corpus_key(ExperimentSettings(goodbooks=tmp_path), GOODBOOKS)
 
     first = key()
     (tmp_path / "README.md").write_text("other")

@@ -6,7 +6,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from experiments.markdown import markdown
-from experiments.results import Plot, Results, Table
+from experiments.results import ExperimentResults, Plot, ResultTable
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 NASTY = [
@@ -21,10 +21,10 @@ NASTY = [
 ]
 
 
-def results_of(text: str) -> Results:
-    table = Table(text, ("words", text), ((text, "1"), (text, text)), text)
+def results_of(text: str) -> ExperimentResults:
+    table = ResultTable(text, ("words", text), ((text, "1"), (text, text)), text)
     plot = Plot("plot-1", text, text, lambda figure: None)
-    return Results(text, (text, "second"), {}, (table,), (plot,))
+    return ExperimentResults(text, (text, "second"), {}, (table,), (plot,))
 
 
 def texts(tokens, opening: str) -> list[str]:

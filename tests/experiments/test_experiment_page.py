@@ -10,7 +10,7 @@ import pytest
 
 from experiments.page import inlined, page
 from experiments.plots import drawn, literal, look
-from experiments.results import Plot, Results, Table
+from experiments.results import ExperimentResults, Plot, ResultTable
 
 QUERY = '<script>alert("x")</script> & \'id="a\' url(#b) **'
 
@@ -46,10 +46,14 @@ def draw(figure):
 def content():
     plots = tuple(Plot(name, f"Plot {name}", QUERY, draw, (4, 3)) for name in ("one", "two"))
     tables = (
-        Table(f"Table {QUERY}", ("query", "items"), ((QUERY, "**12**"), ("b", QUERY)), "A note."),
-        Table("Second", ("a", "b"), ()),
+        ResultTable(
+            f"Table {QUERY}", ("query", "items"), ((QUERY, "**12**"), ("b", QUERY)), "A note."
+        ),
+        ResultTable("Second", ("a", "b"), ()),
     )
-    results = Results(f"Title {QUERY}", ("**Found** & more.", "Second."), {}, tables, plots)
+    results = ExperimentResults(
+        f"Title {QUERY}", ("**Found** & more.", "Second."), {}, tables, plots
+    )
     return page(results, {plot.name: drawn(plot)["svg"].decode() for plot in plots})
 
 

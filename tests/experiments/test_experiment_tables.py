@@ -17,11 +17,11 @@ from experiments.ablation_cutoffs import (
 )
 from experiments.ablation_tables import clear
 from experiments.kinds import KINDS
-from experiments.settings import GOODBOOKS, SYNTHETIC, Settings
+from experiments.settings import GOODBOOKS, SYNTHETIC, ExperimentSettings
 from pebr_tf.report.formats import DASH
 
 AVERAGES, SHORT = (5, 15, 50), (2, 5, 10, 20)
-TWO_SEEDS = Settings("small", 2, None)
+TWO_SEEDS = ExperimentSettings("small", 2, None)
 PROBED = [probe_name(probe, sample) for probe in PROBES for sample in SAMPLES]
 
 
@@ -57,7 +57,7 @@ def ablation_results(seeds):
         outputs[f"synthetic/one_way_unmasked/{seed}"] = run((0.25, 0.47))
         outputs[f"synthetic/log_q/{seed}"] = run((0.2, 0.50), top_k=(0.1, 0.6))
         outputs[f"synthetic/cutoffs/{seed}"] = ablation_cutoffs()
-    return ablation.results(Settings("small", seeds, None), outputs)
+    return ablation.results(ExperimentSettings("small", seeds, None), outputs)
 
 
 def test_ablation_has_differences_their_standard_error_and_bold_beyond_noise():
@@ -138,4 +138,4 @@ def test_recall_at_small_k_by_hand():
     assert found["beta"]["policies"]["level"]["5"]["overall"]["recall"]["seeds"] == [0.5, 0.7]
     assert found["short"]["level"]["5"]["overall"]["recall"]["seeds"] == [0.5, 0.6]
     assert recall_at.averages_of(SMALL, SYNTHETIC) == SHORT
-    assert recall_at.averages_of(Settings("small"), GOODBOOKS) == (10, 20, 50, 100, 200)
+    assert recall_at.averages_of(ExperimentSettings("small"), GOODBOOKS) == (10, 20, 50, 100, 200)

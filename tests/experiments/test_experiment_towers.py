@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from small_logs import small_corpus
 
-from experiments.settings import SYNTHETIC, Settings
+from experiments.settings import SYNTHETIC, ExperimentSettings
 from experiments.store import Store
 from experiments.towers import tower_step, train
 from pebr_tf.models.two_tower import VALIDATION_PART, is_validation
@@ -156,14 +156,14 @@ def test_a_share_of_the_log_has_so_many_of_its_rows(data, shown):
     assert pairs_of([other]) != pairs_of([epoch])
 
 
-SETTINGS = Settings("small", 2)
+SETTINGS = ExperimentSettings("small", 2)
 
 
 def test_the_name_of_towers_is_all_that_decides_them(tmp_path):
     name = Store(tmp_path).name
     base = tower_step(SETTINGS, SYNTHETIC)
     json.dumps(base.key)
-    assert name(tower_step(Settings("small", 9), SYNTHETIC, {}, 0, 1.0)) == name(base)
+    assert name(tower_step(ExperimentSettings("small", 9), SYNTHETIC, {}, 0, 1.0)) == name(base)
     # How towers are measured is no part of it.
     assert name(tower_step(SETTINGS, SYNTHETIC, {"evaluation.average_k": (9,)})) == name(base)
     changes = ({"loss.family": "exp_nce"}, {"towers.dimension": 7}, {"split.seed": 7})
@@ -171,6 +171,6 @@ def test_the_name_of_towers_is_all_that_decides_them(tmp_path):
         *(tower_step(SETTINGS, SYNTHETIC, change) for change in changes),
         tower_step(SETTINGS, SYNTHETIC, seed=1),
         tower_step(SETTINGS, SYNTHETIC, share=0.5),
-        tower_step(Settings("full"), SYNTHETIC),
+        tower_step(ExperimentSettings("full"), SYNTHETIC),
     ]
     assert len({name(base), *map(name, others)}) == 1 + len(others)

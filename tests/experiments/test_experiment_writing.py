@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.results import Plot, Results, Table
+from experiments.results import ExperimentResults, Plot, ResultTable
 from experiments.writing import plain, require_ours, write_results
 from pebr_tf.errors import UserError
 
@@ -24,8 +24,8 @@ def results_of(figures=None, names=("one", "two"), fails=()):
         Plot(name, name, name, lambda figure, name=name: draw(figure, name), (3, 2))
         for name in names
     )
-    table = Table("Table", ("a", "b"), (("x", "1"),))
-    return Results("Title", ("Found.",), figures or {"é": 1}, (table,), plots)
+    table = ResultTable("Table", ("a", "b"), (("x", "1"),))
+    return ExperimentResults("Title", ("Found.",), figures or {"é": 1}, (table,), plots)
 
 
 def content_of(folder: Path) -> dict[str, bytes]:

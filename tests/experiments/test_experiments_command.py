@@ -11,7 +11,7 @@ import pytest
 
 from experiments import EXPERIMENTS
 from experiments.__main__ import experiment
-from experiments.results import Results, Table
+from experiments.results import ExperimentResults, ResultTable
 from experiments.step import Step
 from pebr_tf.cli.late_group import run_command
 
@@ -54,8 +54,8 @@ class Experiment(types.ModuleType):
         return {"a": first, "b": second}
 
     def results(self, settings, outputs):
-        table = Table("Table", ("step", "number"), ((outputs["b"]["step"], "1,234"),))
-        return Results(self.TITLE, ("Found.",), {"seeds": settings.seeds}, (table,), ())
+        table = ResultTable("Table", ("step", "number"), ((outputs["b"]["step"], "1,234"),))
+        return ExperimentResults(self.TITLE, ("Found.",), {"seeds": settings.seeds}, (table,), ())
 
 
 @pytest.fixture

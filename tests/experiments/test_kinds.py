@@ -7,14 +7,14 @@ import pytest
 from experiments import ablation, corpus_size, losses, recall_at
 from experiments.ablation_variants import variants_of
 from experiments.kinds import KINDS
-from experiments.settings import GOODBOOKS, SCALES, SYNTHETIC, Settings
+from experiments.settings import GOODBOOKS, SCALES, SYNTHETIC, ExperimentSettings
 from experiments.step import Store
 
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("dataset", [SYNTHETIC, GOODBOOKS])
 def test_every_change_is_valid_and_changes_something(scale, dataset):
-    config = Settings(scale, 1, Path("goodbooks")).config(dataset)
+    config = ExperimentSettings(scale, 1, Path("goodbooks")).config(dataset)
     for kinds in (KINDS, variants_of(scale)):
         configs = [config.replace_all(dict(kind.changes)) for kind in kinds.values()]
         assert configs[0] == config
@@ -25,7 +25,7 @@ def test_every_change_is_valid_and_changes_something(scale, dataset):
 
 def test_experiments_share_what_they_measure(tmp_path):
     """Steps are named by what decides them; a source that is no module would raise."""
-    store, settings = Store(tmp_path), Settings("full", 2)
+    store, settings = Store(tmp_path), ExperimentSettings("full", 2)
     names = {
         module: {place: store.name(step) for place, step in module.steps(settings).items()}
         for module in (ablation, corpus_size, losses, recall_at)
