@@ -4,7 +4,7 @@
 
 Both serve the same release over HTTP with JSON, each from a process of its own; so do the clients,
 which send the next request as soon as the last one is answered (closed loop). The baseline,
-plain_service.py, returns a fixed number of items, the average of ours for these queries, so that
+plain_service.py, returns a fixed number of items, the average of the product, so that
 answers have the same size. It is measured with its handler in threads and on the event loop, and
 the better one counts. All take turns in several rounds of a few seconds. Printed are the medians
 over rounds and the percentiles over the requests of all rounds.

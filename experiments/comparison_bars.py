@@ -45,7 +45,7 @@ def strongest_point(figures: Mapping[str, Any], place: int) -> tuple[float, floa
 
 
 def beats(figures: Mapping[str, Any], ours: str, rival: str, k: int) -> str | None:
-    """How a policy of ours beats a rival at an average; None if it does not.
+    """How a policy of this project beats a baseline at an average; None if it does not.
 
     By a higher recall at the equal average; or, at the rival's own recall, by a higher precision
     with fewer items.

@@ -52,7 +52,7 @@ def write_results(results: ExperimentResults, directory: Path) -> Path:
 
 
 def require_ours(directory: Path) -> None:
-    """Refuses a folder that holds something else than an experiment, for it would be replaced.
+    """Rejects a folder that holds something else than an experiment, for it would be replaced.
 
     Raises:
       UserError: It does.

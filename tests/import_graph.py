@@ -41,7 +41,7 @@ def imports(source: str, module: str = "", is_package: bool = False) -> set[str]
 
 
 def module_of(name: str) -> str | None:
-    """The module of ours that a dotted name belongs to: itself, or the longest that exists."""
+    """The project's module that a dotted name belongs to: itself, or the longest that exists."""
     package = name.split(".")[0]
     known = files(package) if package in PACKAGES + RESEARCH else {}
     parts = name.split(".")
@@ -58,7 +58,7 @@ def imported_names(module: str) -> frozenset[str]:
 
 
 def imported_modules(module: str) -> set[str]:
-    """The modules of ours that one of them imports."""
+    """The modules of this project that a module imports."""
     found = map(module_of, imported_names(module))
     return {each for each in found if each is not None and each != module}
 

@@ -1,4 +1,4 @@
-"""The one typed configuration: `Config`, its sections, and the error that refuses a bad one."""
+"""The one typed configuration: `Config`, its sections, and the error that rejects a bad one."""
 
 from pebr_tf.config.cloud import Cloud, Dataflow, Machine, Resources, TrainingJob
 from pebr_tf.config.corpus import Data, Features, Split, Strata

@@ -96,7 +96,7 @@ class Index(Section):
     check_queries: int = setting(
         200, "Queries stored with their exact answers, tried on load", "[1, 100_000]"
     )
-    check_recall: float = setting(0.97, "Share found below which a load is refused", "[0, 1)")
+    check_recall: float = setting(0.97, "Share found below which a load is rejected", "[0, 1)")
 
     def check(self) -> None:
         self.require(

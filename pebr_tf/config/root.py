@@ -107,7 +107,7 @@ class Config(Section):
         """A copy with the settings at some dotted keys changed, all at once.
 
         Raises:
-          ConfigError: An unknown key, a refused value, or a contradiction in the result.
+          ConfigError: An unknown key, a rejected value, or a contradiction in the result.
         """
         mapping = self.to_mapping()
         for path, value in changes.items():

@@ -49,7 +49,7 @@ class Section:
         self.check()
 
     def check(self) -> None:
-        """Refuses settings that are each valid but contradict each other."""
+        """Rejects settings that are each valid but contradict each other."""
 
     def require(
         self, holds: bool, path: str, requirement: str, received: str | None = None
@@ -67,7 +67,7 @@ class Section:
         """The section that `mapping` describes; keys that it lacks keep their defaults.
 
         Raises:
-          ConfigError: The first unknown key or refused value in the order of `mapping`, else the
+          ConfigError: The first unknown key or rejected value in the order of `mapping`, else the
             first contradiction.
         """
         if not isinstance(mapping, Mapping):

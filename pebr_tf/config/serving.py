@@ -33,7 +33,7 @@ class Batching(Section):
         10.0, "Longest wait of a busy service for a larger batch", "[0, 1_000]"
     )
     queue_limit: int = setting(
-        1_024, "Waiting queries beyond which requests are refused", "[1, 1_000_000]"
+        1_024, "Waiting queries beyond which requests are rejected", "[1, 1_000_000]"
     )
 
     def check(self) -> None:

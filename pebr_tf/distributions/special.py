@@ -24,7 +24,7 @@ def betainc(a: tf.Tensor, b: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     shape = tf.broadcast_dynamic_shape(
         tf.broadcast_dynamic_shape(tf.shape(a), tf.shape(b)), tf.shape(x)
     )
-    # The op refuses to broadcast anything but scalars.
+    # The op broadcasts scalars only.
     a_full, b_full, x_full = (tf.broadcast_to(value, shape) for value in (a, b, x))
 
     def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:

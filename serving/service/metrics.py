@@ -107,9 +107,9 @@ class Metrics:
         self._version = gauge("release_version", "Version of the release that answers")
         self._loaded = gauge("release_loaded_timestamp_seconds", "When this release took over")
         self._swaps = counter("release_swaps", "Swaps to another release")
-        self._rejections = counter("release_refusals", "Attempts to load a release that failed")
+        self._rejections = counter("release_rejections", "Attempts to load a release that failed")
         text = "1 for each release that is rejected now"
-        self._rejected = gauge("release_refused", text, "version", "reason")
+        self._rejected = gauge("release_rejected", text, "version", "reason")
         self._breaker = gauge("tf_serving_breaker", "0: closed, 1: half-open, 2: open")
 
     def request(self, api: str, status: str, seconds: float) -> None:

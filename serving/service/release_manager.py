@@ -199,7 +199,7 @@ class ReleaseManager:
         self._rejections[version] = _Rejection(reason, tries, self._clock() + pause)
         self._metrics.rejected_release()
         if before is None or before.reason != reason:
-            log.error("refused", extra={"release": version, "reason": reason})
+            log.error("rejected", extra={"release": version, "reason": reason})
 
     def _watch(self) -> None:
         while not self._stopping.wait(self._settings.poll_seconds):

@@ -132,7 +132,7 @@ def test_a_map_that_promises_too_much_is_found_out(fit, expected):
     assert not found.holds[0]
 
 
-def test_too_few_draws_or_queries_are_refused():
+def test_too_few_draws_or_queries_are_rejected():
     lists = random_lists(0)
     for draws in (2, 5):
         with pytest.raises(ValueError, match=f"even number of draws.*Received: {draws} draws"):

@@ -164,7 +164,7 @@ def test_all_queries_count_where_the_truth_does():
     assert data.truth is truth
 
 
-def test_numbers_are_refused():
+def test_numbers_are_rejected():
     clicks, catalogue = small_tables()
     catalogue = catalogue.append_column("price", pa.array(np.arange(40.0)))
     with pytest.raises(ValueError, match=r"^experiments have no numbers among the features\.$"):

@@ -117,11 +117,11 @@ def test_figures_are_json_that_any_reader_takes(tmp_path):
     }
     write_results(results_of(figures, ()), tmp_path / "out")
 
-    def refuse(constant):
+    def reject(constant):
         raise AssertionError(constant)
 
     text = (tmp_path / "out" / "figures.json").read_text("utf-8")
-    assert json.loads(text, parse_constant=refuse) == {
+    assert json.loads(text, parse_constant=reject) == {
         "array": [[1.5, None], [None, None]],
         "scalars": [3, None, True, None, "text"],
         "3": {"nested": [None, 0.25]},

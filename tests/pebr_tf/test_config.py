@@ -64,7 +64,7 @@ def configs(draw):
     try:
         return Config().replace_all(changes)
     except ConfigError:
-        # Each value is valid by itself, so what is refused is a contradiction.
+        # Each value is valid by itself, so what is rejected is a contradiction.
         assume(False)
         raise
 

@@ -11,7 +11,7 @@ from pebr_tf.config import Config, ConfigError, Cutoff, Training
 from pebr_tf.config.cloud import ACCELERATORS
 from pebr_tf.errors import UserError
 
-REFUSED_VALUES: list[tuple[str, Any, str]] = [
+REJECTED_VALUES: list[tuple[str, Any, str]] = [
     ("training.batch_size", 0, "an integer from 2 to 1048576. Received: 0."),
     ("training.batch_size", 1_048_577, "an integer from 2 to 1048576. Received: 1048577."),
     ("training.batch_size", True, "an integer from 2 to 1048576. Received: true."),
@@ -64,8 +64,8 @@ REFUSED_VALUES: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "sentence"), REFUSED_VALUES)
-def test_refused_values(path, value, sentence):
+@pytest.mark.parametrize(("path", "value", "sentence"), REJECTED_VALUES)
+def test_rejected_values(path, value, sentence):
     with pytest.raises(ConfigError, match=exactly(f"{path} must be {sentence}")):
         Config().replace(path, value)
 

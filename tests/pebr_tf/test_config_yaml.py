@@ -1,4 +1,4 @@
-"""YAML in and out: what files may hold, how they are refused, how they are written."""
+"""YAML in and out: what files may hold, how they are rejected, how they are written."""
 
 import os
 import re
@@ -37,7 +37,7 @@ BAD_SYNTAX: list[tuple[str, str]] = [
     ("? [a, b]\n: 1\n", "found unhashable key in line 1, column 3."),
     ("[" * 1000, "too many levels."),
 ]
-REFUSED_FILES: list[tuple[str | bytes, str]] = [
+REJECTED_FILES: list[tuple[str | bytes, str]] = [
     *((text, f" must be valid YAML. Received: {problem}") for text, problem in BAD_SYNTAX),
     (
         "split: {by: time}\ndata: {timestamp_column: null}\n",
@@ -56,8 +56,8 @@ REFUSED_FILES: list[tuple[str | bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("content", "sentence"), REFUSED_FILES)
-def test_refused_files(tmp_path, content, sentence):
+@pytest.mark.parametrize(("content", "sentence"), REJECTED_FILES)
+def test_rejected_files(tmp_path, content, sentence):
     path = file_with(tmp_path, content)
     end = "$" if sentence.endswith(".") else ""
     with pytest.raises(ConfigError, match=f"^{re.escape(f'{path}{sentence}')}{end}") as caught:
@@ -67,20 +67,20 @@ def test_refused_files(tmp_path, content, sentence):
 
 def test_what_is_no_file(tmp_path):
     path = file_with(tmp_path, "")
-    refused = {
+    rejected = {
         tmp_path / "absent.yaml": "be an existing file. Received: no such file.",
         tmp_path: "be a file. Received: a directory.",
         path / "below.yaml": "be a readable file. Received: Not a directory.",
     }
-    for place, sentence in refused.items():
+    for place, sentence in rejected.items():
         with pytest.raises(ConfigError, match=f"^{re.escape(f'{place} must {sentence}')}$"):
             Config.load(place)
 
 
 def test_what_cannot_be_written(tmp_path):
     path = file_with(tmp_path, "")
-    refused = {tmp_path: "Is a directory", path / "below" / "pebr.yaml": "Not a directory"}
-    for place, reason in refused.items():
+    rejected = {tmp_path: "Is a directory", path / "below" / "pebr.yaml": "Not a directory"}
+    for place, reason in rejected.items():
         sentence = f"{place} must be a writable file. Received: {reason}."
         with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$"):
             Config().dump(place)

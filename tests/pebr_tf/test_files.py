@@ -54,7 +54,7 @@ def test_a_failure_leaves_no_directory(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_with_something_in_it_is_refused(tmp_path):
+def test_a_directory_with_something_in_it_is_rejected(tmp_path):
     (tmp_path / "kept").write_text("x")
     with (
         pytest.raises(FileExistsError, match=r"must be new or an empty directory\.$"),

@@ -115,7 +115,7 @@ def test_modules_that_import_each_other_end(root):
     assert source_digest(MODULE, root)
 
 
-def test_refusals(root):
+def test_rejection(root):
     with pytest.raises(ValueError, match=r"module must be one of .* Received: components\.none\."):
         source_digest("components.none", root)
     with pytest.raises(ValueError, match=r"Received: json\."):

@@ -1,4 +1,4 @@
-"""What is sent to Vertex AI, as a server on loopback receives it, and what its refusals become."""
+"""What a server on loopback receives in place of Vertex AI, and what its rejections become."""
 
 import json
 import socket
@@ -126,10 +126,10 @@ def test_the_requests_are_those_of_the_library(server, config, credentials, tmp_
         (grpc.StatusCode.UNAVAILABLE, "try later", "503 try later."),
     ],
 )
-def test_a_refusal_is_one_sentence_and_is_not_tried_again(
+def test_a_rejection_is_one_sentence_and_is_not_tried_again(
     status, text, expected, server, credentials
 ):
-    server.refusal = status, text
+    server.rejection = status, text
     config = cloud_config()
     with pytest.raises(UserError) as caught:
         vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, credentials)
@@ -137,8 +137,8 @@ def test_a_refusal_is_one_sentence_and_is_not_tried_again(
     assert len(server.received) == 1
 
 
-def test_a_refused_schedule(server, credentials):
-    server.refusal = grpc.StatusCode.NOT_FOUND, "no such project"
+def test_a_rejected_schedule(server, credentials):
+    server.rejection = grpc.StatusCode.NOT_FOUND, "no such project"
     config = cloud_config()
     with pytest.raises(UserError) as caught:
         vertex.schedule(vertex.schedule_request(tiny_job(), config, CRON, "a"), config, credentials)

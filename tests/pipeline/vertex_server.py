@@ -96,7 +96,7 @@ class VertexServer:
     callers: list[str] = field(default_factory=list)
     patience: list[float] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
-    refusal: tuple[grpc.StatusCode, str] | None = None
+    rejection: tuple[grpc.StatusCode, str] | None = None
     silent: bool = False
     release: threading.Event = field(default_factory=threading.Event)
 
@@ -120,8 +120,8 @@ class VertexServer:
         self.callers.append(_caller(dict(context.invocation_metadata())["authorization"]))
         if self.silent:
             self.release.wait()
-        if self.refusal is not None:
-            context.abort(*self.refusal)
+        if self.rejection is not None:
+            context.abort(*self.rejection)
 
 
 @contextlib.contextmanager

@@ -229,7 +229,7 @@ def test_an_empty_index_answers_with_empty_lists(retriever, vectors):
         (None, 3, r"value requires a knob\. Received: 3 without one\."),
     ],
 )
-def test_knobs_out_of_range_are_refused(retriever, knob, value, message):
+def test_knobs_out_of_range_are_rejected(retriever, knob, value, message):
     with pytest.raises(UserError, match=message):
         retriever.retrieve(QUERIES, knob, value)
 
@@ -242,7 +242,7 @@ def test_limits_out_of_range_and_blank_queries_are_rejected(retriever):
         retriever.retrieve(["phone", " "])
 
 
-def test_payload_that_is_none_is_refused(tmp_path):
+def test_payload_that_is_none_is_rejected(tmp_path):
     (tmp_path / "payload.parquet").write_text("none")
     with pytest.raises(UserError, match="must be a Parquet file"):
         Payload.load(tmp_path / "payload.parquet")

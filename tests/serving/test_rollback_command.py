@@ -40,7 +40,7 @@ def run(releases, *arguments):
     return [re.split(r"\s{2,}", row.strip()) for row in rows]
 
 
-def refused(capsys, releases, *arguments):
+def rejected(capsys, releases, *arguments):
     """The line that `pebr` prints before it exits with 2."""
     with pytest.raises(SystemExit) as exit_:
         main(["rollback", "--releases", str(releases), *map(str, arguments)])
@@ -74,29 +74,29 @@ def test_the_newest_is_withdrawn_and_served_again(releases):
 
 def test_mistakes_exit_with_2_and_one_sentence(releases, tmp_path, capsys):
     old, _, new = served(releases)
-    assert refused(capsys, releases, "--undo", new) == (
+    assert rejected(capsys, releases, "--undo", new) == (
         f"pebr: version must be one that is withdrawn. Received: {new}.\n"
     )
-    assert refused(capsys, releases, "--to", 5) == (
+    assert rejected(capsys, releases, "--to", 5) == (
         f"pebr: version must be one of those in {releases}, the newest being {new}. Received: 5.\n"
     )
-    assert refused(capsys, releases, "--undo", new, "--to", old) == (
+    assert rejected(capsys, releases, "--undo", new, "--to", old) == (
         "pebr: --undo must stand alone. Received: --to, --undo.\n"
     )
-    assert refused(capsys, releases, "--list", "--reason", "none") == (
+    assert rejected(capsys, releases, "--list", "--reason", "none") == (
         "pebr: --list must stand alone. Received: --reason, --list.\n"
     )
     sentence = f"pebr: {tmp_path / 'nowhere'} must be a folder of releases.\n"
-    assert refused(capsys, tmp_path / "nowhere") == sentence
+    assert rejected(capsys, tmp_path / "nowhere") == sentence
     run(releases, "--to", old)
-    assert "must keep a version to serve. Received: " in refused(capsys, releases)
-    assert "--to must be" not in refused(capsys, releases, "--to", "newest")
+    assert "must keep a version to serve. Received: " in rejected(capsys, releases)
+    assert "--to must be" not in rejected(capsys, releases, "--to", "newest")
 
 
 def test_a_folder_that_cannot_be_written_is_named(releases, capsys, monkeypatch):
     failing = Mock(side_effect=OSError(30, "Read-only file system"))
     monkeypatch.setattr("pebr_tf.release.versions._write", failing)
-    assert refused(capsys, releases) == (
+    assert rejected(capsys, releases) == (
         f"pebr: {releases} must be writable. Received: [Errno 30] Read-only file system.\n"
     )
 

@@ -190,7 +190,7 @@ def test_interpolation_is_that_of_numpy():
     np.testing.assert_allclose(np.interp(at, keep, cutoffs[0]), asked.cutoff(at), atol=1e-6)
 
 
-def test_refuses_what_is_not_towers(tmp_path, tower_files, moments, config):
+def test_rejects_what_is_not_towers(tmp_path, tower_files, moments, config):
     def export(towers, of):
         export_query_model(towers, tmp_path / "model", calibration(), None, of, config)
 

@@ -1,4 +1,4 @@
-"""From rows to users, in every format; what is refused, and in which words."""
+"""From rows to users, in every format; what is rejected, and in which words."""
 
 import decimal
 

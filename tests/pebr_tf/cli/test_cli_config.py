@@ -1,4 +1,4 @@
-"""`pebr config`: what it writes, prints and refuses."""
+"""`pebr config`: what it writes, prints and rejects."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`pebr generate`: what it prints, what it writes, how it refuses."""
+"""`pebr generate`: what it prints, what it writes, how it rejects."""
 
 import json
 import subprocess

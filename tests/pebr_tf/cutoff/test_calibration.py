@@ -177,7 +177,7 @@ def test_a_calibration_survives_json():
         ),
     ],
 )
-def test_a_file_that_is_none_is_refused(change, error):
+def test_a_file_that_is_none_is_rejected(change, error):
     content = json.loads(calibration()[0].to_json())
     changed = change(content)
     text = changed if isinstance(changed, str) else json.dumps(changed)
@@ -185,7 +185,7 @@ def test_a_file_that_is_none_is_refused(change, error):
         Calibration.from_json(text)
 
 
-def test_too_few_queries_are_refused_with_the_number_needed():
+def test_too_few_queries_are_rejected_with_the_number_needed():
     error = (
         r"calibration must have at least 200 queries with held-out clicks "
         r"\(cutoff\.min_calibration_queries\)\. Received: 57\."
@@ -194,7 +194,7 @@ def test_too_few_queries_are_refused_with_the_number_needed():
         calibration(57)
 
 
-def test_unknown_knobs_and_values_are_refused():
+def test_unknown_knobs_and_values_are_rejected():
     found, _ = calibration()
     with pytest.raises(ValueError, match=r"knob must be one of recall, budget\. Received: 'top_k'"):
         found.cutoff_for("top_k", 3, np.zeros(1, int))

@@ -107,7 +107,7 @@ def test_depth(arguments, depth):
     assert candidate_depth(*arguments) == depth
 
 
-def test_what_does_not_fit_is_refused(world):
+def test_what_does_not_fit_is_rejected(world):
     corpus, queries, relevant = world
     with pytest.raises(ValueError, match=r"depth must be from 1 to .* Received: 301 of 300\."):
         collect_candidates(corpus, queries, relevant, "beta", (1.0,), 301)

@@ -228,7 +228,7 @@ def test_clicks_without_any_item_to_join():
 
 
 def test_rows_that_are_a_click_and_an_item():
-    """Refused for either, in the order of the rows."""
+    """Rejected for either, in the order of the rows."""
     batch = batch_of(
         query=["x", "", "y", "z"],
         item_id=["a", "b", "c", "d"],

@@ -58,7 +58,7 @@ def test_degenerate_corpora_give_a_law_all_the_same(mean, covariance):
     ("query", "mean", "covariance"),
     [((4,), (4,), (4, 4)), ((2, 4), (3,), (4, 4)), ((2, 4), (4,), (4, 3))],
 )
-def test_shapes_that_do_not_fit_are_refused(query, mean, covariance):
+def test_shapes_that_do_not_fit_are_rejected(query, mean, covariance):
     message = (
         "query, item_mean and item_covariance must have the shapes [B, n], [n] and [n, n]. "
         f"Received: {query}, {mean} and {covariance}."

@@ -109,12 +109,12 @@ def test_a_level_of_zero_is_the_plain_beta_law():
         ),
     ],
 )
-def test_bad_input_is_refused(call, message):
+def test_bad_input_is_rejected(call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         call()
 
 
-def test_a_probe_of_unknown_size_is_refused():
+def test_a_probe_of_unknown_size_is_rejected():
     @tf.function(input_signature=[tf.TensorSpec([None, None])])
     def graph(probe):
         return probe_level(probe, tf.zeros([1, 3]), corpus_size=10)

@@ -59,7 +59,7 @@ def test_logits_by_hand():
     np.testing.assert_allclose(relevance_logit(s, 0.5, "exponential"), [2, 0, -2])
 
 
-def test_an_unknown_family_is_refused():
+def test_an_unknown_family_is_rejected():
     message = "family must be 'beta' or 'exponential'. Received: 'gamma'."
     with pytest.raises(ValueError, match=re.escape(message)):
         relevance_logit(tf.zeros([1]), 1.0, "gamma")

@@ -65,7 +65,7 @@ class TestReduction:
         result = strategy.run(layer, args=(tf.constant(queries), tf.constant(items)))
         assert float(result) == pytest.approx(float(layer(queries, items)), rel=1e-6)
 
-    def test_refuses_weights_that_are_not_one_an_example(self):
+    def test_rejects_weights_that_are_not_one_an_example(self):
         queries, items, _ = random_batch()
         message = r"sample_weight must have the shape \[B\] with B = 6. Received: shape \(6, 1\)."
         with pytest.raises(ValueError, match=message):
@@ -126,7 +126,7 @@ class TestOptions:
             ),
         ],
     )
-    def test_that_are_bad_are_refused(self, make, message):
+    def test_that_are_bad_are_rejected(self, make, message):
         with pytest.raises(ValueError, match=oracle.exactly(message)):
             make()
 
@@ -296,7 +296,7 @@ def test_a_half_precision_policy_rounds_neither_vectors_nor_temperature(name):
 
 class TestRegistry:
     @pytest.mark.parametrize("find", [losses.get, losses.get_layer])
-    def test_an_unknown_name_is_refused(self, find):
+    def test_an_unknown_name_is_rejected(self, find):
         message = (
             "The loss must be one of pointwise, info_nce, exp_nce, beta_nce, mle. "
             "Received: 'triplet'."

@@ -220,7 +220,7 @@ def test_graphs_agree_with_eager():
         ({"gamma": 0.5}, "mle has no softmax: gamma must be 0. Received: 0.5."),
     ],
 )
-def test_bad_options_are_refused(options, message):
+def test_bad_options_are_rejected(options, message):
     queries, items, tau = random_batch()
     with pytest.raises(ValueError, match=oracle.exactly(message)):
         mle(queries, items, tau, **options)

@@ -133,6 +133,6 @@ def test_heads_work_in_float32_under_mixed_precision():
         ),
     ],
 )
-def test_bad_configs_are_refused(make, message):
+def test_bad_configs_are_rejected(make, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         make()

@@ -128,6 +128,6 @@ def test_outside_the_domain_a_graph_gives_nan():
         ),
     ],
 )
-def test_bad_configs_are_refused(make, message):
+def test_bad_configs_are_rejected(make, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         make()

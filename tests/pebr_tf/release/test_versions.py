@@ -187,7 +187,7 @@ def test_mistakes_are_named(releases, tmp_path):
         ("\udcff", "must be readable JSON. Received: 'utf-8' codec can't decode byte 0xff"),
     ],
 )
-def test_a_broken_list_is_refused(releases, text, sentence):
+def test_a_broken_list_is_rejected(releases, text, sentence):
     (releases / "withdrawn.json").write_text(text, errors="surrogateescape")
     pattern = f"^{re.escape(f'{releases}/withdrawn.json {sentence}')}"
     for reader in (withdrawn, latest_release, roll_back, link_models):

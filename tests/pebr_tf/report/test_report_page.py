@@ -220,7 +220,7 @@ def test_a_write_that_fails_leaves_the_old_report(tmp_path):
     path = tmp_path / "report.html"
     path.write_text("old")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # The system itself refuses to write beyond the first kilobytes.
+    # The system itself does not write beyond the first kilobytes.
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
         with pytest.raises(OSError, match="File too large"):

@@ -1,4 +1,4 @@
-"""Index folders: what is built is what is loaded, and what is damaged is refused."""
+"""Index folders: what is built is what is loaded, and what is damaged is rejected."""
 
 import dataclasses
 import itertools
@@ -160,7 +160,7 @@ def test_a_changed_or_missing_file_is_rejected(folder):
     assert len(load_index(folder)) > 0
 
 
-def test_another_format_is_refused(folder):
+def test_another_format_is_rejected(folder):
     path = folder / "index.json"
     manifest = json.loads(path.read_text())
     for other in (2, 0, "1", None):
@@ -172,7 +172,7 @@ def test_another_format_is_refused(folder):
         load_index(folder)
 
 
-def test_a_manifest_that_is_no_json_is_refused(folder):
+def test_a_manifest_that_is_no_json_is_rejected(folder):
     path = folder / "index.json"
     whole = path.read_bytes()
     for damaged in (b"", b"{", whole[:-10], b"\xff" + whole, b"x" + whole[1:]):
@@ -185,7 +185,7 @@ def test_a_manifest_that_is_no_json_is_refused(folder):
         load_index(folder)
 
 
-def test_an_index_that_misses_its_own_answers_is_refused(tmp_path, scann_folder):
+def test_an_index_that_misses_its_own_answers_is_rejected(tmp_path, scann_folder):
     folder = shutil.copytree(scann_folder, tmp_path / "copy")
     path = folder / "index.json"
     manifest = json.loads(path.read_text())
@@ -268,7 +268,7 @@ def test_a_build_that_fails_half_way_leaves_nothing(tmp_path, step):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_holds_something_is_refused(tmp_path):
+def test_a_folder_that_holds_something_is_rejected(tmp_path):
     full = tmp_path / "index"
     full.mkdir()
     (full / "notes.txt").write_text("mine")

@@ -156,7 +156,7 @@ def test_no_query_gets_nothing(tuned):
         assert answers[name].shape == (0,)
 
 
-def test_an_exact_index_is_refused(tmp_path):
+def test_an_exact_index_is_rejected(tmp_path):
     build_index(tmp_path / "index", np.eye(4))
     model = Numbered(np.eye(4, dtype=np.float32), np.zeros(4, np.float32))
     with raises(
@@ -166,7 +166,7 @@ def test_an_exact_index_is_refused(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index"]
 
 
-def test_a_folder_that_holds_something_is_refused(sample_of, tmp_path):
+def test_a_folder_that_holds_something_is_rejected(sample_of, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     model = Numbered(np.eye(16, dtype=np.float32), np.zeros(16, np.float32))
     with raises(FileExistsError, f"{tmp_path} must be new or an empty directory."):

@@ -101,7 +101,7 @@ def served(directory, kind=Engine, **changes):
         yield Served(server, engine, metrics, http, channel, stub)
 
 
-def refusal(call, *arguments, **options):
+def rejection(call, *arguments, **options):
     """The name of the status and the sentence of a gRPC call that must fail."""
     try:
         call(*arguments, timeout=PATIENCE, **options)

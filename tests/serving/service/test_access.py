@@ -5,7 +5,7 @@ import base64
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
-from service_helpers import PATIENCE, poll, refusal, served
+from service_helpers import PATIENCE, poll, rejection, served
 
 from pebr_tf.errors import UserError
 from serving.errors import AuthenticationError
@@ -33,7 +33,7 @@ def test_any_of_the_tokens_is_accepted():
     access = Access(["first", "se:cond="])
     for accepted in ("Bearer first", "bearer  first ", "BEARER se:cond=", basic("se:cond=")):
         access.check(accepted)
-    for refused, message in [
+    for rejected, message in [
         (None, NOTHING),
         ("Bearer ", ANOTHER),
         ("Bearer firs", ANOTHER),
@@ -44,7 +44,7 @@ def test_any_of_the_tokens_is_accepted():
         (basic("", user="first"), ANOTHER),
     ]:
         with pytest.raises(AuthenticationError) as caught:
-            access.check(refused)
+            access.check(rejected)
         assert str(caught.value) == message
     assert not Access.from_file(None).required
     Access.from_file(None).check(None)
@@ -89,10 +89,13 @@ def test_http_asks_for_a_token(service):
 
 
 def test_grpc_asks_for_a_token(service):
-    assert refusal(service.stub.Retrieve, REQUEST) == ("UNAUTHENTICATED", NOTHING)
-    assert refusal(service.stub.GetRelease, GetReleaseRequest()) == ("UNAUTHENTICATED", NOTHING)
+    assert rejection(service.stub.Retrieve, REQUEST) == ("UNAUTHENTICATED", NOTHING)
+    assert rejection(service.stub.GetRelease, GetReleaseRequest()) == ("UNAUTHENTICATED", NOTHING)
     another = [("authorization", "Bearer third")]
-    assert refusal(service.stub.Retrieve, REQUEST, metadata=another) == ("UNAUTHENTICATED", ANOTHER)
+    assert rejection(service.stub.Retrieve, REQUEST, metadata=another) == (
+        "UNAUTHENTICATED",
+        ANOTHER,
+    )
     accepted = [("authorization", "Bearer second-token")]
     assert service.stub.Retrieve(REQUEST, metadata=accepted).results[0].count
     assert service.stub.GetRelease(GetReleaseRequest(), metadata=accepted).items == 200
@@ -103,7 +106,7 @@ def test_grpc_asks_for_a_token(service):
     def listed(requests, **options):
         return list(stub.ServerReflectionInfo(requests, **options))
 
-    assert refusal(listed, iter([request])) == ("UNAUTHENTICATED", NOTHING)
+    assert rejection(listed, iter([request])) == ("UNAUTHENTICATED", NOTHING)
     (answer,) = listed(iter([request]), metadata=accepted, timeout=PATIENCE)
     services = [each.name for each in answer.list_services_response.service]
     assert "pebr.retrieval.v1.Retrieval" in services

@@ -89,20 +89,20 @@ def test_a_call_larger_than_a_batch_is_a_batch_of_its_own(batcher_of, answers):
     assert answers.batches == [[tuple("abcdef")]]
 
 
-def test_a_full_queue_refuses_at_once_and_to_the_query(batcher_of, answers):
+def test_a_full_queue_rejects_at_once_and_to_the_query(batcher_of, answers):
     async def run():
         batcher = batcher_of()
         first = await held(batcher, answers)
         tasks = [asyncio.create_task(batcher.submit(call(*"abcdef")))]
         await admitted(batcher, 6)
-        with pytest.raises(OverloadError) as refused:
+        with pytest.raises(OverloadError) as rejected:
             await batcher.submit(call(*"xyz"))
         # Two more do fit.
         tasks.append(asyncio.create_task(batcher.submit(call("g", "h"))))
         await admitted(batcher, 8)
         answers.gate.set()
         await asyncio.gather(first, *tasks)
-        return str(refused.value)
+        return str(rejected.value)
 
     assert asyncio.run(run()) == (
         "the queue must have room for 3 more queries. Received: 6 of 8 waiting."
@@ -159,7 +159,7 @@ def test_a_batch_waits_for_those_who_have_just_been_answered(batcher_of, answers
     assert answers.batches == [[("first",)], [("a",), ("b",), ("c",)], [("d",), ("e",), ("f",)]]
 
 
-def test_stop_answers_what_was_admitted_and_refuses_the_rest(batcher_of, answers):
+def test_stop_answers_what_was_admitted_and_rejects_the_rest(batcher_of, answers):
     async def run():
         loop = asyncio.get_running_loop()
         batcher = batcher_of()
@@ -167,15 +167,15 @@ def test_stop_answers_what_was_admitted_and_refuses_the_rest(batcher_of, answers
         waiting = asyncio.create_task(batcher.submit(call("waiting")))
         await admitted(batcher, 1)
         stopped = loop.run_in_executor(None, batcher.stop)
-        refusal = None
-        while refusal is None:
+        rejection = None
+        while rejection is None:
             try:
                 await batcher.submit(call("new", seconds=0))
             except UnavailableError as error:
-                refusal = str(error)
+                rejection = str(error)
             except (DeadlineError, OverloadError):
                 pass
-        assert refusal == "the service is stopping."
+        assert rejection == "the service is stopping."
         answers.gate.set()
         await stopped
         return await asyncio.gather(first, waiting)

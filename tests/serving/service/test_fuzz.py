@@ -45,7 +45,7 @@ CHECKS = [
     schemathesis.checks.negative_data_rejection,
     schemathesis.checks.unsupported_method,
 ]
-REFUSED = (413, 422)
+REJECTED = (413, 422)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def check_http(status, body, content):
     elif status == 504:
         assert b"deadline_milliseconds" in content
     else:
-        assert status in REFUSED, (status, body, content)
+        assert status in REJECTED, (status, body, content)
         assert answer["error"]["message"].endswith("."), answer
     return status
 

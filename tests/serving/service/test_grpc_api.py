@@ -1,9 +1,9 @@
-"""The gRPC API over a real channel: every field, every refusal, health and reflection."""
+"""The gRPC API over a real channel: every field, every rejection, health and reflection."""
 
 import grpc
 import numpy as np
 import pytest
-from service_helpers import PATIENCE, GatedEngine, poll, refusal, served
+from service_helpers import PATIENCE, GatedEngine, poll, rejection, served
 
 from serving.proto import retrieval_pb2
 from serving.proto.retrieval_pb2 import GetReleaseRequest, RetrieveRequest
@@ -61,7 +61,7 @@ def test_a_bad_value_is_named(service):
     before = service.count("grpc", "INVALID_ARGUMENT")
     for fields, message in INVALID:
         request = RetrieveRequest(**fields)
-        assert refusal(service.stub.Retrieve, request) == ("INVALID_ARGUMENT", message)
+        assert rejection(service.stub.Retrieve, request) == ("INVALID_ARGUMENT", message)
     poll(lambda: service.count("grpc", "INVALID_ARGUMENT") == before + len(INVALID))
 
 
@@ -94,12 +94,12 @@ def test_a_bad_value_is_named(service):
 )
 @pytest.mark.filterwarnings("ignore:Unexpected end-group tag")
 def test_bytes_that_are_no_request_are_the_callers_mistake(service, body, message):
-    assert refusal(raw_method(service), body) == ("INVALID_ARGUMENT", message)
+    assert rejection(raw_method(service), body) == ("INVALID_ARGUMENT", message)
 
 
-def test_a_large_message_is_refused(service):
+def test_a_large_message_is_rejected(service):
     request = RetrieveRequest(queries=["x" * 2_000_000])
-    code, message = refusal(service.stub.Retrieve, request)
+    code, message = rejection(service.stub.Retrieve, request)
     assert code == "RESOURCE_EXHAUSTED"
     assert "larger than max" in message
 
@@ -142,7 +142,7 @@ def test_deadlines_of_the_caller_and_of_the_server(retriever):
         service.engine.gate.set()
 
 
-def test_a_full_queue_refuses_at_once(retriever):
+def test_a_full_queue_rejects_at_once(retriever):
     directory = retriever.release.directory
     sizes = {"batching__max_size": 1, "batching__queue_limit": 2, "limits__queries_per_call": 2}
     with served(directory, kind=GatedEngine, **sizes) as service:
@@ -152,7 +152,7 @@ def test_a_full_queue_refuses_at_once(retriever):
         two = RetrieveRequest(queries=["phone", "phone"])
         held.append(service.stub.Retrieve.future(two))
         poll(lambda: service.engine._batcher.queries == 2)
-        assert refusal(service.stub.Retrieve, RetrieveRequest(queries=["phone"])) == (
+        assert rejection(service.stub.Retrieve, RetrieveRequest(queries=["phone"])) == (
             "RESOURCE_EXHAUSTED",
             "the queue must have room for 1 more queries. Received: 2 of 2 waiting.",
         )

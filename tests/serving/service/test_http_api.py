@@ -1,4 +1,4 @@
-"""The HTTP API over a real socket: every field, every refusal, probes, pages and headers."""
+"""The HTTP API over a real socket: every field, every rejection, probes, pages and headers."""
 
 import json
 import socket
@@ -27,7 +27,7 @@ def service(retriever):
 
 
 def error_of(answer):
-    """Code, status, field and sentence of a refusal; its form is the same for all."""
+    """Code, status, field and sentence of a rejection; its form is the same for all."""
     content = answer.json()
     assert list(content) == ["error"]
     assert list(content["error"]) == ["status", "message", "field", "request_id"]
@@ -203,7 +203,7 @@ def test_release_and_probes(service, retriever):
     assert 'pebr_requests_total{api="http",status="OK"}' in service.http.get("/metrics").text
 
 
-def test_parameters_of_the_explorer_are_refused_in_the_same_form(service):
+def test_parameters_of_the_explorer_are_rejected_in_the_same_form(service):
     code, status, field, message = error_of(service.http.get("/v1/explain"))
     assert (code, status, field) == (422, "INVALID_ARGUMENT", "query")
     assert message == "query: field required. Received: nothing."

@@ -1,4 +1,4 @@
-"""Swaps, refusals and rollbacks of a folder of releases, one look at a time."""
+"""Swaps, rejections and rollbacks of a folder of releases, one look at a time."""
 
 import logging
 import shutil
@@ -70,7 +70,7 @@ def test_a_new_version_takes_over(root, open_manager, caplog):
     assert exported(metrics, "pebr_release_swaps_total") == ["pebr_release_swaps_total 1.0"]
 
 
-def test_a_broken_version_is_refused_and_the_old_one_goes_on(root, open_manager, caplog):
+def test_a_broken_version_is_rejected_and_the_old_one_goes_on(root, open_manager, caplog):
     old, new = versions(root)
     push = aside(root, new)
     now = [1_000.0]
@@ -82,13 +82,15 @@ def test_a_broken_version_is_refused_and_the_old_one_goes_on(root, open_manager,
     manager.poll()
     manager.poll()
     assert version_of(manager) == old
-    (record,) = [each for each in caplog.records if each.msg == "refused"]
+    (record,) = [each for each in caplog.records if each.msg == "rejected"]
     assert record.release == new
     assert record.reason.startswith(f"{broken} must have SHA-256 ")
-    (line,) = exported(metrics, "pebr_release_refused{")
+    (line,) = exported(metrics, "pebr_release_rejected{")
     assert f'version="{new}"' in line
     assert "must have SHA-256" in line
-    assert exported(metrics, "pebr_release_refusals_total") == ["pebr_release_refusals_total 1.0"]
+    assert exported(metrics, "pebr_release_rejections_total") == [
+        "pebr_release_rejections_total 1.0"
+    ]
     # A repaired one is taken at a later look, and not before its pause is over.
     broken.write_bytes(good)
     now[0] += 299
@@ -97,10 +99,10 @@ def test_a_broken_version_is_refused_and_the_old_one_goes_on(root, open_manager,
     now[0] += 1
     manager.poll()
     assert version_of(manager) == new
-    assert exported(metrics, "pebr_release_refused{") == []
+    assert exported(metrics, "pebr_release_rejected{") == []
 
 
-def test_a_self_test_that_fails_is_a_reason_to_refuse(root, open_manager):
+def test_a_self_test_that_fails_is_a_reason_to_reject(root, open_manager):
     old, new = versions(root)
     push = aside(root, new)
     manager, metrics = open_manager(root)
@@ -113,7 +115,7 @@ def test_a_self_test_that_fails_is_a_reason_to_refuse(root, open_manager):
     replace(manifest, files=files).save(path.parent)
     manager.poll()
     assert version_of(manager) == old
-    assert "items instead of 9" in exported(metrics, "pebr_release_refused{")[0]
+    assert "items instead of 9" in exported(metrics, "pebr_release_rejected{")[0]
 
 
 def test_withdrawal_goes_back_and_restoring_forth(root, open_manager):
@@ -133,7 +135,7 @@ def test_at_the_start_a_broken_newest_version_is_passed_over(root, open_manager,
     (root / str(new) / "cutoff.json").write_text("{}")
     manager, metrics = open_manager(root)
     assert version_of(manager) == old
-    assert [each.release for each in caplog.records if each.msg == "refused"] == [new]
+    assert [each.release for each in caplog.records if each.msg == "rejected"] == [new]
     assert exported(metrics, "pebr_release_swaps_total") == ["pebr_release_swaps_total 0.0"]
 
 

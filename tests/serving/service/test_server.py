@@ -1,4 +1,4 @@
-"""From start to drain: ports, readiness, refusals while stopping, and the time that it may take."""
+"""From start to drain: ports, readiness, rejections while stopping, and how long it may take."""
 
 import asyncio
 import socket
@@ -7,7 +7,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from running_server import running
-from service_helpers import PATIENCE, GatedEngine, loaded, poll, refusal, served, service_settings
+from service_helpers import PATIENCE, GatedEngine, loaded, poll, rejection, served, service_settings
 
 from pebr_tf.errors import UserError
 from serving.proto.retrieval_pb2 import GetReleaseRequest, RetrieveRequest
@@ -51,7 +51,7 @@ def once(stop):
     return stop_once
 
 
-def test_while_stopping_new_calls_are_refused_and_admitted_ones_finish(held):
+def test_while_stopping_new_calls_are_rejected_and_admitted_ones_finish(held):
     service, call = held
     health = health_pb2_grpc.HealthStub(service.channel)
     watch = health.Watch(health_pb2.HealthCheckRequest(), timeout=PATIENCE)
@@ -66,7 +66,7 @@ def test_while_stopping_new_calls_are_refused_and_admitted_ones_finish(held):
     request = health_pb2.HealthCheckRequest(service="pebr.retrieval.v1.Retrieval")
     assert health.Check(request).status == health_pb2.HealthCheckResponse.NOT_SERVING
     poll(lambda: service.engine._batcher._stopping)
-    assert refusal(service.stub.Retrieve, REQUEST) == ("UNAVAILABLE", "the service is stopping.")
+    assert rejection(service.stub.Retrieve, REQUEST) == ("UNAVAILABLE", "the service is stopping.")
     answer = service.post({"queries": ["phone"]})
     assert answer.status_code == 503
     assert answer.json()["error"]["message"] == "the service is stopping."

@@ -68,9 +68,9 @@ def test_warnings_of_libraries_are_lines_too(stream):
 def test_text_cannot_steer_a_terminal(stream, monkeypatch):
     monkeypatch.setattr(stream, "isatty", lambda: True)
     logs.configure(stream)
-    logs.event("refused", logging.ERROR, reason="steer\x1b[31m")
+    logs.event("rejected", logging.ERROR, reason="steer\x1b[31m")
     line = stream.getvalue().strip()
-    assert re.fullmatch(r"\d\d:\d\d:\d\d  error  refused  reason='steer\\x1b\[31m'", line)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d  error  rejected  reason='steer\\x1b\[31m'", line)
 
 
 def test_the_servers_trouble_is_loud(stream):
