@@ -1,7 +1,7 @@
-"""Ten thousand requests to each API of one server, most of them nonsense.
+"""Two thousand requests to each API of one server, most of them nonsense.
 
-HTTP: 1,250 cases by schemathesis, half within the OpenAPI document and half against it, and seven
-mutations of the bytes of each. gRPC: 1,250 messages by Hypothesis over the descriptor of the proto,
+HTTP: 250 cases by schemathesis, half within the OpenAPI document and half against it, and seven
+mutations of the bytes of each. gRPC: 250 messages by Hypothesis over the descriptor of the proto,
 and seven mutations of the bytes of each. No answer may be a mistake of the server.
 """
 
@@ -23,11 +23,12 @@ from service_helpers import PATIENCE, ServeProcess, poll
 
 from serving.proto import retrieval_pb2
 
-CASES = 1_250
+CASES = 250
 MUTATIONS = 7
-WARM_UP = 1_000
-# Far above the noise of an allocator, and far below what 20,000 leaked requests would take.
-GROWTH = 50 * 2**20
+REQUESTS = CASES * (1 + MUTATIONS)
+WARM_UP = 500
+# Far above the noise of an allocator, half a megabyte; 1,500 requests that leak 5 kB are more.
+GROWTH = 7 * 2**20
 EXAMPLES = {
     "derandomize": True,
     "database": None,
@@ -136,9 +137,9 @@ def test_http(server):
 
     fuzz(GenerationMode.POSITIVE)
     fuzz(GenerationMode.NEGATIVE)
-    assert len(seen) >= 10_000
-    assert seen.count(200) > 300
-    assert seen.count(422) > 5_000
+    assert len(seen) >= REQUESTS
+    assert seen.count(200) > 60
+    assert seen.count(422) > 1_000
     check_whole(server, memory[0])
 
 
@@ -197,9 +198,9 @@ def test_grpc(server):
                 call(mutated(body, source))
 
         run()
-    assert len(seen) >= 10_000
-    assert seen.count("OK") > 200
-    assert seen.count("INVALID_ARGUMENT") > 5_000
+    assert len(seen) >= REQUESTS
+    assert seen.count("OK") > 40
+    assert seen.count("INVALID_ARGUMENT") > 1_000
     check_whole(server, memory[0])
 
 
@@ -209,6 +210,6 @@ def check_whole(server, before):
     assert httpx.get(f"{server.url}/readyz", timeout=PATIENCE).status_code == 200
     assert memory_of(server) - before < GROWTH
     # Lines of requests are gathered for a moment.
-    poll(lambda: sum(line["event"] == "request" for line in list(server.lines)) >= 10_000)
+    poll(lambda: sum(line["event"] == "request" for line in list(server.lines)) >= REQUESTS)
     # protobuf writes lines of its own, without a level, about a text that is not UTF-8.
     assert not [line for line in list(server.lines) if line.get("level") == "error"]
