@@ -21,27 +21,22 @@ def run(code, **environment):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "entry",
-    [
-        "import pebr_tf",
-        "import pebr_tf.cli.main",
-        "import components",
-        "import pipeline",
-        "import serving",
-        "import tensorflow; import pebr_tf",
-    ],
-)
-def test_keras_2_is_there_however_the_package_is_entered(entry):
-    result = run(f"{entry}; {KERAS}; import tensorflow_recommenders")
-    assert result.stdout == "tf_keras\n", result.stderr
+def test_keras_2_is_there_and_quiet():
+    result = run(f"import pebr_tf; {KERAS}; import tensorflow_recommenders")
+    assert (result.stdout, result.stderr) == ("tf_keras\n", "")
 
 
 @pytest.mark.slow
-def test_it_is_quiet_and_speaks_when_asked():
-    code = f"import pebr_tf; {KERAS}"
-    assert run(code).stderr == ""
-    assert "tensorflow" in run(code, PEBR_VERBOSE="1").stderr
+def test_keras_2_is_there_if_tensorflow_is_imported_first():
+    result = run(f"import tensorflow; import pebr_tf; {KERAS}")
+    assert result.stdout == "tf_keras\n", result.stderr
+
+
+@pytest.mark.parametrize("entry", ["pebr_tf.cli.main", "components", "pipeline", "serving"])
+def test_every_entry_prepares_before_tensorflow(entry):
+    code = f"import {entry}, os, sys; print('tensorflow' in sys.modules, 'pebr_tf' in sys.modules)"
+    result = run(f"{code}; print(os.environ['TF_USE_LEGACY_KERAS'])")
+    assert result.stdout == "False True\n1\n", result.stderr
 
 
 @pytest.mark.slow
@@ -60,10 +55,14 @@ def test_importing_the_package_imports_nothing_heavy():
     assert run(code).stdout == "set()\n"
 
 
-def test_what_the_user_has_set_wins():
-    code = "import os, pebr_tf; print(os.environ['TF_CPP_MIN_LOG_LEVEL'])"
-    assert run(code, TF_CPP_MIN_LOG_LEVEL="1").stdout == "1\n"
-    assert run(code).stdout == "3\n"
+def test_it_speaks_when_asked_and_what_the_user_has_set_wins():
+    code = (
+        "import logging, os, pebr_tf; print(os.environ.get('TF_CPP_MIN_LOG_LEVEL'), "
+        "logging.getLevelName(logging.getLogger('tensorflow').level))"
+    )
+    assert run(code).stdout == "3 ERROR\n"
+    assert run(code, PEBR_VERBOSE="1").stdout == "None INFO\n"
+    assert run(code, TF_CPP_MIN_LOG_LEVEL="1").stdout == "1 ERROR\n"
 
 
 def test_verbose_gives_back_only_what_we_took():
