@@ -18,7 +18,7 @@ from pebr_tf.training.batches import training_batches, validation_batches
 from pebr_tf.training.optimizers import optimizer_of
 from pebr_tf.training.workers import strategy_of
 
-INTERVAL = 10
+INTERVAL = 8
 STEPS = 3 * INTERVAL
 
 
