@@ -1,21 +1,30 @@
-"""Hand-made outputs of experiments, and experiments run on the small synthetic logs."""
+"""Hand-made outputs of experiments, and experiments run on a tiny synthetic log."""
 
 from __future__ import annotations
 
+import json
+import zlib
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 
 from experiments import settings as settings_module
+from experiments import towers
+from experiments.corpora import Corpus
 from experiments.policies import rank_quantile
 from experiments.settings import SYNTHETIC, ExperimentSettings
 from experiments.step import Store, run_steps
+from pebr_tf.config import Config
 from pebr_tf.cutoff import fitting
 
 SMALL = ExperimentSettings("small", 1, None)
 # Enough to see that every part fits the next.
-_STEPS = 20
+_STEPS = 10
+_SPEC = {"items": 600, "queries": 400, "clicks": 12_000}
+_CONSTANT_TAU = ("info_nce", "pointwise")
 
 
 def figures(precision, recall, average, empty=0.0):
@@ -33,15 +42,43 @@ def output(at, level_temperature=1.0, **more):
     return {"at": shown, "level_temperature": level_temperature, **more}
 
 
-def run_small(module: ModuleType, cache: Path):
-    """Outputs and results of an experiment at the small scale, with shorter trainings and fits.
+def untrained(data: Corpus, config: Config, share: float = 1.0) -> dict[str, Any]:
+    """What `towers.train` returns, but of towers that saw no click; others for other settings."""
+    settings = json.dumps([config.to_mapping(), share])
+    rng = np.random.default_rng(zlib.crc32(settings.encode()))
 
-    Experiments that are given the same cache share their towers.
+    def unit(count: int) -> np.ndarray:
+        vectors = rng.normal(size=(count, config.towers.dimension))
+        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+    tau = rng.uniform(0.05, 0.3, len(data.queries)).astype(np.float32)
+    return {
+        "items": unit(len(data.item_ids)),
+        "vectors": unit(len(data.queries)),
+        "tau": np.full_like(tau, 0.1) if config.loss.family in _CONSTANT_TAU else tau,
+        "steps": 0,
+        "loss": 0.0,
+    }
+
+
+def run_small(module: ModuleType, cache: Path):
+    """Outputs and results of an experiment on a tiny log, with short fits.
+
+    Only the default towers are trained, and shortly. Experiments that are given the same cache
+    share their towers.
     """
+    trained, default = towers.train, SMALL.config(SYNTHETIC).loss
+
+    def train(data: Corpus, config: Config, share: float = 1.0) -> dict[str, Any]:
+        trains = config.loss == default and share == 1
+        return (trained if trains else untrained)(data, config, share)
+
     with pytest.MonkeyPatch.context() as patch:
         changes = settings_module._CHANGES[SYNTHETIC, "small"]
         shorter = {**changes, "training.steps": _STEPS}
         patch.setitem(settings_module._CHANGES, (SYNTHETIC, "small"), shorter)
+        patch.setitem(settings_module._SPECS, "small", _SPEC)
+        patch.setattr(towers, "train", train)
         patch.setattr(fitting, "MOST_STEPS", 5)
         patch.setitem(rank_quantile._TREES, "max_iter", 3)
         outputs = run_steps(module.steps(SMALL), Store(cache))

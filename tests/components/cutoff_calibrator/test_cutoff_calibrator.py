@@ -14,6 +14,7 @@ from pebr_tf.cutoff import (
     ClickedPairs,
     QueryVectors,
     collect_candidates,
+    fitting,
     level_temperatures_for,
     tune_level_temperature,
 )
@@ -46,6 +47,7 @@ def output(inputs, tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(executor, "export_query_model", export)
+        patch.setattr(fitting, "MOST_STEPS", 20)
         return calibrate(folder, inputs)
 
 
