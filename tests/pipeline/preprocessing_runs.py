@@ -13,8 +13,12 @@ from pipeline.preprocessing import preprocessing_fn
 TYPES = {"clicks": tf.int64, "timestamp": tf.int64, "price": tf.float32}
 
 
+@tf.autograph.experimental.do_not_convert
 def analysed(rows, folder, **features):
-    """The transform output and the transformed rows, for rows with the same columns."""
+    """The transform output and the transformed rows, for rows with the same columns.
+
+    Without AutoGraph, which takes longer than the rest; the pipeline runs of tests/e2e have it.
+    """
     spec = {name: tf.io.FixedLenFeature([1], TYPES.get(name, tf.string)) for name in rows[0]}
     metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
     settings = {"features": Features(**features).to_mapping(), "strata": Strata().to_mapping()}
