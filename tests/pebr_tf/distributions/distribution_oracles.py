@@ -66,8 +66,8 @@ class Oracle:
 
     def _integral(self, low, high):
         points = {low, high, self._mode, mp.mpf(1) / 2}
-        for power in range(-1, 30):
-            step = self._width * mp.mpf(2) ** power
+        for power in range(15):
+            step = self._width * mp.mpf(4) ** power
             points |= {self._mode - step, self._mode + step}
         if self.alpha < 2:
             points |= {mp.mpf(10) ** -power for power in range(1, 8)}
@@ -92,4 +92,8 @@ class Oracle:
                 return mp.e ** (log_value - self._scale)
 
             return mp.quad(from_right, [0, (1 - left) ** self.beta]) / self.beta
-        return mp.quad(lambda z: mp.e ** (self._log_density(z) - self._scale), [left, right])
+
+        def inside(z):
+            return mp.e ** (self._log_density(z) - self._scale)
+
+        return mp.quad(inside, [left, right], method="gauss-legendre")

@@ -19,61 +19,70 @@ TOLERANCE = 1e-6
 
 
 def grid(count, *axes):
-    """The corners of a grid, and `count` points of it, always the same."""
+    """Columns [N, 1] of the corners of a grid, and of `count` points of it, always the same."""
     corners = itertools.product(*((axis[0], axis[-1]) for axis in axes))
     points = random.Random(0).sample(list(itertools.product(*axes)), count)
-    return sorted({*corners, *points})
+    rows = np.array(sorted({*corners, *points}), np.float32)
+    return np.split(rows, len(axes), axis=1)
 
 
-def check_against_oracle(law, oracle, keeps=RECALLS):
-    """Thresholds, CDF, survival, density and mean of a law with scalar parameters."""
+def oracles_of(*columns):
+    return [Oracle(*map(float, row)) for row in np.concatenate(columns, axis=1)]
+
+
+def check_against_oracles(law, oracles, keeps=RECALLS[::2]):
+    """Thresholds, CDF, survival, density and mean of a law with a row for each oracle."""
     thresholds = law.threshold(keeps).numpy()
     assert thresholds.dtype == np.float32
-    assert np.all(np.diff(thresholds) <= 0)
-    for recall, threshold in zip(keeps, thresholds, strict=True):
-        # The true threshold is within the tolerance iff the true CDF encloses 1 - recall there.
-        below = 1 - mp.mpf(float(recall))
-        assert oracle.cdf(max(float(threshold) - TOLERANCE, -1.0)) <= below + mp.mpf(10) ** -20
-        assert oracle.cdf(min(float(threshold) + TOLERANCE, 1.0)) >= below - mp.mpf(10) ** -20
+    assert np.all(np.diff(thresholds, axis=1) <= 0)
+    for oracle, row in zip(oracles, thresholds, strict=True):
+        for recall, threshold in zip(keeps, row, strict=True):
+            # The true threshold is within the tolerance iff the true CDF encloses 1 - recall there.
+            below = 1 - mp.mpf(float(recall))
+            assert oracle.cdf(max(float(threshold) - TOLERANCE, -1.0)) <= below + mp.mpf(10) ** -20
+            assert oracle.cdf(min(float(threshold) + TOLERANCE, 1.0)) >= below - mp.mpf(10) ** -20
 
-    inner = np.clip(thresholds[1:-1:2], -1 + 1e-6, 1 - 1e-6)
-    s = np.unique(np.concatenate([inner, np.array([-0.9, 0.3], np.float32)]))
-    expected = np.array([float(oracle.cdf(float(v))) for v in s])
-    np.testing.assert_allclose(law.cdf(s), expected, rtol=0, atol=TOLERANCE)
-    np.testing.assert_allclose(law.survival(s), 1 - expected, rtol=0, atol=TOLERANCE)
-    log_prob = np.array([float(oracle.log_prob(float(v))) for v in s])
-    np.testing.assert_allclose(law.log_prob(s), log_prob, rtol=1e-6, atol=1e-5)
-    np.testing.assert_allclose(law.mean(), float(oracle.mean()), rtol=0, atol=TOLERANCE)
+    inner = np.clip(thresholds[:, 1:-1], -1 + 1e-6, 1 - 1e-6)
+    fixed = np.tile(np.array([-0.9, 0.3], np.float32), (len(oracles), 1))
+    s = np.concatenate([inner, fixed], axis=1)
 
+    def expected(name):
+        rows = zip(oracles, s, strict=True)
+        return np.array([[float(getattr(o, name)(float(v))) for v in row] for o, row in rows])
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("alpha", "beta"), grid(8, SHAPES, SHAPES))
-def test_beta_matches_mpmath(alpha, beta):
-    alpha, beta = np.float32(alpha), np.float32(beta)
-    check_against_oracle(Beta(alpha, beta), Oracle(float(alpha), float(beta)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("alpha", "beta", "tau"), grid(10, SHAPES, SHAPES, TAUS))
-def test_beta_exponential_matches_mpmath(alpha, beta, tau):
-    alpha, beta, tau = np.float32(alpha), np.float32(beta), np.float32(tau)
-    oracle = Oracle(float(alpha), float(beta), float(tau))
-    check_against_oracle(BetaExponential(alpha, beta, tau), oracle, RECALLS[::2])
-
-
-@pytest.mark.parametrize("tau", TAUS)
-@pytest.mark.slow
-def test_truncated_exponential_matches_mpmath(tau):
-    tau = np.float32(tau)
-    check_against_oracle(TruncatedExponential(tau), Oracle(1, 1, float(tau)))
+    cdf = expected("cdf")
+    np.testing.assert_allclose(law.cdf(s), cdf, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(law.survival(s), 1 - cdf, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(law.log_prob(s), expected("log_prob"), rtol=1e-6, atol=1e-5)
+    means = [float(oracle.mean()) for oracle in oracles]
+    np.testing.assert_allclose(law.mean()[:, 0], means, rtol=0, atol=TOLERANCE)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("tau", "dimension"), grid(6, TAUS, DIMENSIONS))
-def test_spherical_exponential_matches_mpmath(tau, dimension):
-    tau, shape = np.float32(tau), (dimension - 1) / 2
+def test_beta_matches_mpmath():
+    alpha, beta = grid(2, SHAPES, SHAPES)
+    check_against_oracles(Beta(alpha, beta), oracles_of(alpha, beta))
+
+
+@pytest.mark.slow
+def test_beta_exponential_matches_mpmath():
+    parameters = grid(10, SHAPES, SHAPES, TAUS)
+    check_against_oracles(BetaExponential(*parameters), oracles_of(*parameters))
+
+
+def test_truncated_exponential_matches_mpmath():
+    tau = np.array(TAUS, np.float32)[:, None]
+    one = np.ones_like(tau)
+    check_against_oracles(TruncatedExponential(tau), oracles_of(one, one, tau), RECALLS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_spherical_exponential_matches_mpmath(dimension):
+    tau = np.array(TAUS[::2], np.float32)[:, None]
+    shape = np.full_like(tau, (dimension - 1) / 2)
     law = TruncatedExponential(tau).on_sphere(dimension)
-    check_against_oracle(law, Oracle(shape, shape, float(tau)))
+    check_against_oracles(law, oracles_of(shape, shape, tau))
 
 
 @pytest.mark.parametrize("dimension", DIMENSIONS[::2])

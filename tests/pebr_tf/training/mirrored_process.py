@@ -15,7 +15,7 @@ from pebr_tf.training.batches import training_batches, validation_batches
 from pebr_tf.training.loop import Trainer
 from pebr_tf.training.optimizers import optimizer_of
 
-STEPS = 25
+STEPS = 10
 # Between them, all that a loss takes of a batch, and a variable that is used after the gathering.
 LOSSES = {
     "beta_nce": {"loss__log_q": True, "loss__gamma": 0.5, "loss__coverage_weight": 1.0},

@@ -1,10 +1,12 @@
 """The loop: early stop, resumption, losses that explode; checkpoints of several workers."""
 
+import itertools
 import json
 import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,90 +19,56 @@ from pebr_tf.errors import UserError
 from pebr_tf.training import loop
 from pebr_tf.training.batches import training_batches, validation_batches
 from pebr_tf.training.checkpoints import Checkpoints
-from pebr_tf.training.loop import LOG_INTERVAL, Trainer
+from pebr_tf.training.loop import LOG_INTERVAL, Trainer, TrainingResult
 from pebr_tf.training.optimizers import optimizer_of
 
 HERE = Path(__file__).parent
 
 
-def weights(model):
-    return [variable.numpy() for variable in model.trainable_variables]
+class Counter(tf.keras.Model):
+    """Every step adds 1 to its weight, which is best at 10."""
+
+    def __init__(self, loss=1.0):
+        super().__init__()
+        self.count = self.add_weight(name="count", shape=(), initializer="zeros")
+        self.training_loss = loss
+
+    def train_step(self, batch):
+        self.count.assign_add(1.0)
+        return {"loss": tf.constant(self.training_loss)}
+
+    def test_step(self, batch):
+        return {"loss": (self.count - 10.0) ** 2}
 
 
-def run(folder, progress=lambda step, loss: None, validate=True, logs=None, **changes):
-    config = small(**changes)
-    files = write_pairs(folder, 400)
-    validation = validation_batches(files, parse, config.training)
-    model = model_of(config, validation[0])
-    trainer = Trainer(
-        model, optimizer_of(config.training), config.training, folder / "checkpoints", logs
-    )
-    batches = training_batches(files, parse, config.training, trainer.resumed_from)
-    return model, trainer.run(batches, validation if validate else [], progress), validation
+def count(folder, model, validation=(), **changes):
+    """The outcome of a training of a Counter."""
+    training = small(**changes).training
+    trainer = Trainer(model, optimizer_of(training), training, folder)
+    return trainer.run(itertools.repeat(tf.zeros([1])), validation)
 
 
-def validation_loss(model, validation):
-    return float(np.mean([float(model.compute_loss(batch)) for batch in validation]))
-
-
-def test_the_loss_falls_and_progress_and_logs_hear_of_it(tmp_path):
-    heard = {}
-    _, trained, _ = run(
-        tmp_path,
-        heard.__setitem__,
-        logs=tmp_path / "logs",
-        training__steps=4 * LOG_INTERVAL,
-        training__validation_interval=2 * LOG_INTERVAL,
-    )
-    assert list(heard) == [25, 50, 75, 100]
-    assert heard[100] < heard[25]
-    assert (trained.resumed_from, trained.stopped_early) == (0, False)
-    (log,) = (tmp_path / "logs").iterdir()
-    tags = [
-        value.tag
-        for event in tf.compat.v1.train.summary_iterator(str(log))
-        for value in event.summary.value
-    ]
-    assert sorted(tags) == ["loss"] * 4 + ["validation_loss"] * 2
-
-
-@pytest.mark.slow
 def test_an_early_stop_brings_back_the_best_weights(tmp_path):
-    model, trained, validation = run(
+    model = Counter()
+    trained = count(
         tmp_path,
-        # Far too fast: validation gets worse from its first or second time on.
-        training__learning_rate=1.0,
+        model,
+        [tf.zeros([1])],
         training__steps=400,
         training__validation_interval=5,
         training__early_stop_patience=3,
     )
-    assert trained.stopped_early
-    assert trained.steps < 400 - 3 * 5
-    np.testing.assert_allclose(validation_loss(model, validation), trained.loss, rtol=1e-5)
-    # As do those that a model has after so many steps without the stop.
-    again, _, _ = run(
-        _folder(tmp_path / "again"),
-        training__learning_rate=1.0,
-        training__steps=trained.steps,
-        training__validation_interval=400,
-    )
-    for ours, theirs in zip(weights(model), weights(again), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
+    assert trained == TrainingResult(steps=10, loss=0.0, resumed_from=0, stopped_early=True)
+    assert float(model.count) == 10.0
+    last = tf.train.latest_checkpoint(str(tmp_path / "latest"))
+    assert last.endswith("ckpt-25")
 
 
-@pytest.mark.slow
 def test_without_validation_the_last_weights_are_kept(tmp_path):
-    _, trained, _ = run(tmp_path, validate=False, training__steps=3)
-    assert trained.steps == 3
+    model = Counter()
+    trained = count(tmp_path, model, training__steps=3)
+    assert (trained.steps, float(model.count)) == (3, 3.0)
     assert math.isnan(trained.loss)
-
-
-def test_a_finished_training_run_again_does_no_step(tmp_path):
-    model, trained, _ = run(tmp_path, training__steps=10)
-    again, resumed, _ = run(tmp_path, training__steps=10)
-    assert (resumed.resumed_from, resumed.steps, resumed.loss) == (10, 10, trained.loss)
-    for ours, theirs in zip(weights(model), weights(again), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize(
@@ -109,52 +77,73 @@ def test_a_finished_training_run_again_does_no_step(tmp_path):
 )
 def test_a_loss_that_is_not_finite_names_the_learning_rate(tmp_path, changes, step):
     """At the last step, and before weights that are not finite become a checkpoint."""
-    config = small(**changes)
-    files = write_pairs(tmp_path, 400)
-    batch = next(iter(training_batches(files, parse, config.training)))
-    model = model_of(config, batch)
-    model.item_tower._last.bias.assign([math.nan] * 8)
-    trainer = Trainer(model, optimizer_of(config.training), config.training, tmp_path / "saved")
     with pytest.raises(
         UserError,
         match=r"^the training loss must stay finite: lower training\.learning_rate \(0\.003\)\. "
         rf"Received: nan at step {step}\.$",
     ):
-        trainer.run(training_batches(files, parse, config.training), [])
-    assert not list((tmp_path / "saved").rglob("*.index"))
+        count(tmp_path, Counter(math.nan), **changes)
+    assert not list(tmp_path.rglob("*.index"))
 
 
 def test_workers_that_find_different_checkpoints_say_so(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "numbers_of_all", lambda strategy, step: [step, 50])
-    config = small()
-    batch = next(iter(training_batches(write_pairs(tmp_path, 40), parse, config.training)))
     with pytest.raises(
         UserError,
         match=r"^every worker must find the same checkpoints, in a folder that all of them share\. "
         r"Received: the last steps 0, 50\.$",
     ):
-        Trainer(model_of(config, batch), optimizer_of(config.training), config.training, tmp_path)
+        count(tmp_path, Counter())
 
 
 def test_an_interrupted_training_goes_on_from_its_last_checkpoint(tmp_path):
     """Another process is killed in test_worker_training; what is on disk is the same."""
-    settings = {
-        "training__steps": 3 * LOG_INTERVAL,
-        "training__checkpoint_interval": LOG_INTERVAL,
-        "training__validation_interval": LOG_INTERVAL,
-    }
+    config = small(
+        training__steps=4 * LOG_INTERVAL,
+        training__checkpoint_interval=LOG_INTERVAL,
+        training__validation_interval=2 * LOG_INTERVAL,
+    )
+    files = write_pairs(tmp_path, 400)
+    validation = validation_batches(files, parse, config.training)
+
+    def run(progress, logs=None):
+        model = model_of(config, validation[0])
+        trainer = Trainer(
+            model, optimizer_of(config.training), config.training, tmp_path / "checkpoints", logs
+        )
+        batches = training_batches(files, parse, config.training, trainer.resumed_from)
+        return model, trainer.run(batches, validation, progress)
+
+    heard = {}
 
     def interrupt(step, loss):
+        heard[step] = loss
         if step == 2 * LOG_INTERVAL:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, interrupt, **settings)
-    model, trained, _ = run(tmp_path, **settings)
+        run(interrupt)
+    model, trained = run(heard.__setitem__, tmp_path / "logs")
     # The interruption came before the checkpoint of its step.
-    assert trained.resumed_from == LOG_INTERVAL
-    assert int(model.optimizer.iterations) == 3 * LOG_INTERVAL
-    assert math.isfinite(trained.loss)
+    assert (trained.resumed_from, trained.stopped_early) == (LOG_INTERVAL, False)
+    assert int(model.optimizer.iterations) == 4 * LOG_INTERVAL
+    assert list(heard) == [25, 50, 75, 100]
+    assert heard[100] < heard[25]
+    measured = np.mean([float(model.compute_loss(batch)) for batch in validation])
+    assert trained.loss == pytest.approx(measured, rel=1e-5)
+    (log,) = (tmp_path / "logs").iterdir()
+    tags = [
+        value.tag
+        for event in tf.compat.v1.train.summary_iterator(str(log))
+        for value in event.summary.value
+    ]
+    assert sorted(tags) == ["loss"] * 3 + ["validation_loss"] * 2
+
+    # Once it has ended, it does no step.
+    again, finished = run(interrupt)
+    assert finished == replace(trained, resumed_from=4 * LOG_INTERVAL)
+    for ours, theirs in zip(model.trainable_variables, again.trainable_variables, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.slow
@@ -181,11 +170,6 @@ def _process(script, *arguments):
         check=False,
         env={**os.environ, "PYTHONPATH": f"{HERE}:{HERE.parents[2]}"},
     )
-
-
-def _folder(path):
-    path.mkdir()
-    return path
 
 
 @pytest.fixture
