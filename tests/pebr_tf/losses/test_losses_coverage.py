@@ -65,19 +65,6 @@ class TestLoss:
         # The quantile is a root found to 1e-9, which the step divides.
         np.testing.assert_allclose(tape.gradient(total, variable), expected, rtol=1e-3)
 
-    def test_slope_in_the_threshold_is_nominal_minus_actual_coverage(self):
-        generator = np.random.default_rng(0)
-        cosines = generator.uniform(-1, 1, 1000)
-        tau = tf.Variable(np.float64(0.3))
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(coverage_loss(Beta.from_tau(tau), cosines, [0.9]))
-        threshold = power_threshold(0.9, 0.3)
-        slope_of_threshold = (
-            power_threshold(0.9, 0.3 + 1e-6) - power_threshold(0.9, 0.3 - 1e-6)
-        ) / 2e-6
-        expected = (0.9 - np.mean(cosines >= threshold)) * slope_of_threshold
-        assert float(tape.gradient(loss, tau)) == pytest.approx(expected, rel=1e-5)
-
     def test_has_no_gradient_into_the_towers(self):
         cosines = tf.Variable(COSINES)
         with tf.GradientTape() as tape:
@@ -88,7 +75,7 @@ class TestLoss:
     def test_calibrates_every_query_and_not_only_their_average(self):
         """Two kinds of queries with laws of their own; the loss alone must find both."""
         generator = np.random.default_rng(0)
-        true_tau = np.repeat([0.02, 0.5], 2000)
+        true_tau = np.repeat([0.02, 0.5], 1000)
         cosines = 2 * generator.beta(1 + 1 / true_tau, 1.0) - 1
         log_tau = tf.Variable(np.log([0.1, 0.1]))
         optimizer = tf.keras.optimizers.Adam(0.05)
@@ -96,14 +83,14 @@ class TestLoss:
         @tf.function
         def step():
             with tf.GradientTape() as tape:
-                law = Beta.from_tau(tf.repeat(tf.exp(log_tau), 2000))
+                law = Beta.from_tau(tf.repeat(tf.exp(log_tau), 1000))
                 loss = tf.reduce_mean(coverage_loss(law, cosines, RECALL))
             optimizer.apply_gradients([(tape.gradient(loss, log_tau), log_tau)])
 
-        for _ in range(150):
+        for _ in range(100):
             step()
         np.testing.assert_allclose(np.exp(log_tau), [0.02, 0.5], rtol=0.15)
-        survival = Beta.from_tau(tf.repeat(tf.exp(log_tau), 2000)).survival(cosines).numpy()
+        survival = Beta.from_tau(tf.repeat(tf.exp(log_tau), 1000)).survival(cosines).numpy()
         for recall in RECALL:
             kept = (survival <= recall).reshape(2, -1).mean(axis=1)
             np.testing.assert_allclose(kept, recall, atol=0.02)

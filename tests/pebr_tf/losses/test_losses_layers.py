@@ -267,18 +267,24 @@ class TestTraining:
         )
         assert np.mean(np.argmax(cosines, axis=1) == np.arange(8)) >= 0.75
 
-    @pytest.mark.slow
     @pytest.mark.parametrize(
         "layer", [InfoNCE(learn_temperature=True), BetaNCE(recall=(0.5, 0.9), coverage_weight=1.0)]
     )
     def test_by_fit_logs_the_coverage(self, layer):
         model = TwoTowers(layer)
-        model.compile(tf.keras.optimizers.Adam(0.05))
+        # In a graph, `fit` converts all of Keras with AutoGraph, which takes long.
+        model.compile(tf.keras.optimizers.Adam(0.05), run_eagerly=True)
         ids = np.tile(np.arange(8), 4)
         history = model.fit(ids, batch_size=8, epochs=3, shuffle=False, verbose=0).history
         assert history["loss"][-1] < history["loss"][0]
         expected = {"coverage_0.5", "coverage_0.9"} if layer.needs_tau else set()
         assert set(history) - {"loss"} == expected
+
+    def test_autograph_makes_no_difference(self):
+        queries, items, tau = random_batch()
+        layer = BetaNCE(coverage_weight=1.0)
+        actual = tf.function(layer.call)(queries, items, tau=tau)
+        assert float(actual) == pytest.approx(float(layer(queries, items, tau=tau)), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", losses.NAMES)

@@ -5,25 +5,15 @@ import numpy as np
 import pytest
 import scipy.stats
 import tensorflow as tf
+from losses_oracle import BATCH, DIMENSION, random_batch
 
 from pebr_tf.distributions import Beta, TruncatedExponential
 from pebr_tf.losses import Negatives, mle
-
-BATCH, DIMENSION = 5, 4
 
 
 def log_beta(s, alpha, beta):
     """Log density of Beta(alpha, beta) stretched over cosines."""
     return scipy.stats.beta.logpdf(s, alpha, beta, loc=-1, scale=2)
-
-
-def random_batch(seed=0):
-    generator = np.random.default_rng(seed)
-    return (
-        oracle.unit_rows(generator, BATCH, DIMENSION),
-        oracle.unit_rows(generator, BATCH, DIMENSION),
-        generator.uniform(0.1, 0.5, BATCH),
-    )
 
 
 def loops(queries, items, relevant, irrelevant, facts=None, negative_weight=1.0):
@@ -86,21 +76,11 @@ def gradients_of(guard, queries, items, parameters):
 def test_unguarded_gradients_equal_finite_differences():
     queries, items, _ = random_batch(4)
     parameters = np.random.default_rng(5).uniform(1.5, 6.0, (4, BATCH))
-    arguments = [queries, items, parameters]
-    gradients = gradients_of("none", *arguments)
 
-    @tf.function(autograph=False)
     def value(queries, items, parameters):
         return tf.reduce_sum(mle(queries, items, 1.0, guard="none", **laws_of(parameters)))
 
-    for place, gradient in enumerate(gradients):
-
-        def alone(argument, place=place):
-            replaced = [*arguments[:place], argument, *arguments[place + 1 :]]
-            return float(value(*map(tf.constant, replaced)))
-
-        expected = oracle.finite_difference(alone, arguments[place])
-        np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-6)
+    oracle.assert_gradients(value, [queries, items, parameters], atol=1e-6)
 
 
 def test_a_guard_stops_its_gradient_and_no_other():

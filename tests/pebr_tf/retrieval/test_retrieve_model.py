@@ -25,13 +25,14 @@ import pebr_tf
 import scann
 import tensorflow as tf
 
-model = tf.saved_model.load(sys.argv[1])
-batches = {"answers": [str(i) for i in range(int(sys.argv[2]))], "alone": ["3"], "none": []}
-for name, batch in batches.items():
-    found = model.signatures["retrieve"](query=tf.constant(batch, tf.string))
-    arrays = {key: value.numpy() for key, value in found.items()}
-    arrays["item_ids"] = np.array([str(i, "utf-8") for i in arrays["item_ids"]], str)
-    np.savez(f"{sys.argv[3]}/{name}.npz", **arrays)
+batches = {"answers": [str(i) for i in range(int(sys.argv[1]))], "alone": ["3"], "none": []}
+for folder in sys.argv[2:]:
+    model = tf.saved_model.load(f"{folder}/model")
+    for name, batch in batches.items():
+        found = model.signatures["retrieve"](query=tf.constant(batch, tf.string))
+        arrays = {key: value.numpy() for key, value in found.items()}
+        arrays["item_ids"] = np.array([str(i, "utf-8") for i in arrays["item_ids"]], str)
+        np.savez(f"{folder}/{name}.npz", **arrays)
 """
 
 
@@ -73,14 +74,6 @@ def queries(sample_of):
     return embeddings, thresholds
 
 
-def ask(folder, embeddings, thresholds, scratch, limit):
-    """Exports a model, and lets another process answer all queries, one query and none."""
-    export(Numbered(embeddings, thresholds), folder, scratch / "model", limit)
-    arguments = [str(scratch / "model"), str(len(embeddings)), str(scratch)]
-    subprocess.run([sys.executable, "-c", ASK, *arguments], check=True)
-    return {name: dict(np.load(scratch / f"{name}.npz")) for name in ("answers", "alone", "none")}
-
-
 @pytest.fixture(scope="module")
 def everywhere(sample_of, tmp_path_factory):
     """The index, told to look into every leaf and at every item there."""
@@ -94,14 +87,28 @@ def everywhere(sample_of, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def capped(everywhere, queries, tmp_path_factory):
-    return ask(everywhere, *queries, tmp_path_factory.mktemp("capped"), CAP)
+def asked(sample_of, everywhere, queries, tmp_path_factory):
+    """Of two exported models what another process gets for all queries, one query and none."""
+    scratch = tmp_path_factory.mktemp("asked")
+    model = Numbered(*queries)
+    export(model, everywhere, scratch / "capped" / "model", CAP)
+    export(model, sample_of("text ids").directory, scratch / "tuned" / "model", 10_000)
+    folders = [scratch / "capped", scratch / "tuned"]
+    subprocess.run([sys.executable, "-c", ASK, "90", *map(str, folders)], check=True)
+    return {
+        folder.name: {path.stem: dict(np.load(path)) for path in folder.glob("*.npz")}
+        for folder in folders
+    }
 
 
 @pytest.fixture(scope="module")
-def tuned(sample_of, queries, tmp_path_factory):
-    folder = sample_of("text ids").directory
-    return ask(folder, *queries, tmp_path_factory.mktemp("tuned"), 10_000)
+def capped(asked):
+    return asked["capped"]
+
+
+@pytest.fixture(scope="module")
+def tuned(asked):
+    return asked["tuned"]
 
 
 def items_of(answers):
