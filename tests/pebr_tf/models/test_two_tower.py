@@ -56,6 +56,12 @@ def made(**changes):
     return model
 
 
+@pytest.fixture(scope="module")
+def plain():
+    """The model of the config; no test changes it."""
+    return made()
+
+
 def encoded(model):
     query = model.encode_query(batch())
     return query.vectors, model.encode_item(batch()), query.tau
@@ -68,7 +74,6 @@ OWN = Negatives(item_ids=ITEM_IDS, query_ids=QUERY_IDS)
 @pytest.mark.parametrize(
     ("changes", "by_hand"),
     [
-        ({}, lambda q, i, t: beta_nce(q, i, t, negatives=OWN, symmetric_weight=1.0)),
         (
             {"loss__mask_known_positives": False, "loss__symmetric_weight": 0.5},
             lambda q, i, t: beta_nce(
@@ -119,29 +124,25 @@ OWN = Negatives(item_ids=ITEM_IDS, query_ids=QUERY_IDS)
 def test_the_loss_is_the_mean_of_the_function_called_by_hand(changes, by_hand):
     model = made(**changes)
     expected = np.mean(by_hand(*encoded(model)))
+    if not model.tau_head.built:
+        # A model without tau reports its one temperature.
+        one = [changes["loss__temperature"]] * PAIRS
+        np.testing.assert_allclose(encoded(model)[2], one, rtol=1e-6)
     np.testing.assert_allclose(model.compute_loss(batch()), expected, rtol=1e-5)
 
 
-def test_a_pair_weighs_by_its_clicks_and_the_scale_of_clicks_does_not_matter():
-    model = made()
+def test_a_pair_weighs_by_its_clicks_and_the_scale_of_clicks_does_not_matter(plain):
+    losses = beta_nce(*encoded(plain), negatives=OWN, symmetric_weight=1.0).numpy()
+    np.testing.assert_allclose(plain.compute_loss(batch()), losses.mean(), rtol=1e-5)
     clicks = np.array([5, 1, 2, 0, 3, 1, 1, 9])
-    losses = beta_nce(*encoded(model), negatives=OWN, symmetric_weight=1.0).numpy()
     expected = np.sum(losses * clicks) / clicks.sum()
-    np.testing.assert_allclose(model.compute_loss(batch(clicks)), expected, rtol=1e-5)
-    np.testing.assert_allclose(model.compute_loss(batch(clicks * 100)), expected, rtol=1e-5)
-
-
-def test_a_batch_without_clicks_has_no_loss():
-    assert float(made().compute_loss(batch([0] * PAIRS))) == 0.0
-
-
-def test_training_leaves_out_the_pairs_of_validation():
+    np.testing.assert_allclose(plain.compute_loss(batch(clicks)), expected, rtol=1e-5)
+    np.testing.assert_allclose(plain.compute_loss(batch(clicks * 100)), expected, rtol=1e-5)
+    assert float(plain.compute_loss(batch([0] * PAIRS))) == 0.0
+    # Training leaves out the pairs of validation.
     np.testing.assert_array_equal(is_validation(batch()), [False] * 7 + [True])
-    model = made()
-    losses = beta_nce(*encoded(model), negatives=OWN, symmetric_weight=1.0).numpy()
-    np.testing.assert_allclose(
-        model.compute_loss(batch(), training=True), losses[:7].mean(), rtol=1e-5
-    )
+    trained = plain.compute_loss(batch(), training=True)
+    np.testing.assert_allclose(trained, losses[:7].mean(), rtol=1e-5)
 
 
 def test_the_family_of_the_logit():
@@ -151,26 +152,21 @@ def test_the_family_of_the_logit():
         assert family_of(Config().replace_all(loss).loss) == expected
 
 
-def test_tau_depends_on_the_frequency_only_where_it_may_see_it():
+def test_tau_depends_on_the_frequency_only_where_it_may_see_it(plain):
     more = {**batch(), "query_frequency": batch()["query_frequency"] * 10}
-    blind, seeing = made(), made(towers__tau_sees_frequency=True)
-    np.testing.assert_array_equal(blind.encode_query(more).tau, blind.encode_query(batch()).tau)
+    seeing = made(towers__tau_sees_frequency=True)
+    np.testing.assert_array_equal(plain.encode_query(more).tau, plain.encode_query(batch()).tau)
     assert not np.allclose(seeing.encode_query(more).tau, seeing.encode_query(batch()).tau)
     np.testing.assert_array_equal(
         seeing.encode_query(more).vectors, seeing.encode_query(batch()).vectors
     )
 
 
-def test_a_model_without_tau_reports_its_one_temperature():
-    model = made(loss__family="info_nce", loss__temperature=0.07)
-    np.testing.assert_allclose(model.encode_query(batch()).tau, [0.07] * PAIRS, rtol=1e-6)
-
-
-def test_towers_share_tokens_or_have_their_own():
-    shared, separate = made(), made(towers__shared_tokens=False)
-    assert shared.item_tower.tables is shared.query_tower.tables
+def test_towers_share_tokens_or_have_their_own(plain):
+    separate = made(towers__shared_tokens=False)
+    assert plain.item_tower.tables is plain.query_tower.tables
     assert separate.item_tower.tables is not separate.query_tower.tables
-    sizes = [sum(np.size(v) for v in model.trainable_variables) for model in (shared, separate)]
+    sizes = [sum(np.size(v) for v in model.trainable_variables) for model in (plain, separate)]
     assert sizes[1] - sizes[0] == 22 * 4
 
 
