@@ -176,17 +176,20 @@ def test_a_log_that_has_the_columns_of_its_items(folder):
     }
 
 
-def test_by_time_the_latest_are_held_out_over_all_files(folder):
-    """The cut is a quantile of the good clicks of all files."""
+@pytest.mark.parametrize("workers", [None, pytest.param(2, marks=pytest.mark.slow)])
+def test_by_time_the_latest_are_held_out_over_all_files(workers, folder):
+    """The cut is a quantile of the good clicks of all files; workers may be processes."""
+    apart = ["--direct_running_mode=multi_processing", f"--direct_num_workers={workers}"]
     (folder / "3").mkdir()
     write_log(folder / "3", LOG[:100], "part2.csv")
     write_log(folder / "3", [*LOG[100:], ("q", "unknown", 1, 5)], "part1.csv")
-    left = run(folder, config_of(folder, log="{SPAN}/part*.csv", split__by="time"))
+    config = config_of(folder, log="{SPAN}/part*.csv", split__by="time")
+    left = run(folder, config, apart if workers else None)
     times = np.array([row[3] for row in LOG])
     begins = splits.held_out_from(Split(), times)
     train = {click["timestamp"] for click in left.clicks("train")}
     assert train == {time for time in times.tolist() if time < begins}
-    assert len(left.all_clicks()) == 400
+    assert multiset(left.all_clicks()) == multiset(expected_click(*row) for row in LOG)
     assert left.accounting["clicks"]["rejected"] == 1
     # Without a driver, as under Kubeflow, the executor finds the span.
     assert left.accounting["span"] == 3
@@ -235,16 +238,3 @@ def test_payload_columns_are_in_the_catalogue_alone(folder):
         "title",
         "price",
     }
-
-
-@pytest.mark.slow
-def test_workers_in_processes_of_their_own_give_the_same(folder):
-    write_log(folder, LOG[:150], "part0.csv")
-    write_log(folder, LOG[150:], "part1.csv")
-    config = config_of(folder, log="part*.csv", split__by="time")
-    here = run(folder, config)
-    apart = run(
-        folder, config, ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-    )
-    for split in SPLITS:
-        assert multiset(apart.clicks(split)) == multiset(here.clicks(split))

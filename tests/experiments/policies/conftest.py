@@ -3,7 +3,19 @@
 import pytest
 from cutoff_worlds import make_world
 
-from pebr_tf.cutoff import collect_candidates
+from experiments.policies import rank_quantile
+from pebr_tf.cutoff import collect_candidates, fitting
+
+
+@pytest.fixture(scope="module")
+def quick_fits():
+    """Fewer and larger steps of every fit, for the tests of one file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "LEARNING_RATE", 2e-2)
+        patch.setattr(fitting, "MOST_STEPS", 200)
+        patch.setitem(rank_quantile._TREES, "learning_rate", 0.3)
+        patch.setitem(rank_quantile._TREES, "max_iter", 30)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -45,7 +45,7 @@ def drawn_candidates(corpus_size=400, depth=400, queries=600):
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def fitted(quick_fits):
     """Candidates of every item, which law each query has, and the fitted policy."""
     candidates, narrow = drawn_candidates()
     return candidates, narrow, fit_law(candidates)

@@ -1,14 +1,12 @@
 """The law head finds laws by likelihood, and leaves the towers alone."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 from scipy import stats
 
 from experiments.policies.law_head import LawHead
 
 
-@pytest.mark.slow
 def test_the_head_finds_the_law_of_two_kinds_of_queries():
     """Cosines drawn from Beta(40, 8) for one kind, Beta(6, 6) for the other."""
     generator = np.random.default_rng(0)
@@ -18,7 +16,7 @@ def test_the_head_finds_the_law_of_two_kinds_of_queries():
     cosines = (2 * z - 1).astype(np.float32)
     head, optimizer = LawHead(hidden=()), tf.keras.optimizers.legacy.Adam(0.1)
 
-    @tf.function
+    @tf.function(autograph=False)
     def step():
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(head.negative_log_likelihood(queries, cosines))

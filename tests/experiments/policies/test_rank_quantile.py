@@ -30,7 +30,7 @@ def candidates():
 
 
 @pytest.fixture(scope="module")
-def fitted(candidates):
+def fitted(candidates, quick_fits):
     return fit_rank_quantile(candidates)
 
 
