@@ -3,9 +3,6 @@
 import functools
 import importlib
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
@@ -20,7 +17,6 @@ from components.artifacts import NAMES
 from pebr_tf.config import Config
 from pipeline import pipeline as pipeline_module
 from pipeline.kubeflow_v2_runner import beam_args, compile_job, to_bytes
-from pipeline.source import source_digest
 
 CLOUD = Config().replace_all(
     {
@@ -102,25 +98,6 @@ def test_the_protos_and_the_client_library_accept_it(tmp_path, index_only):
     )
     assert read._gca_resource.runtime_config.gcs_output_directory == "gs://shop/run"
     assert set(read.pipeline_spec["root"]["dag"]["tasks"]) == set(spec.root.dag.tasks)
-
-
-@pytest.mark.slow
-def test_the_same_input_gives_the_same_bytes_in_any_process(monkeypatch):
-    code = (
-        "import sys\n"
-        "from pebr_tf.config import Config\n"
-        "from pipeline.kubeflow_v2_runner import compile_job, to_bytes\n"
-        "sys.stdout.buffer.write(to_bytes(compile_job(Config.from_yaml(sys.stdin.read()))))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        input=CLOUD.to_yaml().encode(),
-        env={**os.environ, "PYTHONHASHSEED": "1"},
-        capture_output=True,
-        check=True,
-    )
-    monkeypatch.setattr(pipeline_module, "source_digest", source_digest)
-    assert done.stdout == to_bytes(compile_job(CLOUD))
 
 
 def test_every_component_has_its_machine_image_and_retries():

@@ -15,6 +15,8 @@ import pytest
 from dockerfiles import Dockerfile
 
 import pipeline
+from pebr_tf.config import Config
+from pipeline.kubeflow_v2_runner import compile_job, to_bytes
 
 ROOT = Path(pipeline.__file__).parents[1]
 IMAGE = Dockerfile(ROOT / "pipeline" / "Dockerfile")
@@ -22,34 +24,29 @@ ENVIRONMENT = "/opt/pebr"
 BOOT = "/opt/apache/beam/boot"
 PACKAGES = ("pebr_tf", "components", "pipeline", "serving")
 # What starts a container: a component, a worker of the training, a worker of Dataflow.
-COMPONENT = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
-ENTRY_POINTS = [COMPONENT, "tfx.scripts.run_executor", "apache_beam.runners.worker.sdk_worker_main"]
-# After an entry point: where Keras and the modules of this project come from.
+ENTRY_POINTS = [
+    "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor",
+    "tfx.scripts.run_executor",
+    "apache_beam.runners.worker.sdk_worker_main",
+]
+# Imports the entry points, all modules, and what the nodes give by name, as the entry points of TFX
+# do; prints where Keras and the modules of this project come from, and a compiled job.
 IMPORTS = """
-import importlib, json, sys
-entry_point, code, *packages = sys.argv[1:]
-importlib.import_module(entry_point)
+import importlib, json, pkgutil, sys
+packages, entry_points = (argument.split() for argument in sys.argv[1:])
+for entry_point in entry_points:
+    importlib.import_module(entry_point)
 import components, pipeline
-names = []
-exec(code)
-import tensorflow
-ours = {name: module for name, module in sys.modules.items() if name.split(".")[0] in packages}
-print(json.dumps({
-    "files": {name: module.__file__ for name, module in ours.items()},
-    "keras": tensorflow.keras.layers.Layer.__module__,
-    "names": names,
-}))
-"""
-# Imports all modules, and what the nodes give by name, as the entry points of TFX do.
-EVERYTHING = """
-import pkgutil
 for package in (components, pipeline):
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
+import tensorflow
 from pebr_tf.config import Config
+from pipeline.kubeflow_v2_runner import compile_job, to_bytes
 from pipeline.pipeline import components_of
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.utils import import_utils
+names = []
 for node in components_of(Config()):
     if isinstance(node, BaseComponent):
         found = [import_utils.import_class_by_path(node.executor_spec.class_path)]
@@ -57,7 +54,23 @@ for node in components_of(Config()):
             if path := node.exec_properties.get(key):
                 found.append(import_utils.import_func_from_module(*path.rsplit(".", 1)))
         names += [f"{each.__module__}.{each.__qualname__}" for each in found]
+ours = {name: module for name, module in sys.modules.items() if name.split(".")[0] in packages}
+print(json.dumps({
+    "files": {name: module.__file__ for name, module in ours.items()},
+    "keras": tensorflow.keras.layers.Layer.__module__,
+    "names": names,
+    "job": to_bytes(compile_job(Config.from_yaml(sys.stdin.read()))).decode(),
+}))
 """
+CLOUD = {
+    "cloud.project": "shop-search",
+    "cloud.region": "europe-west4",
+    "cloud.image": "pebr:7",
+    "pipeline.root": "gs://shop/run",
+    "pipeline.releases": "gs://shop/releases",
+    "data.click_log": "gs://shop/logs/{SPAN}/*.parquet",
+    "data.catalogue": "gs://shop/items/{SPAN}/*.parquet",
+}
 
 
 def commands():
@@ -196,20 +209,25 @@ def installed(wheel, tmp_path_factory):
     return folder
 
 
-def run(installed, code, *arguments, leave_out=()):
-    """Runs code as a container would, with the image's variables but for its folders."""
-    environment = {name: value for name, value in variables().items() if name not in leave_out}
+@pytest.fixture(scope="module")
+def found(installed):
+    """What a container would import and compile, with the image's variables but its folders."""
     home = installed / "home"
-    home.mkdir(exist_ok=True)
-    environment |= {"PATH": str(installed / "bin"), "HOME": str(home)}
-    return subprocess.run(
-        [installed / "bin" / "python", "-I", "-c", code, *arguments],
-        env=environment,
+    home.mkdir()
+    folders = {"PATH": str(installed / "bin"), "HOME": str(home)}
+    code = [IMPORTS, " ".join(PACKAGES), " ".join(ENTRY_POINTS)]
+    result = subprocess.run(
+        # Isolated, and so with another order of sets than here.
+        [installed / "bin" / "python", "-I", "-c", *code],
+        input=Config().replace_all(CLOUD).to_yaml(),
+        env=variables() | folders,
         cwd=home,
         capture_output=True,
         text=True,
         check=False,
     )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.splitlines()[-1])
 
 
 @pytest.mark.slow
@@ -228,26 +246,18 @@ def test_the_wheel_has_every_module_and_its_data(context, wheel):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("entry_point", ENTRY_POINTS)
-def test_entry_points_import_the_wheel_with_keras_2(installed, entry_point):
-    code = EVERYTHING if entry_point == COMPONENT else ""
-    result = run(installed, IMPORTS, entry_point, code, *PACKAGES)
-    assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout.splitlines()[-1])
+def test_entry_points_import_the_wheel_with_keras_2(installed, found):
     for path in found["files"].values():
         assert Path(path).is_relative_to(installed), path
     assert found["keras"].startswith("tf_keras.")
-    if code:
-        assert {"components.pusher.executor", "pipeline.trainer"} <= found["files"].keys()
-        assert {
-            "components.click_log_example_gen.executor.Executor",
-            "pipeline.preprocessing.preprocessing_fn",
-            "pipeline.trainer.run_fn",
-        } <= set(found["names"])
+    assert {"components.pusher.executor", "pipeline.trainer"} <= found["files"].keys()
+    assert {
+        "components.click_log_example_gen.executor.Executor",
+        "pipeline.preprocessing.preprocessing_fn",
+        "pipeline.trainer.run_fn",
+    } <= set(found["names"])
 
 
 @pytest.mark.slow
-def test_without_its_variable_a_component_would_start_with_keras_3(installed):
-    result = run(installed, IMPORTS, COMPONENT, "", *PACKAGES, leave_out=("TF_USE_LEGACY_KERAS",))
-    assert result.returncode == 1
-    assert "ImportError: pebr_tf requires Keras 2" in result.stderr
+def test_the_same_input_gives_the_same_job_in_any_process(found):
+    assert found["job"] == to_bytes(compile_job(Config().replace_all(CLOUD))).decode()
