@@ -1,4 +1,4 @@
-"""What a server on loopback receives in place of Vertex AI, and what its rejections become."""
+"""What a server on this machine receives in place of Vertex AI, and what its rejections become."""
 
 import json
 import socket
@@ -160,7 +160,9 @@ def test_no_server(credentials, monkeypatch):
     with socket.socket() as taken:
         # Bound, so that nobody else has it, and not listening.
         taken.bind(("127.0.0.1", 0))
-        redirect(monkeypatch, f"127.0.0.1:{taken.getsockname()[1]}", [], None)
+        redirect(
+            monkeypatch, f"127.0.0.1:{taken.getsockname()[1]}", [], grpc.ssl_channel_credentials()
+        )
         config = cloud_config()
         with pytest.raises(UserError) as caught:
             vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, credentials)

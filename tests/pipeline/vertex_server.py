@@ -1,20 +1,17 @@
-"""Vertex AI's two services on loopback, over TLS, with the client library's own messages."""
+"""Vertex AI's two services on a socket file, with the client library's own messages."""
 
 import base64
 import contextlib
-import datetime
-import ipaddress
 import json
+import tempfile
 import threading
 from concurrent import futures
 from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.x509.oid import NameOID
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from google.cloud.aiplatform import gapic
 from google.cloud.aiplatform_v1.services.pipeline_service.transports import (
     PipelineServiceGrpcTransport,
@@ -74,12 +71,16 @@ def tiny_job():
 
 
 def write_key_file(folder):
-    key = rsa.generate_private_key(65537, 2048)
+    pem = rsa.generate_private_key(65537, 2048).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
     content = {
         "type": "service_account",
         "project_id": "shop-1",
         "private_key_id": "1",
-        "private_key": _pem(key).decode(),
+        "private_key": pem.decode(),
         "client_email": EMAIL,
         "token_uri": "https://oauth2.googleapis.com/token",
     }
@@ -127,8 +128,6 @@ class VertexServer:
 @contextlib.contextmanager
 def vertex_server(monkeypatch):
     vertex = VertexServer()
-    key = ec.generate_private_key(ec.SECP256R1())
-    certificate = _certificate(key)
     server = grpc.server(futures.ThreadPoolExecutor(2))
     server.add_generic_rpc_handlers(
         [
@@ -146,26 +145,27 @@ def vertex_server(monkeypatch):
             ),
         ]
     )
-    port = server.add_secure_port(
-        "127.0.0.1:0", grpc.ssl_server_credentials([(_pem(key), certificate)])
-    )
-    redirect(monkeypatch, f"127.0.0.1:{port}", vertex.hosts, certificate)
-    server.start()
-    try:
-        yield vertex
-    finally:
-        vertex.release.set()
-        server.stop(None).wait()
+    with tempfile.TemporaryDirectory() as folder:
+        address = f"unix:{folder}/vertex"
+        # Tokens need a safe channel; gRPC takes a socket file for one.
+        kind = grpc.LocalConnectionType.UDS
+        server.add_secure_port(address, grpc.local_server_credentials(kind))
+        redirect(monkeypatch, address, vertex.hosts, grpc.local_channel_credentials(kind))
+        server.start()
+        try:
+            yield vertex
+        finally:
+            vertex.release.set()
+            server.stop(None).wait()
 
 
-def redirect(monkeypatch, address, hosts, certificate):
-    """Lets clients connect to an address and trust a certificate; all else stays theirs."""
+def redirect(monkeypatch, address, hosts, trust):
+    """Lets clients connect to an address; all else stays theirs."""
     for transport in (PipelineServiceGrpcTransport, ScheduleServiceGrpcTransport):
         original = transport.create_channel.__func__
 
         def create_channel(cls, host, original=original, **options):
             hosts.append(host)
-            trust = grpc.ssl_channel_credentials(certificate)
             return original(cls, address, **{**options, "ssl_credentials": trust})
 
         monkeypatch.setattr(transport, "create_channel", classmethod(create_channel))
@@ -184,32 +184,3 @@ def _caller(authorization):
     payload = authorization.removeprefix("Bearer ").split(".")[1]
     padded = payload + "=" * (-len(payload) % 4)
     return str(json.loads(base64.urlsafe_b64decode(padded))["iss"])
-
-
-def _pem(key):
-    return bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-
-
-def _certificate(key):
-    now, hour = datetime.datetime.now(datetime.timezone.utc), datetime.timedelta(hours=1)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vertex")])
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - hour)
-        .not_valid_after(now + hour)
-        .add_extension(x509.BasicConstraints(True, None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    return bytes(certificate.public_bytes(serialization.Encoding.PEM))
