@@ -3,6 +3,7 @@
 import re
 import runpy
 import sys
+from functools import cache
 from importlib.metadata import distribution
 
 import pytest
@@ -34,6 +35,7 @@ def prefixes(module):
     return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
+@cache
 def importable(lock):
     """Top-level modules that the packages of a lock install; of `google`, the level below."""
     found = set()

@@ -130,6 +130,6 @@ def test_bad_requests_are_rejected(arguments, message):
 
 def test_memory_is_at_least_that_of_the_vectors_and_not_twice_as_much(tmp_path):
     """ScaNN holds the vectors, with one coordinate more, and a nibble a coordinate."""
-    items = np.random.default_rng(0).normal(size=(20_000, 64)).astype(np.float32)
-    build_index(tmp_path / "index", items, config=Index(exact_below=0, leaves=50))
+    items = np.random.default_rng(0).normal(size=(10_000, 64)).astype(np.float32)
+    build_index(tmp_path / "index", items, config=Index(exact_below=0, leaves=25))
     assert 65 * 4 < bytes_an_item(tmp_path / "index") < 2 * 65 * 4

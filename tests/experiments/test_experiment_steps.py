@@ -14,11 +14,9 @@ class Workshop:
     def __init__(self):
         self.computed = []
 
-    def step(self, name, *needs, result=None, fails=False):
+    def step(self, name, *needs, result=None):
         def compute(*results):
             self.computed.append((name, *(each["name"] for each in results)))
-            if fails:
-                raise KeyboardInterrupt
             return result or {"name": name}
 
         return Step(name, {"name": name}, ("pebr_tf.files",), compute, needs)
@@ -83,21 +81,6 @@ def test_what_is_kept_is_not_computed_nor_what_only_it_needs(tmp_path):
     assert told.lines == [("plan", [], 1)]
     run_steps({"a": first, "b": second}, Store(tmp_path))
     assert workshop.names() == ["shared", "second"]
-
-
-def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
-    workshop = Workshop()
-    first = workshop.step("first")
-    stopped = {"a": workshop.step("second", first, fails=True), "b": workshop.step("third")}
-    with pytest.raises(KeyboardInterrupt):
-        run_steps(stopped, Store(tmp_path))
-    assert workshop.names() == ["first", "second"]
-    told = Told()
-    again = {"a": workshop.step("second", first), "b": workshop.step("third")}
-    results = run_steps(again, Store(tmp_path), told)
-    assert workshop.names() == ["first", "second", "second", "third"]
-    assert told.lines[0] == ("plan", ["second", "third"], 1)
-    assert results == {"a": {"name": "second"}, "b": {"name": "third"}}
 
 
 def test_the_first_run_gives_what_a_later_one_gives(tmp_path):

@@ -4,10 +4,9 @@ import copy
 import dataclasses
 import errno
 import os
+import resource
 import shutil
 import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -246,33 +245,15 @@ def test_a_full_disk_loses_nothing(small_disk, sources, pushed):
     assert versions(mount / "releases") == [old.version, new.version]
 
 
-@pytest.mark.slow
 def test_a_limit_on_the_size_of_files_loses_nothing(tmp_path, sources, pushed):
     limit = 60_000
     old = shutil.copytree(pushed.directory, tmp_path / str(pushed.version))
     assert limit < max(path.stat().st_size for path in files(old))
-    program = """
-        import resource, sys
-        from pathlib import Path
-        from pebr_tf.config import Config
-        from pebr_tf.errors import UserError
-        from pebr_tf.release.release import ReleaseSources
-        from serving.push import push
-
-        limit, releases, *folders = sys.argv[1:]
-        resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
-        try:
-            push(Path(releases), ReleaseSources(*map(Path, folders), Config()))
-        except UserError as error:
-            print(error)
-    """
-    folders = [sources.cutoff, sources.index, sources.evaluation]
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), str(limit), tmp_path, *folders],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
-    assert done.stdout == f"{tmp_path} must have space. Received: {os.strerror(errno.EFBIG)}.\n"
-    assert os.listdir(tmp_path) == [old.name]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        sentence = rejected(tmp_path, sources)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert sentence == f"{tmp_path} must have space. Received: {os.strerror(errno.EFBIG)}."
     assert Release.load(old).version == pushed.version

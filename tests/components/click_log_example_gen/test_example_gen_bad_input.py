@@ -42,15 +42,9 @@ def error_of(folder, config):
 
 
 def test_click_logs_that_cannot_be_used(folder):
-    log = folder / "log.csv"
-    log.write_text(HEADER)
+    (folder / "log.csv").write_text(HEADER)
     assert error_of(folder, config_of(folder)) == (
         "The click log must have a good row. Received: no row in DIR/log.csv."
-    )
-    log.write_text(csv_of(LOG).replace(",", ";"))
-    assert error_of(folder, config_of(folder)) == (
-        "DIR/log.csv must have the columns query, item_id. "
-        "Received: query;item_id;clicks;timestamp."
     )
     whole = gzip.compress(csv_of(LOG).encode())
     (folder / "log.csv.gz").write_bytes(whole[: len(whole) // 2])

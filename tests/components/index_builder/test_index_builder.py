@@ -95,15 +95,10 @@ def test_bad_catalogues_are_rejected_and_leave_nothing(tmp_path, case):
     assert [path.name for path in (tmp_path / "index").iterdir()] == ["7"]
 
 
-def test_a_catalogue_without_files_and_a_model_without_a_signature(tmp_path):
+def test_a_model_without_a_signature_is_rejected(tmp_path):
     given = inputs(tmp_path, ITEMS, signatures=["query"])
     text = r"^the model must have the signatures item and query\. Received: query in "
     with pytest.raises(UserError, match=text):
-        build(tmp_path, given)
-    given = inputs(tmp_path / "second", ITEMS)
-    for path in (tmp_path / "second" / "catalogue" / "Split-items").iterdir():
-        path.unlink()
-    with pytest.raises(UserError, match=r"^the catalogue must have an item\. Received: none in "):
         build(tmp_path, given)
 
 
