@@ -73,7 +73,7 @@ def configs(draw):
 HEALTH = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=HEALTH)
+@settings(max_examples=30, deadline=None, suppress_health_check=HEALTH)
 @given(configs(), st.booleans())
 def test_any_valid_config_survives_a_round_trip(config, comments):
     again = Config.from_yaml(config.to_yaml(comments))
@@ -83,7 +83,7 @@ def test_any_valid_config_survives_a_round_trip(config, comments):
     assert Config().replace_all(config.changes()) == config
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=HEALTH)
+@settings(max_examples=20, deadline=None, suppress_health_check=HEALTH)
 @given(configs(), configs())
 def test_fingerprints_are_equal_exactly_for_equal_configs(a, b):
     assert (a.fingerprint() == b.fingerprint()) == (a == b)

@@ -13,16 +13,10 @@ from pebr_tf.errors import UserError
 
 REJECTED_VALUES: list[tuple[str, Any, str]] = [
     ("training.batch_size", 0, "an integer from 2 to 1048576. Received: 0."),
-    ("training.batch_size", 1_048_577, "an integer from 2 to 1048576. Received: 1048577."),
     ("training.batch_size", True, "an integer from 2 to 1048576. Received: true."),
     ("training.batch_size", "512", "an integer from 2 to 1048576. Received: '512'."),
     ("training.warm_start", "yes", "true or false. Received: 'yes'."),
     ("training.learning_rate", 0, "null or a number above 0 and at most 10. Received: 0."),
-    (
-        "training.learning_rate",
-        "fast",
-        "null or a number above 0 and at most 10. Received: 'fast'.",
-    ),
     ("training.optimizer", "sgd", "one of adam, adagrad. Received: 'sgd'."),
     ("split.by", 3, "one of pair, time, query. Received: 3."),
     ("towers.dropout", math.nan, "a number at least 0 and below 1. Received: nan."),
@@ -130,8 +124,6 @@ towers.tau_min: 0.05
     towers.tau_initial must be above tau_min (0.05) and below tau_max (1.0). Received: 0.05.
 towers.tau_max: 0.05
     towers.tau_initial must be above tau_min (0.002) and below tau_max (0.05). Received: 0.05.
-towers.tau_min: 0.5, towers.tau_max: 0.1
-    towers.tau_initial must be above tau_min (0.5) and below tau_max (0.1). Received: 0.05.
 towers.kind: transformer, towers.token_dimension: 130
     towers.token_dimension must be a multiple of transformer_heads (4). Received: 130.
 loss.family: pointwise

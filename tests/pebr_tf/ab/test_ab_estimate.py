@@ -11,7 +11,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep, proportions_ztest
 
-from pebr_tf.ab import Metric, Users, analyse, cuped, estimate, sample_ratio
+from pebr_tf.ab import Metric, Users, analyse, estimate, sample_ratio
 from pebr_tf.ab.estimate import Estimate
 
 
@@ -166,18 +166,6 @@ def test_cuped_with_one_past_takes_off_the_squared_correlation():
     twice = dataclasses.replace(users, past={"before": past, "again": 1e6 * past})
     again = analyse(twice, [dataclasses.replace(metric, past=("before", "again"))]).metrics[0]
     assert again.cuped[1].comparison.low == pytest.approx(readout.cuped[1].comparison.low)
-
-
-def test_cuped_by_hand():
-    estimates = cuped.adjusted(
-        [2.0, 4.0],
-        [np.array([-1.0, 1.0]), np.array([-3.0, 3.0])],
-        [np.array([[0.0], [2.0]]), np.array([[4.0], [6.0]])],
-    )
-    # theta = (1 + 1 + 3 + 3) / 4 = 2; the arms' pasts are 1 and 5, and 3 in all.
-    assert [each.value for each in estimates] == pytest.approx([6.0, 0.0])
-    # What is left: 1, -1 and -1, 1; the sum of squares over n (n - 1) is 1.
-    assert [each.variance for each in estimates] == pytest.approx([1.0, 1.0])
 
 
 @pytest.mark.parametrize(

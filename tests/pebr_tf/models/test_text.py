@@ -53,12 +53,6 @@ def test_tokens_are_those_of_plain_python(word_ngrams, character_ngrams, max_tok
     assert tokens(SENTENCES, **sizes) == [oracle(text, **sizes) for text in SENTENCES]
 
 
-def test_the_tokens_of_dssm_for_one_word():
-    assert tokens(["cat"], word_ngrams=(1,), character_ngrams=(2,)) == [
-        ["cat", "#^c", "#ca", "#at", "#t$"]
-    ]
-
-
 def test_a_text_does_not_depend_on_its_batch():
     alone = [tokens([text])[0] for text in SENTENCES]
     assert tokens(SENTENCES) == alone

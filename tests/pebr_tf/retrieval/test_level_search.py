@@ -167,19 +167,14 @@ def test_only_the_other_queries_are_searched_again(searcher):
         assert alone.extended[0] == result.extended[row]
 
 
-def test_a_list_that_ends_at_the_last_of_the_probe_is_not_searched_again(searcher):
-    cut = LevelCut(1e6, probe_size=10, floor=10)
-    result = search_by_level(searcher, vectors_of(5, seed=5), temperatures(5), cut)
-    assert len(searcher.requests) == 1
-    assert result.items.counts.tolist() == [10] * 5
-
-
 @pytest.mark.parametrize("floor", [0, 1, 5, 10])
 def test_a_query_gets_its_floor_whatever_the_cut_off(searcher, floor):
     """And its threshold says where the list ends."""
     queries = vectors_of(8, seed=6)
     cut = LevelCut(1e6, probe_size=10, floor=floor)
     items = search_by_level(searcher, queries, temperatures(8), cut).items
+    # Also a list that ends at the last of the probe is not searched again.
+    assert len(searcher.requests) == 1
     best = searcher.search(queries, top_k=max(1, floor))
     assert items.counts.tolist() == [floor] * 8
     if floor:
@@ -194,20 +189,14 @@ def test_items_that_tie_with_the_floor_are_in():
     assert items.item_ids.reshape(4, 3).tolist() == np.arange(12).reshape(4, 3).tolist()
 
 
-@pytest.mark.parametrize("count", [1, 2, 99, 100])
-@pytest.mark.parametrize("cutoff", [-1e3, -0.5, 0.5])
-def test_a_corpus_smaller_than_the_probe_costs_one_search(count, cutoff):
+@pytest.mark.parametrize("count", [1, 99, 100])
+def test_a_corpus_smaller_than_the_probe_costs_one_search(count):
     searcher = RecordingSearcher(vectors_of(count))
-    queries, tau = vectors_of(6, seed=8), temperatures(6)
-    result = search_by_level(searcher, queries, tau, LevelCut(cutoff, probe_size=100))
+    cut = LevelCut(-1e3, probe_size=100)
+    result = search_by_level(searcher, vectors_of(6, seed=8), temperatures(6), cut)
     assert len(searcher.requests) == 1
     assert not result.extended.any()
-    levels = level_of(logits_of(queries @ vectors_of(count).T, tau, "beta"), 1.0)
-    np.testing.assert_allclose(result.levels, levels, rtol=1e-5, atol=1e-5)
-    expected = searcher.search(queries, result.items.thresholds)
-    np.testing.assert_array_equal(result.items.item_ids, expected.item_ids)
-    if cutoff == -1e3:
-        assert result.items.counts.tolist() == [count] * 6
+    assert result.items.counts.tolist() == [count] * 6
 
 
 def test_an_empty_index_gives_empty_rows():

@@ -128,27 +128,6 @@ def leaves_on_a_line(similarities, sizes, spread):
 QUERY = np.array([[1, 0, 0, 0]], np.float32)
 
 
-def test_a_leaf_at_the_threshold_is_expected_to_give_half_of_its_items():
-    planner = Planner(leaves_on_a_line([0.5], [200], 0.2), IndexTuning(4.0, min_leaves=1))
-    plan = planner.plan(QUERY, np.array([0.5], np.float32), limit=10**9)
-    assert plan.expected.dtype == np.float32
-    assert plan.expected.tolist() == pytest.approx([100])
-    # One deviation is .2 / sqrt(4).
-    plan = planner.plan(QUERY, np.array([0.4], np.float32), limit=10**9)
-    assert plan.expected.tolist() == pytest.approx([200 * stats.norm.cdf(1)], rel=1e-5)
-
-
-@pytest.mark.parametrize(("cover", "count"), [(0.3, 1), (0.6, 2), (0.78, 3), (0.99, 4)])
-def test_leaves_are_taken_from_the_nearest_until_the_cover(cover, count):
-    """Four leaves far above the threshold hold .5, .25, .15 and .1 of the items."""
-    leaves = leaves_on_a_line([0.7, 0.9, 0.6, 0.8], [30, 100, 20, 50], 0.01)
-    plan = Planner(leaves, IndexTuning(4.0, cover, min_leaves=1)).plan(
-        QUERY, np.array([0.3], np.float32), limit=10**9
-    )
-    assert plan.leaves.tolist() == [count]
-    assert plan.expected.tolist() == [200]
-
-
 def test_every_query_searches_the_least_number_of_leaves():
     leaves = leaves_on_a_line([0.9, 0.2, 0.1, 0.0], [100, 50, 30, 20], 0.01)
     thresholds = np.array([0.85, 1.0, 2.0, 40, np.inf], np.float32)

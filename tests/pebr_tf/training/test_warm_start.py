@@ -103,8 +103,8 @@ def test_other_numbers_of_buckets_and_unknown_vocabularies_start_fresh(tmp_path,
 
 
 def test_another_dimension_starts_fresh(tmp_path, batch):
-    earlier = made(batch, WORDS, 1, towers__token_dimension=5)
-    model = made(batch, WORDS, 2)
+    earlier = made(batch, WORDS, 1, towers__token_dimension=5, towers__hidden_layers=[8])
+    model = made(batch, WORDS, 2, towers__hidden_layers=[8])
     before = [variable.numpy() for variable in model.trainable_variables]
     result = warm_start(
         model, saved(earlier, tmp_path / "earlier"), {"tokens": WORDS}, {"tokens": WORDS}

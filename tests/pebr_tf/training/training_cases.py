@@ -12,7 +12,7 @@ SMALL = Config().replace_all(
         "features.oov_buckets": 2,
         "towers.dimension": 8,
         "towers.token_dimension": 8,
-        "towers.hidden_layers": [8],
+        "towers.hidden_layers": [],
         "towers.tau_hidden_layers": [4],
         "training.batch_size": 16,
         "training.shuffle_buffer": 200,
