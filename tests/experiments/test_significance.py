@@ -10,7 +10,7 @@ from experiments.significance import columns_at, compare, drawn_means
 from pebr_tf.metrics.ranked import RankedLists, Ranks
 
 QUERIES, ITEMS, AVERAGE = 600, 60, 8
-RUNS, FEW = 200, 150
+RUNS, FEW = 100, 150
 
 
 class World:
@@ -56,9 +56,9 @@ def world():
 
 @pytest.fixture(scope="module")
 def refitted(world):
-    """[R, 2, 2] figures of 1,500 draws: policy, then precision and recall."""
+    """[R, 2, 2] figures of 1,000 draws: policy, then precision and recall."""
     rng = np.random.default_rng(1)
-    draws = rng.integers(QUERIES, size=(1_500, QUERIES))
+    draws = rng.integers(QUERIES, size=(1_000, QUERIES))
     return np.array(
         [[world.figures(scores, drawn) for scores in (world.informed, world.plain)]
          for drawn in draws]

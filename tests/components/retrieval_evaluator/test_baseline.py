@@ -88,7 +88,9 @@ def test_an_earlier_model_that_was_worse(world, given, tmp_path):
 
 
 def test_the_same_model_measures_the_same_and_may_lose(world, given, same_model, tmp_path):
-    config = EASY.replace("evaluation.gates.min_baseline_recall_lift", 0.01)
+    config = EASY.replace_all(
+        {"evaluation.gates.min_baseline_recall_lift": 0.01, "evaluation.max_queries": 60}
+    )
     content, _ = evaluate(tmp_path, {**given, "baseline": [same_model]}, config)
     for each in content.baseline.policies:
         ours = named_policy(content.policies, each.name)

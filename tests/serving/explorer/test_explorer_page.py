@@ -60,13 +60,13 @@ def test_the_slider_gives_what_the_service_answers_without_a_request(browser, se
     with opened(browser, service, "/?q=phone&r=0.5") as page:
         page.get_by_role("heading", name="phone", exact=True).wait_for()
         lengths = set()
-        for value in (0.01, 0.6, 0.68, 0.75, 0.83, 0.99):
+        for value in (0.01, 0.68, 0.83, 0.99):
             turn_to(page, value)
             answer = retriever.retrieve(["phone"], "recall", value)
             assert count(page) == len(answer.items.scores)
             assert listed(page) == answer.items.item_ids.tolist()
             lengths.add(count(page))
-        assert len(lengths) > 4
+        assert len(lengths) == 4
         # The slider itself, dragged by the mouse to its ends.
         slider = page.locator("#slider").bounding_box()
         middle = slider["y"] + slider["height"] / 2

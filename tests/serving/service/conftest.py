@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ from evaluation_example import with_queries
 from serving import retriever
 from serving.encoder import EmbeddedEncoder
 from serving.push import push
+from serving.service import release_manager
 
 _encoders = {}
 
@@ -22,9 +24,12 @@ def shared_encoder(directory):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _share_encoders():
+def _quick_swaps():
+    """Encoders are shared, and a swap does not collect the garbage of all other tests."""
+    uncollected = SimpleNamespace(**dict.fromkeys(("unfreeze", "collect", "freeze"), lambda: None))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retriever, "EmbeddedEncoder", shared_encoder)
+        patch.setattr(release_manager, "gc", uncollected)
         yield
 
 

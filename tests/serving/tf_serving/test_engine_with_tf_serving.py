@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import time
 
 import numpy as np
 import pytest
@@ -30,8 +29,7 @@ def settings(address):
     return Config().replace_all(changes).serving
 
 
-@pytest.mark.slow
-def test_an_outage_ends_when_the_server_is_back(tmp_path, releases, retriever):
+def test_answers_are_those_of_the_release_and_an_outage_is_named(tmp_path, releases, retriever):
     release = retriever.release
     (tmp_path / str(release.version)).symlink_to(release.query_model)
     server = TfServingStandIn(tmp_path)
@@ -46,17 +44,7 @@ def test_an_outage_ends_when_the_server_is_back(tmp_path, releases, retriever):
         server.stop()
         with pytest.raises(UnavailableError, match=f"^TF Serving at {server.address} "):
             await engine.retrieve(RetrievalRequest(QUERIES))
-        with TfServingStandIn(tmp_path, address=server.address):
-            end = time.monotonic() + 60
-            while True:
-                try:
-                    again = await engine.retrieve(RetrievalRequest(QUERIES))
-                    break
-                except UnavailableError:
-                    assert time.monotonic() < end
-                    await asyncio.sleep(0.05)
-            np.testing.assert_array_equal(again.items.scores, expected.items.scores)
-            await engine.stop()
+        await engine.stop()
 
     asyncio.run(run())
 
