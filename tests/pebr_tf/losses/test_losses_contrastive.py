@@ -60,6 +60,15 @@ class TestGradients:
             [np.linspace(-0.5, 1.0, BATCH)],
         )
 
+    def test_in_the_cosines_of_extra_items_equal_finite_differences(self):
+        queries, items, tau = random_batch(4)
+
+        def value(extra):
+            negatives = Negatives(extra_cosines=extra)
+            return tf.reduce_sum(beta_nce(queries, items, tau, negatives=negatives))
+
+        oracle.assert_gradients(value, [np.linspace(-0.9, 0.9, 2 * BATCH).reshape(BATCH, 2)])
+
 
 class TestOracle:
     @pytest.mark.parametrize("loss", LOSSES)

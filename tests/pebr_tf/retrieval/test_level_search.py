@@ -118,7 +118,7 @@ def test_a_level_with_the_corpus_as_background_is_that_of_the_corpus(
         assert set(ids) <= set(np.flatnonzero(above >= -1e-4))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     level_temperature=st.sampled_from(LEVEL_TEMPERATURES),
     family=st.sampled_from(FAMILIES),

@@ -23,7 +23,7 @@ NAMES = [
 TOLERANCE = 6e-7
 
 property_test = settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
 names = st.sampled_from(NAMES)
 seeds = st.integers(0, 2**32 - 1)

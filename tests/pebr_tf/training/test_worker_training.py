@@ -12,7 +12,7 @@ from worker_processes import workers
 
 SCRIPT = Path(__file__).with_name("worker_process.py")
 # The same sums of float32 in another order: over two dozen steps of Adam losses agree to some 1e-7.
-# With half of the negatives they differ by a fifth; if Adam moves absent rows, by a hundredth.
+# With half of the negatives they differ by a fifth; if Adam moves absent rows, by 4%.
 TOLERANCE = 1e-5
 
 pytestmark = pytest.mark.slow
