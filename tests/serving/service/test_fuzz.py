@@ -1,8 +1,8 @@
 """Two thousand requests to each API of one server, most of them nonsense.
 
-HTTP: 250 cases by schemathesis, half within the OpenAPI document and half against it, and seven
-mutations of the bytes of each. gRPC: 250 messages by Hypothesis over the descriptor of the proto,
-and seven mutations of the bytes of each. No answer may be a mistake of the server.
+HTTP: 126 cases by schemathesis, half within the OpenAPI document and half against it, and 15
+mutations of the bytes of each. gRPC: 126 messages by Hypothesis over the descriptor of the proto,
+and 15 mutations of the bytes of each. No answer may be a mistake of the server.
 """
 
 import datetime
@@ -23,8 +23,8 @@ from service_helpers import PATIENCE, ServeProcess, poll
 
 from serving.proto import retrieval_pb2
 
-CASES = 250
-MUTATIONS = 7
+CASES = 126
+MUTATIONS = 15
 REQUESTS = CASES * (1 + MUTATIONS)
 WARM_UP = 500
 # Far above the noise of an allocator, half a megabyte; 1,500 requests that leak 5 kB are more.
@@ -138,7 +138,7 @@ def test_http(server):
     fuzz(GenerationMode.POSITIVE)
     fuzz(GenerationMode.NEGATIVE)
     assert len(seen) >= REQUESTS
-    assert seen.count(200) > 60
+    assert seen.count(200) > 40
     assert seen.count(422) > 1_000
     check_whole(server, memory[0])
 
