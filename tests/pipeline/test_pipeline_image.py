@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from dockerfiles import Dockerfile
+from vertex_server import cloud_config
 
 import pipeline
-from pebr_tf.config import Config
 from pipeline.kubeflow_v2_runner import compile_job, to_bytes
 
 ROOT = Path(pipeline.__file__).parents[1]
@@ -62,15 +62,6 @@ print(json.dumps({
     "job": to_bytes(compile_job(Config.from_yaml(sys.stdin.read()))).decode(),
 }))
 """
-CLOUD = {
-    "cloud.project": "shop-search",
-    "cloud.region": "europe-west4",
-    "cloud.image": "pebr:7",
-    "pipeline.root": "gs://shop/run",
-    "pipeline.releases": "gs://shop/releases",
-    "data.click_log": "gs://shop/logs/{SPAN}/*.parquet",
-    "data.catalogue": "gs://shop/items/{SPAN}/*.parquet",
-}
 
 
 def commands():
@@ -219,7 +210,7 @@ def found(installed):
     result = subprocess.run(
         # Isolated, and so with another order of sets than here.
         [installed / "bin" / "python", "-I", "-c", *code],
-        input=Config().replace_all(CLOUD).to_yaml(),
+        input=cloud_config().to_yaml(),
         env=variables() | folders,
         cwd=home,
         capture_output=True,
@@ -260,4 +251,4 @@ def test_entry_points_import_the_wheel_with_keras_2(installed, found):
 
 @pytest.mark.slow
 def test_the_same_input_gives_the_same_job_in_any_process(found):
-    assert found["job"] == to_bytes(compile_job(Config().replace_all(CLOUD))).decode()
+    assert found["job"] == to_bytes(compile_job(cloud_config())).decode()

@@ -211,19 +211,9 @@ def test_other_settings_train_and_export(folder, tmp_path):
 
 
 def test_two_workers_export_once_what_one_would(folder, model, tmp_path):
-    for split in ("train", "calibrate"):
-        (tmp_path / "examples" / f"Split-{split}").mkdir(parents=True)
-    split = tmp_path / "examples" / "Split-train"
-    (split / "examples-0.gz").write_bytes((folder / "examples-0.gz").read_bytes())
-    places = {name: str(tmp_path / name) for name in ("examples", "model", "logs")}
     config = CONFIG.replace("training.strategy", "multi_worker")
-    custom_config = arguments(folder, tmp_path, config).custom_config
     given = tmp_path / "given.json"
-    given.write_text(
-        json.dumps(
-            {**places, "transform": str(folder / "transform"), "custom_config": custom_config}
-        )
-    )
+    given.write_text(json.dumps(vars(arguments(folder, tmp_path, config))))
     with workers(HERE / "trainer_process.py", tmp_path, given) as started:
         assert [worker.answer() for worker in started] == [{"exported": True}] * 2
         told = ["of 3 steps, loss" in worker.ended()[1] for worker in started]
@@ -233,7 +223,7 @@ def test_two_workers_export_once_what_one_would(folder, model, tmp_path):
     assert len(list((tmp_path / "logs").iterdir())) == 1
     ours, expected = (
         tf.saved_model.load(str(path)).signatures["query"](query=tf.constant(["query 3", "new"]))
-        for path in (tmp_path / "model" / "Format-Serving", model)
+        for path in (tmp_path / "Format-Serving", model)
     )
     for name in ("embedding", "tau"):
         np.testing.assert_allclose(ours[name], expected[name], rtol=1e-4, atol=1e-5)
