@@ -10,23 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import ml_metadata
 import pytest
+from ml_metadata.proto import metadata_store_pb2
 from pebr_process import Finished
 from tiny_world import write_world
 
 PEBR = str(Path(sys.executable).parent / "pebr")
 RUN = ("run", "--config", "pebr.yaml")
+COMPONENTS = [
+    *("ClickLogExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator", "Transform"),
+    *("Trainer", "IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator", "Pusher"),
+]
+# It compares with the last accepted run and is therefore never cached.
+ALWAYS = "ExampleValidator"
 CLOUD = {
     "cloud.project": "shop-search",
     "cloud.region": "europe-west4",
     "cloud.image": "pebr:1",
     "training.warm_start": True,
-}
-# The modules whose digests are part of the cache keys.
-SOURCES = {
-    "Trainer": "pipeline.trainer",
-    "RetrievalEvaluator": "components.retrieval_evaluator.executor",
-    "Pusher": "components.pusher.executor",
 }
 
 
@@ -37,6 +39,19 @@ class World:
     @property
     def releases(self):
         return sorted((self.folder / "releases").glob("[0-9]*"))
+
+    def files(self, folder):
+        """The names of all files under a folder of this world."""
+        root = self.folder / folder
+        return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+    def finished_artifacts(self):
+        """The folder of each artifact that is finished by the metadata, and the files in it."""
+        config = metadata_store_pb2.ConnectionConfig()
+        config.sqlite.filename_uri = str(self.folder / "run/metadata.sqlite")
+        artifacts = ml_metadata.MetadataStore(config).get_artifacts()
+        live = metadata_store_pb2.Artifact.State.LIVE
+        return {each.uri: self.files(each.uri) for each in artifacts if each.state == live}
 
     def edit_config(self, old, new):
         path = self.folder / "pebr.yaml"

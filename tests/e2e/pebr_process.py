@@ -1,7 +1,8 @@
 """Runs `pebr`, or a module that containers run, in a process of its own, with the imports done.
 
 A cached run spends half of its time on importing TFX. The processes here are forked from one that
-has imported it and done nothing else. Each runs the command from its arguments to its exit code.
+has imported it and done nothing else. Each runs the command from its arguments to its exit code;
+`pebr` without AutoGraph, which takes longer than the training. The first run has it.
 """
 
 import contextlib
@@ -98,9 +99,11 @@ def _command(folder, arguments, hooks, module, out, err):
         sys.argv = [module, *arguments]
         runpy.run_module(module, run_name="__main__", alter_sys=True)
         return
+    import tensorflow as tf
+
     from pebr_tf.cli.main import main
 
-    main(list(arguments))
+    tf.autograph.experimental.do_not_convert(main)(list(arguments))
 
 
 def edited(*modules):
