@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from pebr_tf.config import Training
+from pebr_tf.distributions.law import traced_as_is
 from pebr_tf.models.two_tower import VALIDATION_PART, is_validation
 
 Batch = dict[str, Any]
@@ -26,6 +27,8 @@ def training_batches(
     context: tf.distribute.InputContext | None = None,
 ) -> tf.data.Dataset:
     """Endless shuffled batches of `training.batch_size` pairs over all replicas.
+
+    `parse` is traced without AutoGraph, which would convert the whole graph of Transform.
 
     Every worker reads all pairs in the same order and parses its own. Reading is cheap, and so a
     step has the same pairs as on one device.
@@ -47,7 +50,7 @@ def training_batches(
     )
     if context is not None and context.num_replicas_in_sync > 1:
         examples = _own_parts(examples, context)
-    return examples.map(parse, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    return examples.map(traced_as_is(parse), tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
 def validation_batches(files: Sequence[str], parse: Parse, training: Training) -> list[Batch]:
@@ -57,7 +60,7 @@ def validation_batches(files: Sequence[str], parse: Parse, training: Training) -
     examples = (
         records.take(wanted * VALIDATION_PART)
         .batch(8_192)
-        .map(lambda examples: _validation_part(parse(examples)))
+        .map(traced_as_is(lambda examples: _validation_part(parse(examples))))
         .prefetch(1)
     )
     parts = list(examples)
