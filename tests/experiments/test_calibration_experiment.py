@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from random_towers import clicked_in, random_towers
 
-from experiments import calibration
-from experiments.calibration_measured import ASKED, WAYS, measure, pooled
+from experiments.calibration_measured import ASKED, WAYS, measure
 from experiments.coverage import coverage, telling_part
 from experiments.released import released
 from pebr_tf.cutoff import KnobMap
@@ -132,25 +131,6 @@ def test_a_map_that_promises_too_much_is_found_out(fit, expected):
     assert not found.holds[0]
 
 
-def test_too_few_draws_or_queries_are_rejected():
-    lists = random_lists(0)
-    for draws in (2, 5):
-        with pytest.raises(ValueError, match=f"even number of draws.*Received: {draws} draws"):
-            coverage(lists, (0.5,), draws, 1, 100)
-    with pytest.raises(ValueError, match="and 1 queries"):
-        coverage(single_hits(1), (0.5,), 4, 1, 100)
-
-
-def test_pooled_lists_are_those_of_both():
-    first, second = random_lists(0, queries=4), random_lists(1, queries=3)
-    both = pooled(first, second)
-    for row in range(7):
-        lists, place = (first, row) if row < 4 else (second, row - 4)
-        for cutoff in (-1.0, 0.5):
-            expected = recall_by_hand(lists, place, cutoff, 1, 30)
-            assert recall_by_hand(both, row, cutoff, 1, 30) == expected
-
-
 @pytest.fixture(scope="module")
 def towers():
     return random_towers()
@@ -222,43 +202,3 @@ def test_maps_promise_what_they_reach_and_raw_laws_what_is_asked(release, measur
         own = maps.strata.get(name, maps.recall)
         expected = np.clip(ASKED, own.lowest, own.highest)
         np.testing.assert_allclose(measured["promised"]["level"][name], expected)
-
-
-def hand_made(error):
-    """A run that keeps `error` more than it promises, but where raw; half as many draws."""
-    asked = np.array(ASKED)
-    groups = ("overall", "head")
-    kept = {way: dict.fromkeys(groups, asked + error) for way in WAYS}
-    kept["cdf"] = dict.fromkeys(groups, asked * 0)
-    draws = asked + np.array([[0.03], [-0.01], [0.02], [0.0]]) - error
-    covered = {"kept": draws, "reached": asked < 0.9, "queries": 80}
-    return {
-        "kept": kept,
-        "promised": {way: dict.fromkeys(groups, asked) for way in WAYS},
-        "average": dict.fromkeys(WAYS, asked * 100),
-        "coverage": dict.fromkeys(groups, covered),
-        "queries": {"overall": 50, "head": 9},
-        "level_temperature": 0.5,
-        "depth": 40,
-    }
-
-
-def test_bars_are_kept_on_the_mean_of_the_seeds():
-    settings = calibration.ExperimentSettings("small", 2, None)
-    outputs = {"synthetic/0": hand_made(0.01), "synthetic/1": hand_made(0.036)}
-    results = calibration.results(settings, outputs)
-    rows = {row[0]: row[1:] for row in results.tables[0].rows}
-    # (.010 + .036) / 2; the deviation of the two is .026 / sqrt(2).
-    assert rows["level, as served: all"][:4] == ("0.023", "0.018", "0.023", "0.018")
-    assert rows["level, as served: all"][-2:] == ("0.02", "**no**, 1 of 2")
-    assert rows["level, as served: head"][-2:] == ("0.04", "yes, 2 of 2")
-    assert rows["literal pEBR, raw: all"][0] == "0.725"
-    assert "Not all errors as served are within the bars" in results.summary[0]
-    found = results.figures["synthetic"]["coverage"]["head"]
-    np.testing.assert_allclose(found["mean"], 0.01 - 0.023, atol=1e-12)
-    assert not found["holds"].any()
-    assert (
-        "at 0 of 16 shares, overall and by stratum, and below by more than chance at 16"
-        in (results.summary[0])
-    )
-    assert results.tables[-1].rows[0][1:] == ("−0.0130",) * 8 + ("–",) * 2

@@ -7,10 +7,8 @@ import pytest
 from scipy import stats
 from small_logs import small_corpus
 
-from experiments import cutoffs
 from experiments.cutoffs_measured import POLICIES, RECALLS, SHOWN, measure
 from experiments.released import released
-from experiments.settings import ExperimentSettings
 from experiments.study import Study
 from pebr_tf.cutoff import QueryVectors
 
@@ -104,60 +102,3 @@ def test_literal_at_the_average_of_the_level_is_of_the_same_law(towers, found, c
     total = found["equal_counts"].sum()
     assert level.sum() - 1 <= total <= level.sum()
     assert found["equal_dropped"] == pytest.approx(dropped[-total], rel=1e-3)
-
-
-def run_of(level, cdf, strata, capped=0.0):
-    """What `measure` gives of two queries a stratum; one map is the level itself."""
-    counts = {"level": level, "level_one_map": level, "cdf": cdf}
-    counts = {name: np.array(rows, np.int32) for name, rows in counts.items()}
-    return {
-        "counts": counts,
-        "kept": {name: [0.5] * 8 for name in POLICIES},
-        "promised": [0.4] * 8,
-        "strata": np.array(strata),
-        "capped": {name: [capped] * 8 for name in POLICIES},
-        "equal_counts": counts["cdf"][5],
-        "equal_dropped": 0.25,
-        "level_temperature": 0.5,
-        "depth": 1_000,
-    }
-
-
-STRATA = (0, 0, 1, 1, 2, 2)
-FALLING = [[20 - row, 22 - row, 10 - row, 12 - row, 9 - row, 9 - row] for row in range(8)]
-RISING = [[row, row, 1 + row, row, 5, 7] for row in range(8)]
-
-
-@pytest.fixture(scope="module")
-def results():
-    runs = [run_of(FALLING, RISING, STRATA), run_of(2 * np.array(FALLING), RISING, STRATA)]
-    outputs = {f"synthetic/{seed}": run for seed, run in enumerate(runs)}
-    return cutoffs.results(ExperimentSettings("small", 2), outputs)
-
-
-def test_the_figures_by_hand(results):
-    figures = results.figures["synthetic"]
-    level, literal = (figures["policies"][name] for name in ("level", "cdf"))
-    # Means 21, 11, 9 of the first seed and their doubles of the second.
-    assert [level["average"][name][0] for name in ("head", "torso", "tail")] == [31.5, 16.5, 13.5]
-    assert level["average"]["overall"][0] == pytest.approx(1.5 * 82 / 6)
-    # The sample's: sqrt(10.5^2 + 10.5^2).
-    assert level["deviation"]["head"][0] == pytest.approx(10.5 * np.sqrt(2))
-    assert level["percentiles"]["head"]["p50"][0] == 22
-    assert level["percentiles"]["head"]["p99"][0] == 40
-    assert level["monotone"] is True
-    assert level["ordered"] == [True] * 8
-    assert literal["monotone"] is False
-    assert literal["ordered"] == [False] * 8
-    assert literal["empty"]["head"].tolist() == [1.0] + [0.0] * 7
-    assert literal["empty"]["overall"][0] == pytest.approx(3 / 6)
-    assert figures["queries"] == {"overall": 6, "head": 2, "torso": 2, "tail": 2}
-    assert figures["literal_at_equal_average"]["average"]["head"] == 5.0
-    assert figures["level_temperature"] == [0.5, 0.5]
-
-
-def test_where_most_lists_are_capped_no_order_is_claimed():
-    outputs = {"synthetic/0": run_of(FALLING, RISING, STRATA, capped=0.6)}
-    found = cutoffs.results(ExperimentSettings("small", 1), outputs)
-    assert found.figures["synthetic"]["policies"]["level"]["ordered"] == [None] * 8
-    assert found.figures["synthetic"]["policies"]["level"]["deviation"]["head"].tolist() == [0] * 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections import Counter, defaultdict
 
@@ -164,13 +163,6 @@ def test_all_queries_count_where_the_truth_does():
     assert data.truth is truth
 
 
-def test_numbers_are_rejected():
-    clicks, catalogue = small_tables()
-    catalogue = catalogue.append_column("price", pa.array(np.arange(40.0)))
-    with pytest.raises(ValueError, match=r"^experiments have no numbers among the features\.$"):
-        prepared("small", small_config(**{"features.item_numbers": ("price",)}), clicks, catalogue)
-
-
 @pytest.fixture(scope="module")
 def made():
     """The synthetic logs, a tenth of the small ones."""
@@ -199,15 +191,6 @@ def test_the_synthetic_log_and_its_truth_are_those_that_are_written(made):
     # All but the noise, of which some hits by chance.
     inside = np.mean([pair in relevant for pair in zip(data.query, data.item, strict=True)])
     assert 0.93 < inside < 0.97
-
-
-def test_the_key_of_a_synthetic_log_is_all_that_decides_it(made):
-    settings, spec = made
-    assert corpus_key(settings, SYNTHETIC) == {"dataset": "synthetic", **dataclasses.asdict(spec)}
-    # Seeds are those of towers: they share a log.
-    assert corpus_key(ExperimentSettings("full", 5), SYNTHETIC) == corpus_key(
-        ExperimentSettings("full"), SYNTHETIC
-    )
 
 
 def test_the_key_of_goodbooks_is_the_content_of_its_files(tmp_path):

@@ -36,18 +36,6 @@ def other(data):
     return trained(data, **{"training.steps": 1, "training.seed": 1})
 
 
-def test_the_result_is_a_unit_vector_for_every_query_and_item(data, first):
-    assert first["vectors"].shape == (len(data.queries), 8)
-    assert first["items"].shape == (40, 8)
-    assert first["tau"].shape == (len(data.queries),)
-    for name in ("vectors", "items"):
-        assert first[name].dtype == np.float32
-        np.testing.assert_allclose(np.linalg.norm(first[name], axis=1), 1, atol=1e-5)
-    config = data.config.towers
-    assert config.tau_min <= first["tau"].min() <= first["tau"].max() <= config.tau_max
-    assert len(np.unique(first["vectors"].round(4), axis=0)) == len(data.queries)
-
-
 def test_training_brings_queries_to_what_is_clicked(data, first, other):
     """On held-out pairs, against towers that were trained for one step."""
     assert first["loss"] < other["loss"] - 0.5

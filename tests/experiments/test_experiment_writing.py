@@ -1,17 +1,15 @@
-"""An experiment's folder: all of it or none, and nobody else's is touched."""
+"""An experiment's folder: all of it or none, and figures that any reader takes."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from experiments.results import ExperimentResults, Plot, ResultTable
-from experiments.writing import plain, require_ours, write_results
-from pebr_tf.errors import UserError
+from experiments.writing import plain, write_results
 
 
 def results_of(figures=None, names=("one", "two"), fails=()):
@@ -30,48 +28,6 @@ def results_of(figures=None, names=("one", "two"), fails=()):
 
 def content_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def test_all_files_are_there_and_the_same_twice(tmp_path):
-    page = write_results(results_of(), tmp_path / "new" / "out")
-    assert page == tmp_path / "new" / "out" / "index.html"
-    first = content_of(page.parent)
-    assert set(first) == {
-        *("figures.json", "tables.md", "index.html"),
-        *(f"{name}.{ending}" for name in ("one", "two") for ending in ("svg", "png")),
-    }
-    assert first["figures.json"] == '{\n "é": 1\n}\n'.encode()
-    assert first["tables.md"].startswith(b"# Title\n")
-    assert first["index.html"].count(b"<svg ") == 2
-    assert page.parent.stat().st_mode & 0o777 == 0o755
-    write_results(results_of(), page.parent)
-    assert content_of(page.parent) == first
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out"]
-
-
-@pytest.mark.parametrize("kind", ["files", "folder", "file"])
-def test_what_is_not_ours_is_rejected_and_left_as_it_is(kind, tmp_path):
-    path = tmp_path / "out"
-    if kind == "file":
-        path.write_text("mine")
-    else:
-        path.mkdir()
-        (path / "thesis.tex").write_text("mine")
-    if kind == "folder":
-        (path / "figures.json").mkdir()
-
-    def content():
-        return sorted((each, each.is_file() and each.read_text()) for each in tmp_path.rglob("*"))
-
-    before = content()
-    message = re.escape(
-        f"{path} must be new, empty or an earlier experiment's, as it is replaced. "
-        "Received: other content."
-    )
-    for call in (require_ours, lambda path: write_results(results_of(), path)):
-        with pytest.raises(UserError, match=f"^{message}$"):
-            call(path)
-    assert content() == before
 
 
 def test_a_run_that_is_stopped_while_drawing_leaves_what_was_there(tmp_path):

@@ -65,13 +65,6 @@ def test_shares_by_hand(candidates):
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
-def test_predictions_outside_the_corpus_are_held(candidates):
-    trees = RankQuantilePolicy(trees=tuple(Constant(value) for value in (-5, *range(7), 99)))
-    ends = trees.log_ranks(candidates)
-    assert ends[:, 0].tolist() == [0.0] * 600
-    np.testing.assert_allclose(ends[:, -1], np.log(300))
-
-
 def test_features_are_what_a_server_knows(candidates):
     features = features_of(candidates)
     row = 11
