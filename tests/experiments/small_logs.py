@@ -28,8 +28,8 @@ CHANGES = {
 }
 
 
-def small_config(**changes) -> Config:
-    return Config().replace_all({**CHANGES, **changes})
+def small_config() -> Config:
+    return Config().replace_all(CHANGES)
 
 
 def small_tables(rows: int = 800, seed: int = 0) -> tuple[pa.Table, pa.Table]:
@@ -63,5 +63,5 @@ def small_tables(rows: int = 800, seed: int = 0) -> tuple[pa.Table, pa.Table]:
     return clicks, catalogue
 
 
-def small_corpus(**changes) -> Corpus:
-    return prepared("small", small_config(**changes), *small_tables())
+def small_corpus() -> Corpus:
+    return prepared("small", small_config(), *small_tables())

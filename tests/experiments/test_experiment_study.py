@@ -85,12 +85,6 @@ def test_the_truth_is_of_the_same_queries_and_all_their_relevant_items(towers):
     np.testing.assert_array_equal(found.cosines, clicks.cosines)
 
 
-def test_a_truth_must_be_known(towers):
-    unknown = dataclasses.replace(towers, corpus=dataclasses.replace(towers.corpus, truth=None))
-    with pytest.raises(ValueError, match=r"^small must have a known truth\.$"):
-        unknown.truth("test", (1.0,))
-
-
 def test_levels_by_hand(towers):
     """T log mean exp(logit / T) over the corpus, in float64."""
     rows, _ = asked(towers, "test")

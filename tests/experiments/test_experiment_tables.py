@@ -1,9 +1,9 @@
-"""Figures and tables by hand: ablation and corpus size."""
+"""The figures and the first table of the ablation by hand."""
 
 import pytest
 from experiment_runs import output
 
-from experiments import ablation, corpus_size
+from experiments import ablation
 from experiments.ablation_cutoffs import (
     HEAD,
     LEVEL_TEMPERATURES,
@@ -71,19 +71,3 @@ def test_ablation_has_differences_their_standard_error_and_bold_beyond_noise():
         ("logQ correction", *[".200/.500", ".000/.000"] * 2),
     )
     assert results.tables[2].rows[1][1:] == (DASH,) * 4
-
-
-def test_gains_of_corpus_size_are_differences_on_the_same_towers():
-    outputs = {}
-    for seed, recall in enumerate((0.60, 0.64)):
-        outputs[f"synthetic/1/{seed}"] = run((0.20, recall))
-        outputs[f"synthetic/0.46/{seed}"] = run((0.15, 0.50), (0.10, 0.45))
-        outputs[f"synthetic/0.23/{seed}"] = run((0.10, 0.40), (0.10, 0.42))
-    results = corpus_size.results(TWO_SEEDS, outputs)
-    cells = {row[0]: row[-1] for row in results.tables[1].rows}
-    assert cells["100%: level, recall"] == "+.120 ± .028"
-    assert cells["23%: level, recall"] == "−.020 ± .000"
-    assert cells["46%: literal pEBR, recall"] == "−.350 ± .000"
-    gain = results.figures["synthetic"]["1"]["gain_over_top_k"]["level"]["50"]["recall"]
-    assert gain["seeds"] == pytest.approx([0.1, 0.14])
-    assert "Recall is above top k's in 6, precision in 6 of 9 cases." in results.summary[0]

@@ -1,17 +1,13 @@
-"""Towers of a small log: they learn, repeat themselves, and are named by what decides them."""
+"""Towers of a small log: they learn from the rows that they should, and repeat themselves."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from small_logs import small_corpus
 
-from experiments.settings import SYNTHETIC, ExperimentSettings
-from experiments.store import Store
-from experiments.towers import tower_step, train
+from experiments.towers import train
 from pebr_tf.models.two_tower import VALIDATION_PART, is_validation
 from pebr_tf.training.loop import Trainer
 
@@ -142,23 +138,3 @@ def test_a_share_of_the_log_has_so_many_of_its_rows(data, shown):
     assert pairs_of(batches) == pairs_of([epoch])
     (other, *_), _ = shown(0.25, **{"training.batch_size": size, "training.seed": 5})
     assert pairs_of([other]) != pairs_of([epoch])
-
-
-SETTINGS = ExperimentSettings("small", 2)
-
-
-def test_the_name_of_towers_is_all_that_decides_them(tmp_path):
-    name = Store(tmp_path).name
-    base = tower_step(SETTINGS, SYNTHETIC)
-    json.dumps(base.key)
-    assert name(tower_step(ExperimentSettings("small", 9), SYNTHETIC, {}, 0, 1.0)) == name(base)
-    # How towers are measured is no part of it.
-    assert name(tower_step(SETTINGS, SYNTHETIC, {"evaluation.average_k": (9,)})) == name(base)
-    changes = ({"loss.family": "exp_nce"}, {"towers.dimension": 7}, {"split.seed": 7})
-    others = [
-        *(tower_step(SETTINGS, SYNTHETIC, change) for change in changes),
-        tower_step(SETTINGS, SYNTHETIC, seed=1),
-        tower_step(SETTINGS, SYNTHETIC, share=0.5),
-        tower_step(ExperimentSettings("full"), SYNTHETIC),
-    ]
-    assert len({name(base), *map(name, others)}) == 1 + len(others)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import types
 
@@ -189,19 +188,3 @@ def test_a_folder_with_other_content_is_rejected_before_anything_runs(name, tmp_
     )
     rejected(capsys, message, name, "--out", tmp_path)
     assert {path.name for path in tmp_path.rglob("*")} == {"cutoffs", "thesis.tex"}
-
-
-def test_help_lists_the_experiments_and_imports_nothing_heavy():
-    code = (
-        "import sys; from experiments.__main__ import experiment; "
-        "experiment(['--help'], standalone_mode=False); "
-        "print(sorted({m.split('.')[0] for m in sys.modules} & {'tensorflow', 'matplotlib', "
-        "'pyarrow', 'sklearn', 'scipy'}))"
-    )
-    lines = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    assert lines[-1] == "[]"
-    shown = " ".join(" ".join(lines).split())
-    for name, (_, text) in EXPERIMENTS.items():
-        assert f"{name} {text}" in shown

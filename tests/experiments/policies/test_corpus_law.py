@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 import scipy.stats
-from cutoff_worlds import make_world
 
 from experiments.policies import CorpusLawPolicy
 from experiments.policies.law_odds import law_log_odds, share_kept
-from pebr_tf.cutoff import collect_candidates
 from pebr_tf.distributions import BetaExponential
 
 
@@ -94,11 +92,3 @@ def test_one_cut_keeps_one_share_of_every_law(all_items, world):
         end = 2 * grid[np.searchsorted(mass, 0.2 * mass[-1])] - 1
         assert abs(np.sum(candidates.cosines[row] >= end) - counts[row]) <= 1
     assert 0 < counts.mean() < candidates.depth
-
-
-def test_scores_of_candidates_without_training_pairs():
-    corpus, queries, relevant = make_world(20, 100)
-    known = type(relevant)(np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20))
-    unseen = collect_candidates(corpus, queries, relevant, "beta", (1.0,), 100, known).unseen()
-    scores = CorpusLawPolicy.of(corpus).scores(unseen)
-    assert ((scores == -np.inf) == (unseen.cosines == -np.inf)).all()

@@ -13,10 +13,8 @@ from experiments.policies.depth_law import (
     clicks_of,
     edges_of,
     falling_means,
-    features_of,
     fit_depth_law,
 )
-from pebr_tf.cutoff import fitting
 from pebr_tf.cutoff.policies import TopKPolicy
 
 
@@ -94,18 +92,6 @@ def test_what_lies_beyond_the_candidates_is_one_cell(candidates):
     np.testing.assert_allclose(clicks[:, -1], beyond / candidates.totals, rtol=1e-6)
 
 
-def test_queries_with_fewer_candidates(candidates, law):
-    cosines = candidates.cosines.copy()
-    cosines[0, 50:] = -np.inf
-    cosines[1] = -np.inf
-    short = replace(candidates, cosines=cosines)
-    assert Cells.of(short).sizes.sum(axis=1)[:3].tolist() == [50, 0, 300]
-    scores = law.scores(short)
-    assert ((scores == -np.inf) == (cosines == -np.inf)).all()
-    assert not np.isnan(scores).any()
-    np.testing.assert_allclose(scores[2:], law.scores(candidates)[2:], rtol=1e-5)
-
-
 def test_before_training_it_is_the_softmax(candidates, law):
     """The head starts at zero, so that the law starts as the exact density ratio, T = 1."""
     blank = replace(law, head=type(law.head)())
@@ -114,21 +100,3 @@ def test_before_training_it_is_the_softmax(candidates, law):
     mass = cells.logits + np.log(cells.sizes)
     expected = cells.logits - scipy.special.logsumexp(mass, axis=1, keepdims=True)
     np.testing.assert_allclose(blank.log_shares(candidates), expected, atol=1e-4)
-
-
-def test_the_fit_is_the_same_every_time(candidates, monkeypatch):
-    monkeypatch.setattr(fitting, "MOST_STEPS", 20)
-    few = candidates.part(np.arange(600) < 40)
-    first, second = (fit_depth_law(few).scores(few) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-
-
-def test_without_breadth_or_levels_there_are_no_features(candidates):
-    cells = Cells.of(candidates)
-    bare = replace(candidates, queries=replace(candidates.queries, breadth=None))
-    with pytest.raises(ValueError, match=r"candidates must have a breadth .* Received: no bre"):
-        features_of(bare, cells)
-    with pytest.raises(
-        ValueError, match=r"levels at \(0\.3, 0\.6, 1\.0, 1\.5\)\. Received: a .*\(\)"
-    ):
-        features_of(replace(candidates, levels={}), cells)

@@ -96,16 +96,3 @@ def test_every_query_has_a_weight_of_one():
     for row in range(100):
         clicked = candidates.cosines[row, ranks[(rows == row) & (ranks < 80)]]
         assert np.isin(cosines[row][weights[row] > 0], clicked).all()
-
-
-def test_what_the_corpus_lacks_is_no_click_when_all_are_candidates():
-    candidates, _ = drawn_candidates(queries=20)
-    ranks = candidates.relevant.ranks.copy()
-    ranks[candidates.relevant.rows == 3] = 400
-    _, weights, below = _clicks(
-        replace(candidates, relevant=Ranks(candidates.relevant.rows, ranks)),
-        np.random.default_rng(0),
-    )
-    assert not below[:, 1].any()
-    assert weights[3].sum() == 0
-    np.testing.assert_allclose(np.delete(weights.sum(axis=1), 3), 1, rtol=1e-5)

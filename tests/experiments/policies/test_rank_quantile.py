@@ -84,27 +84,6 @@ def test_features_are_what_a_server_knows(candidates):
     np.testing.assert_allclose(features[row], expected, rtol=1e-3, atol=1e-4)
 
 
-def test_queries_with_fewer_candidates(candidates, fitted):
-    """Missing items are no score, and a missing cosine is unknown to the trees."""
-    cosines = candidates.cosines.copy()
-    cosines[0, 50:] = -np.inf
-    cosines[1] = -np.inf
-    short = replace(candidates, cosines=cosines)
-    features = features_of(short)
-    assert np.isnan(features[0]).tolist() == [False] * 4 + [True] * 2 + [False] * 4
-    assert np.isfinite(features[2:]).all()
-    scores = fitted.scores(short)
-    assert ((scores == -np.inf) == (cosines == -np.inf)).all()
-
-
-def test_without_breadth_or_levels_there_are_no_features(candidates):
-    bare = replace(candidates, queries=replace(candidates.queries, breadth=None))
-    with pytest.raises(ValueError, match=r"candidates must have a breadth .* Received: no bre"):
-        features_of(bare)
-    with pytest.raises(ValueError, match=r"levels at \(0\.5, 1\.0, 2\.0\)\. Received: a .*\(\)"):
-        features_of(replace(candidates, levels={}))
-
-
 def test_the_breadth_goes_with_its_query(candidates):
     chosen = candidates.queries.breadth > 100
     assert (candidates.part(chosen).queries.breadth == 500).all()
