@@ -6,13 +6,11 @@ from click.testing import CliRunner
 
 from benchmarks.retrieval import corpus
 from benchmarks.retrieval.command import retrieval
-from benchmarks.retrieval.memory import bytes_an_item
 from benchmarks.retrieval.method import Work
 from benchmarks.retrieval.methods import BruteForce, FaissFlat, FaissHalf, FixedK, Hnswlib, Usearch
 from benchmarks.retrieval.retrieval import growth
-from pebr_tf.config import Index
 from pebr_tf.errors import UserError
-from pebr_tf.retrieval import ExactSearcher, build_index
+from pebr_tf.retrieval import ExactSearcher
 from pebr_tf.retrieval.tune import TuningExamples, recall
 
 
@@ -26,21 +24,6 @@ class FixedKOfOne(FixedK):
 @pytest.fixture(scope="module")
 def small():
     return corpus.clustered(4_000, 16, 600, seed=3)
-
-
-def test_the_corpus_is_of_unit_vectors_and_follows_its_seed(small):
-    np.testing.assert_allclose(np.linalg.norm(small.items, axis=1), 1, atol=1e-6)
-    np.testing.assert_allclose(np.linalg.norm(small.queries, axis=1), 1, atol=1e-6)
-    again, other = (corpus.clustered(4_000, 16, 600, seed=seed) for seed in (3, 4))
-    np.testing.assert_array_equal(again.items, small.items)
-    np.testing.assert_array_equal(again.thresholds, small.thresholds)
-    assert not np.array_equal(other.items, small.items)
-
-
-def test_counts_are_heavy_tailed(small):
-    counts = (small.queries @ small.items.T >= small.thresholds[:, None]).sum(axis=1)
-    p10, p50, p90 = np.percentile(counts, (10, 50, 90))
-    assert p10 < 25 < 80 < p50 < 250 < 1_000 < p90
 
 
 def test_a_threshold_lies_between_the_last_item_and_the_next():
@@ -126,10 +109,3 @@ def test_bad_requests_are_rejected(arguments, message):
     result = CliRunner().invoke(retrieval, arguments)
     assert str(result.exception) == message
     assert isinstance(result.exception, UserError)
-
-
-def test_memory_is_at_least_that_of_the_vectors_and_not_twice_as_much(tmp_path):
-    """ScaNN holds the vectors, with one coordinate more, and a nibble a coordinate."""
-    items = np.random.default_rng(0).normal(size=(10_000, 64)).astype(np.float32)
-    build_index(tmp_path / "index", items, config=Index(exact_below=0, leaves=25))
-    assert 65 * 4 < bytes_an_item(tmp_path / "index") < 2 * 65 * 4

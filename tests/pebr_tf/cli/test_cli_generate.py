@@ -1,4 +1,4 @@
-"""`pebr generate`: what it prints, what it writes, how it rejects."""
+"""`pebr generate`: what it prints, what it writes, what it imports."""
 
 import json
 import subprocess
@@ -49,17 +49,6 @@ def test_it_writes_and_sums_up(tmp_path, capsys):
         "noise                     0.0% of the clicks",
         f"Wrote {out}.",
     ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [(["--items=5"], "pebr: --items must be an integer from 100 to 50000000. Received: 5.\n")],
-)
-def test_a_mistake_is_one_sentence_and_exit_code_2(tmp_path, capsys, arguments, text):
-    assert run(f"--out={tmp_path / 'demo'}", *arguments) == 2
-    printed = capsys.readouterr()
-    assert (printed.out, printed.err) == ("", text)
-    assert not list(tmp_path.iterdir())
 
 
 def test_help_loads_nothing_heavy_and_generating_no_tensorflow(tmp_path):

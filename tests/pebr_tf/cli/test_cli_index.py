@@ -1,4 +1,4 @@
-"""`pebr index` on real files: an index that answers, and one sentence for every mistake."""
+"""`pebr index` on real files: an index that answers, and one sentence for a mistake."""
 
 import numpy as np
 import pytest
@@ -70,14 +70,3 @@ def test_a_missing_file_is_named(files):
     folder, _ = files
     with pytest.raises(UserError, match=r"nothing\.npy must be a \.npy file\. Received: "):
         run("build", "--vectors", folder / "nothing.npy", "--out", folder / "index")
-
-
-def test_an_id_twice_is_rejected_and_nothing_is_left(files):
-    folder, arrays = files
-    np.save(folder / "twice.npy", np.where(np.arange(300) == 7, "item-000", arrays["ids"]))
-    options = ("--vectors", folder / "vectors.npy", "--ids", folder / "twice.npy")
-    with pytest.raises(
-        UserError, match=r"^ids must be different\. Received: row 7 \('item-000'\)\.$"
-    ):
-        run("build", *options, "--out", folder / "index")
-    assert not (folder / "index").exists()

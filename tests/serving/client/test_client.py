@@ -280,13 +280,6 @@ def test_closing_ends_calls_under_way(shared, script):
     closer.join()
 
 
-def test_a_closed_client_is_no_more_use(shared, kind):
-    client = kind(shared[1])
-    client.close()
-    with pytest.raises(ValueError, match=r"closed channel|a call after close"):
-        client.retrieve(["gift"])
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

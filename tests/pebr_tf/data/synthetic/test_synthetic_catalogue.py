@@ -85,8 +85,3 @@ def test_item_ids_are_the_zero_padded_numbers(items):
     width = max(7, len(str(items - 1)))
     assert item_ids(numbers, items).to_pylist() == [f"i{number:0{width}d}" for number in numbers]
     assert item_ids(numbers[:0], items).to_pylist() == []
-
-
-def test_a_slice_of_the_table_is_the_slice(default_world):
-    whole = catalogue_table(default_world.catalogue, 0, 2_000)
-    assert catalogue_table(default_world.catalogue, 500, 700).equals(whole.slice(500, 200))

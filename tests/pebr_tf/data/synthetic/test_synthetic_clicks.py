@@ -7,7 +7,6 @@ import pytest
 
 from pebr_tf.data.synthetic import SyntheticSpec, click_chunks, clicks
 from pebr_tf.data.synthetic.clicks import DAYS, END_TIME, START_TIME, ClickSampler
-from pebr_tf.data.synthetic.writer import truth_tables
 
 CLICKS = 200_000
 
@@ -49,18 +48,6 @@ def test_a_chunk_does_not_depend_on_the_number_of_chunks(small_world, small_spec
         False,
     ]
     assert not long[0].equals(long[1])
-
-
-def test_without_noise_every_click_is_in_the_truth(small_world, small_spec):
-    spec = dataclasses.replace(small_spec, noise=0.0)
-    truth = {
-        (row["query"], item)
-        for table in truth_tables(small_world, "parquet")
-        for row in table.to_pylist()
-        for item in row["item_ids"]
-    }
-    for table in click_chunks(small_world, spec):
-        assert set(zip(*table.select([0, 1]).to_pydict().values(), strict=True)) <= truth
 
 
 def test_noise_is_binomial(default_world, columns):

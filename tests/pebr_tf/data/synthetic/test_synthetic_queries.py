@@ -8,7 +8,6 @@ import scipy.stats
 
 from pebr_tf.data.synthetic import SyntheticSpec, make_world
 from pebr_tf.data.synthetic.levels import LEVELS, PAIRS_PER_ITEM
-from pebr_tf.data.synthetic.queries import _quotas
 from pebr_tf.data.synthetic.text import catalogue_table
 from pebr_tf.data.synthetic.writer import queries_table
 from pebr_tf.errors import UserError
@@ -124,13 +123,3 @@ def test_popularity_is_zipf_like(default_world):
     slope = np.polyfit(np.log(ranks[100:]), np.log(popularity[100:]), 1)[0]
     assert -1.1 < slope < -0.9
     assert 0.005 < popularity[0] < 0.05
-
-
-@pytest.mark.parametrize("queries", [1, 2, 13, 999, 12_000, 12_077, 12_078])
-def test_quotas_use_what_there_is(queries):
-    available = np.array([14, 300, 100, 600, 0, 1, 1_600, 1, 2_000, 7_000, 60, 400, 2])
-    assert available.sum() == 12_078
-    quotas = _quotas(available, queries)
-    assert quotas.sum() == queries
-    assert (quotas <= available).all()
-    assert (quotas >= 0).all()

@@ -218,19 +218,3 @@ def test_a_directory_in_use_or_an_unknown_format_is_rejected(tmp_path):
     with pytest.raises(UserError, match=re.escape(text)):
         write(SMALL, tmp_path / "other", "xml")
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine.txt"]
-
-
-def test_truth_shards_hold_whole_queries_and_begin_where_pairs_pass_a_multiple(
-    written, small_world
-):
-    texts = small_world.queries.texts.to_pylist()
-    window = dict(zip(texts, small_world.queries.row_splits[:-1] // 1_000, strict=True))
-    owners = [
-        {row["query"] for row in read_file(path)}
-        for path in sorted((written / "csv" / "truth").iterdir())
-    ]
-    assert len(owners) > 1
-    assert sum(len(owner) for owner in owners) == len(set().union(*owners)) == 700
-    windows = [{window[query] for query in owner} for owner in owners]
-    assert all(len(own) == 1 for own in windows)
-    assert len(set().union(*windows)) == len(windows)
