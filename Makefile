@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: help setup demo serve test test-fast lint format proto lock experiments benchmarks clean
+.PHONY: help setup demo serve test test-fast test-engines lint format proto lock experiments benchmarks clean
 
 help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -24,7 +24,10 @@ test: lint  ## Lint, format and type checks, then all tests.
 	@$(BIN)/pytest -n auto
 
 test-fast: setup  ## The tests that are not slow, up to the first failure.
-	@$(BIN)/pytest -n auto -m 'not slow' -x
+	@$(BIN)/pytest -n auto -m 'not slow and not engine' -x
+
+test-engines: setup  ## The tests with real engines (a JVM); each is skipped without its toolchain.
+	@$(BIN)/pytest -m engine -rs
 
 lint: setup  ## Lint, format and type checks.
 	@$(BIN)/ruff check .

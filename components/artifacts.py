@@ -20,7 +20,7 @@ class RetrievalIndex(Artifact):
 
 
 class CutoffModel(Artifact):
-    """The query model with its level head, and the calibrated knobs."""
+    """The query model with its law, and the calibrated knobs."""
 
     TYPE_NAME = "components.CutoffModel"
 

@@ -82,18 +82,6 @@ def read_training_pairs(examples: Artifact, queries: list[str]) -> tuple[ClickLo
     return _pairs_of(table, queries, rows.astype(np.int64)), total
 
 
-def training_queries(examples: Artifact, count: int) -> list[str]:
-    """At most `count` different queries of the training split: a sample with a fixed seed."""
-    names: pa.Array = pa.array([], pa.binary())
-    for table in _tables(examples, "train"):
-        column = table["query"].combine_chunks()
-        names = pc.unique(pa.concat_arrays([names, pc.unique(column)]))
-    queries = sorted(_texts(names))
-    if len(queries) <= count:
-        return queries
-    return [queries[position] for position in _sample(len(queries), count)]
-
-
 def _sample(total: int, count: int) -> np.ndarray:
     """[count] different positions below `total`, ascending, always the same."""
     return np.sort(np.random.default_rng(0).permutation(total)[:count])

@@ -1,4 +1,4 @@
-"""The query side of the towers' SavedModel: texts to vectors, temperatures and strata."""
+"""The query side of the towers' SavedModel: texts to vectors and what is known of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pebr_tf.cutoff import QueryVectors
 from pebr_tf.errors import UserError
 
 BATCH = 1_024
-OUTPUTS = ("embedding", "tau", "stratum")
+OUTPUTS = ("embedding", "tau", "stratum", "frequency", "known_share")
 
 
 class QueryTower:
@@ -34,13 +34,13 @@ class QueryTower:
             raise UserError(f"{directory} must have the signature query. Received: {received}.")
 
     def embed(self, texts: Sequence[str]) -> QueryVectors:
-        """Vectors, temperatures and strata of one text or more."""
+        """Vectors, temperatures, strata and frequencies of one text or more."""
         signature = self._model.signatures["query"]
         batches = [
             signature(query=tf.constant(list(texts[begin : begin + BATCH])))
             for begin in range(0, len(texts), BATCH)
         ]
-        vectors, tau, strata = (
+        vectors, tau, strata, frequency, known = (
             np.concatenate([batch[name].numpy() for batch in batches]) for name in OUTPUTS
         )
-        return QueryVectors(vectors, tau, strata)
+        return QueryVectors(vectors, tau, strata, frequency=frequency, known_share=known)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from experiments.ablation_cutoffs import (
-    HEAD,
     LEVEL_TEMPERATURES,
+    SAMPLE,
     SERVED,
     TUNED,
     cutoffs_step,
@@ -182,11 +182,11 @@ def _said_of_cutoffs(dataset: str, found: Found, averages: Sequence[int]) -> str
         for k in averages
     )
     probed = max(abs(less(probe_name(*SERVED), k)) for k in averages)
-    head = ", ".join(f"{signed(less(HEAD, k))} at k = {k}" for k in averages)
+    sample = ", ".join(f"{signed(less(SAMPLE, k))} at k = {k}" for k in averages)
     return (
         f"{dataset}, default towers: the best of {len(LEVEL_TEMPERATURES)} fixed "
         f"level_temperatures is ahead of the "
         f"tuned one by {signed(best)} in recall at most. A probe of {SERVED[0]:,} and a sample of "
-        f"{SERVED[1]:,} items change the recall by {plain(probed)} at most; the level from the "
-        f"head by {head}."
+        f"{SERVED[1]:,} items change the recall by {plain(probed)} at most; the level from a "
+        f"sample alone by {sample}."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +15,9 @@ from experiments.settings import ExperimentSettings
 from experiments.step import Step
 from experiments.study import Study, study
 from experiments.towers import tower_step
-from pebr_tf.cutoff import Candidates, fit_level_head, head_levels
-from pebr_tf.cutoff.policies import HeadLevelPolicy, LevelPolicy
+from pebr_tf.cutoff import Candidates
+from pebr_tf.cutoff.candidates import levels_of
+from pebr_tf.cutoff.policies import LevelPolicy, SampleLevelPolicy
 from pebr_tf.distributions.level import probe_level
 from pebr_tf.distributions.level_numpy import logits_of
 from pebr_tf.retrieval.exact import sample_of
@@ -24,8 +25,6 @@ from pebr_tf.retrieval.level import ROUNDING
 
 SOURCES = (
     *MEASURED_SOURCES,
-    "pebr_tf.models.level_head",
-    "pebr_tf.models.query_head",
     "pebr_tf.retrieval.exact",
     "pebr_tf.retrieval.level",
     "experiments.ablation_cutoffs",
@@ -35,7 +34,9 @@ PROBES = (10, 100, 1_000)
 SAMPLES = (200, 2_000)
 # What a release has by default.
 SERVED = (100, 2_000)
-TUNED, HEAD = "tuned", "head"
+TUNED, SAMPLE = "tuned", "sample"
+# Items that give the level of that variant, without a search.
+SAMPLED = 10_000
 
 
 def level_temperature_name(level_temperature: float) -> str:
@@ -94,10 +95,11 @@ def measure_cutoffs(towers: Study, level_temperature: float) -> dict[str, Any]:
         for probe in PROBES
         for sample in SAMPLES
     }
-    levels[HEAD] = _head_levels(towers, test, level_temperature)
+    sampled = sample_of(towers.items, SAMPLED)
+    levels[SAMPLE] = levels_of(sampled, test.queries, towers.family, level_temperature)
     for name, each in levels.items():
-        guessed = replace(test, head_levels=each)
-        policy = HeadLevelPolicy(level_temperature=level_temperature)
+        guessed = replace(test, sample_levels=each)
+        policy = SampleLevelPolicy(level_temperature=level_temperature)
         at[name] = figures_at(policy.lists(guessed), averages, test)
     exact = test.levels[level_temperature]
     return {
@@ -133,14 +135,6 @@ def probed_levels(
         best, tf.constant(logits), len(items), level_temperature
     ).numpy()
     return levels
-
-
-def _head_levels(towers: Study, test: Candidates, level_temperature: float) -> np.ndarray:
-    """[Q] levels by a head that was fitted to the training queries, as a release fits it."""
-    queries = towers.queries.part(towers.rows("train"))
-    hidden: Sequence[int] = towers.config.cutoff.level_hidden_layers
-    fitted = fit_level_head(towers.items, queries, towers.family, level_temperature, hidden)
-    return head_levels(fitted.head, test.queries)
 
 
 def _explained(received: np.ndarray, wanted: np.ndarray) -> float:

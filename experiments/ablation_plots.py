@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.ablation_cutoffs import HEAD, LEVEL_TEMPERATURES, TUNED, level_temperature_name
+from experiments.ablation_cutoffs import LEVEL_TEMPERATURES, SAMPLE, TUNED, level_temperature_name
 from experiments.measured import TITLES
 from experiments.plots import MUTED, legend_below, look
 from experiments.results import Plot
@@ -60,7 +60,7 @@ def level_temperatures_plot(
         f"{dataset}: the level temperature as a dial",
         f"Precision over recall of the level on {dataset} along its level_temperature T, with the "
         f"tuned T, "
-        "the level from the head, and top k, all with the same average number of items.",
+        "the level from a sample, and top k, all with the same average number of items.",
         lambda figure: _draw_level_temperatures(figure, cutoffs, default, averages),
         (9.0, 3.6),
     )
@@ -117,7 +117,7 @@ def _draw_level_temperatures(
                 fontsize=8.5,
             )
         _point(axes, "level", cutoffs, TUNED, k, "level, tuned T", 11)
-        _point(axes, "level_head", cutoffs, HEAD, k, "level from the head", 8)
+        _point(axes, "level_sample", cutoffs, SAMPLE, k, "level from a sample", 8)
         _point(axes, "top_k", default, "top_k", k, TITLES["top_k"], 7)
         axes.set_title(f"k = {k:,}")
         axes.set_xlabel("recall")

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.ablation_cutoffs import (
-    HEAD,
     LEVEL_TEMPERATURES,
     PROBES,
+    SAMPLE,
+    SAMPLED,
     SAMPLES,
     TUNED,
     level_temperature_name,
@@ -141,7 +142,7 @@ def level_table(
     for probe in PROBES:
         for sample in SAMPLES:
             titles[probe_name(probe, sample)] = f"probe of {probe:,}, sample of {sample:,}"
-    titles[HEAD] = "head, from the query alone"
+    titles[SAMPLE] = f"a sample of {SAMPLED:,} items, without a search"
     rows = []
     for name, title in titles.items():
         cells = [

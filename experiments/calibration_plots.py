@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LOOKS = {**{way: look(way) for way in WAYS}, "level_one_map": look("level_head")}
+_LOOKS = {**{way: look(way) for way in WAYS}, "level_one_map": look("level_sample")}
 _BAND = (5, 95)
 _TICKS = (0.5, 0.6, 0.7, 0.8, 0.9)
 

@@ -90,7 +90,7 @@ _DASHED, _DOTTED, _MIXED, _LONG = (0, (5, 2)), (0, (1.5, 1.5)), (0, (5, 1.5, 1.5
 _LOOKS = {
     # Ours are blue, with full lines.
     "level": Look(_BLUE, "o", "-", 2.6),
-    "level_head": Look(_SKY, "o", _DASHED),
+    "level_sample": Look(_SKY, "o", _DASHED),
     "depth_law": Look("#0b2f6b", "d", _LONG),
     # What everyone has.
     "top_k": Look(INK, "s", _DASHED),

@@ -7,6 +7,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_transform as tft
@@ -153,14 +154,21 @@ def export(
     )
     TowersDescription(
         family=family_of(config.loss),
-        convention=config.loss.convention,
-        delta_beta=config.loss.delta_beta,
         dimension=config.towers.dimension,
         loss=config.loss.family,
         steps=trained.steps,
         pipeline=pipeline,
+        law=_law(model),
         config={name: getattr(config, name).to_mapping() for name in TOWER_SECTIONS},
     ).save(directory)
+
+
+def _law(model: TwoTower) -> dict[str, list[Any]] | None:
+    """The weights of the law head that was trained with the towers."""
+    head = getattr(model.loss_layer, "law_head", None)
+    if head is None:
+        return None
+    return {name: value.tolist() for name, value in head.get_law()._asdict().items()}
 
 
 def _query(module: tf.Module, raw: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -170,6 +178,7 @@ def _query(module: tf.Module, raw: Mapping[str, tf.Tensor]) -> dict[str, tf.Tens
         "embedding": encoded.vectors,
         "tau": encoded.tau,
         "frequency": features["query_frequency"],
+        "known_share": getattr(module, MODEL).known_share(features),
         "stratum": features["stratum"],
     }
 

@@ -18,7 +18,7 @@ class RetrievalRequest:
 
     Attributes:
       queries: Texts, none blank.
-      knob: recall, budget, top_k or score; None for the release's default.
+      knob: recall, share, budget, top_k or score; None for the release's default.
       value: Value of the knob.
       limit: Most items per query; None for the release's limit.
       fields: Columns of the payload to return; None for all of them.
@@ -52,7 +52,7 @@ class RetrievalResponse:
 
     Attributes:
       queries: The texts.
-      knob: What ended the lists: recall, budget, top_k or score.
+      knob: What ended the lists: recall, share, budget, top_k or score.
       value: Value of the knob.
       release: Version of the release.
       items: Item ids, cosines, thresholds and `truncated`; see `RangeResult`.
@@ -62,8 +62,11 @@ class RetrievalResponse:
       levels: [B] float32.
       tau, alpha, beta: [B] float32, the temperature and the Beta law of each query.
       strata: [B] int64 indices into `pebr_tf.metrics.STRATA`.
-      expected_recall: [B] share of the relevant items that the list is expected to hold unless the
-        limit truncated it; NaN for top_k and score, which promise nothing.
+      expected_recall: [B] share of the query's relevant items that the list is expected to hold
+        unless the limit truncated it: its law at the threshold; NaN for top_k and score, which
+        promise nothing, and for unfamiliar queries.
+      unfamiliar: [B] bool, true for queries that the model knows nothing of; unless the knob is
+        top_k or score, their lists have `cutoff.unfamiliar_items` items.
       seconds: Time spent in each stage.
     """
 
@@ -80,6 +83,7 @@ class RetrievalResponse:
     beta: np.ndarray
     strata: np.ndarray
     expected_recall: np.ndarray
+    unfamiliar: np.ndarray
     seconds: StageSeconds
 
     def __len__(self) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import betainc
 
 from pebr_tf.config import Cutoff
 from pebr_tf.config.retrieval import KNOBS, knob_requirement
@@ -75,9 +76,9 @@ class Retriever:
 
         Args:
           queries: Texts, none blank.
-          knob: "recall", the share of the relevant items to keep; "budget", the average number of
-            items per query; "top_k", items per query; "score", the least cosine; None for the
-            release's default.
+          knob: "recall", the share of the relevant items to keep on average over queries; "share",
+            the same of each query; "budget", the average number of items per query; "top_k",
+            items per query; "score", the least cosine; None for the release's default.
           value: Value of the knob.
           limit: Most items per query, at most the release's limit, which is the default.
 
@@ -131,9 +132,10 @@ class Retriever:
         encoded_at = time.perf_counter()
         # [B] the request that each query belongs to.
         owner = np.repeat(np.arange(len(requests)), [len(each.queries) for each in requests])
-        expected = np.stack([rule.expected_recall for rule in rules])[owner, encoded.stratum]
         items, levels = self._search(requests, rules, owner, encoded)
         searched_at = time.perf_counter()
+        promised = np.array([rule.is_calibrated for rule in rules])[owner] & ~encoded.unfamiliar
+        expected = np.where(promised, self._recalls(encoded, items.thresholds), np.nan)
         fields = self._fields(requests, items)
         ended_at = time.perf_counter()
         columns = tuple(self.payload.columns)
@@ -155,6 +157,7 @@ class Retriever:
                     beta=encoded.beta[rows],
                     strata=encoded.stratum[rows],
                     expected_recall=expected[rows],
+                    unfamiliar=encoded.unfamiliar[rows],
                     seconds=StageSeconds(
                         encode=encoded_at - begin,
                         search=searched_at - encoded_at,
@@ -175,12 +178,32 @@ class Retriever:
         limits = np.array([request.limit or most for request in requests])[owner]
         cutoffs = np.stack([rule.cutoffs for rule in rules])[owner, encoded.stratum]
         levels, parts = np.empty_like(encoded.level), []
+        is_calibrated = np.array([rule.is_calibrated for rule in rules])[owner]
+        unfamiliar = encoded.unfamiliar & is_calibrated
+        if unfamiliar.any():
+            rows = np.flatnonzero(unfamiliar)
+            count = self.settings.unfamiliar_items or max(self.calibration.floor, 1)
+            best = self.searcher.search(encoded.embedding[rows], top_k=count, limit=count)
+            levels[rows] = encoded.level[rows]
+            parts.append((rows, best.head(limits[rows])))
         for policy in {rule.policy for rule in rules}:
-            rows = np.flatnonzero(np.array([rule.policy == policy for rule in rules])[owner])
+            chosen = np.array([rule.policy == policy for rule in rules])[owner]
+            rows = np.flatnonzero(chosen & ~unfamiliar)
+            if parts and not len(rows):
+                continue
             found = policy.search(self.searcher, encoded.take(rows), cutoffs[rows], limits[rows])
             levels[rows] = found.levels
             parts.append((rows, found.items))
         return (parts[0][1] if len(parts) == 1 else assemble(parts)), levels
+
+    def _recalls(self, encoded: EncodedQueries, thresholds: np.ndarray) -> np.ndarray:
+        """[B] shares of the queries' relevant items at or above cosines [B], by their laws.
+
+        NaN for a list that ends at a rank, whose cosine is -1.
+        """
+        z = (1 + np.clip(thresholds.astype(np.float64), -1, 1)) / 2
+        recalls = self.calibration.share.value(betainc(encoded.alpha, encoded.beta, z))
+        return np.where(z > 0, recalls, np.nan)
 
     def _fields(
         self, requests: Sequence[RetrievalRequest], items: RangeResult

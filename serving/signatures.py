@@ -1,38 +1,54 @@
-"""The query model: towers, level head, background and calibrated knobs in one SavedModel.
+"""The query model: towers, law, level and calibrated knobs in one SavedModel.
 
-    serving_default      query [B] -> embedding [B, n], tau, alpha, beta, background_alpha,
-                         background_beta, level, threshold, stratum, frequency, [B] each
-    query_at             query [B], cutoff [B], the recall, in (0, 1) -> the same; outside that
-                         range the threshold is NaN
+    serving_default      query [B] -> embedding [B, n], tau, alpha, beta, noise_share,
+                         background_alpha, background_beta, level, threshold, expected_recall,
+                         expected_count, unfamiliar, stratum, frequency, [B] each, by the release's
+                         default knob
+    query_at             query [B], recall [B] in (0, 1), an average over queries -> the same
+    share_at             query [B], share [B] in (0, 1), of each query's relevant items -> the same
+    recall_at            query [B], cosines [B, M] -> recall [B, M], the share of the query's
+                         relevant items at or above each cosine
     item                 the item's columns -> embedding [B, n]
     serialized_examples  examples [B], raw tf.Examples -> query_embedding, item_embedding, tau,
                          frequency, stratum, level, threshold
 
-`threshold` is the cosine where the query's list ends, with the level that the head predicts. The
-retriever applies the floor and the limit. Policies that end a list by its ranks (top_k, gap,
-nucleus) have no threshold before the search: it is -1 then, and the retriever ends the list. The
-model has no custom op, and only TensorFlow is needed to load it.
+The cosines z = (1 + cosine) / 2 of a query's relevant items follow Beta(alpha, beta); those of its
+clicks follow that law, but for a share `noise_share` that follows Beta(background_alpha,
+background_beta), the law of all items. `threshold` is the cosine where the list ends. The level is
+that of the items which the model holds. `expected_recall` is the share of this query's relevant
+items at or above its threshold, and `expected_count` the items there. A recall or share outside
+(0, 1) gives NaN.
+
+A query with fewer known tokens than calibrate queries have is `unfamiliar`: nothing is expected of
+it (NaN), and its threshold is the cosine of its best item.
+
+The retriever applies the floor and the limit. Policies that end a list by its ranks (top_k, gap,
+nucleus) have no threshold before the search: it is -1 then, and what is expected is NaN. The model
+has no custom op, and only TensorFlow is needed to load it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from pebr_tf.config import Config, Cutoff
 from pebr_tf.cutoff.calibration import Calibration
+from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.cutoff.knobs import ReleaseKnobs
-from pebr_tf.cutoff.policies import Policy
-from pebr_tf.distributions import Beta, background_law
+from pebr_tf.cutoff.policies import Policy, SharePolicy
+from pebr_tf.distributions import Beta, background_law, exact_level
+from pebr_tf.distributions.logit import relevance_logit
+from pebr_tf.distributions.query_law import LawWeights
 from pebr_tf.errors import UserError
 from pebr_tf.files import new_directory
-from pebr_tf.metrics import STRATA
-from pebr_tf.models import LevelHead
 from pebr_tf.release.catalogue import Moments
 from pebr_tf.release.towers import QueryModelDescription, TowersDescription
 
@@ -41,58 +57,93 @@ TOWERS_SIGNATURES = ("query", "item", "serialized_examples")
 Tensors = dict[str, tf.Tensor]
 
 
+@dataclass(frozen=True)
+class LearnedLaw:
+    """What gives each query its law, its level and its background.
+
+    Attributes:
+      weights: The law head.
+      sample: [S, n] vectors of items, all of the catalogue or a random part, for the level.
+      items: N, the number of items in the catalogue.
+      moments: Mean and covariance of their vectors.
+    """
+
+    weights: LawWeights
+    sample: np.ndarray
+    items: int
+    moments: Moments
+
+
 class QueryModel(tf.Module):
     """Everything that is known of a query before the search, from its text."""
 
     def __init__(
         self,
         towers: Any,
-        description: TowersDescription,
         calibration: Calibration,
         settings: Cutoff,
-        level_head: LevelHead | None,
-        moments: Moments,
+        law: LearnedLaw,
     ):
         """Makes the module.
 
         `towers` is a loaded SavedModel with the signatures query, item and serialized_examples.
-        `level_head` maps vectors [B, n] and temperatures [B] to levels [B]; None for a policy
-        without levels, which are 0 then.
         """
         super().__init__()
-        self._towers = towers
-        self._convention, self._delta_beta = description.convention, description.delta_beta
-        knobs = ReleaseKnobs(calibration, settings)
-        self._policy, self._default = knobs.calibrated_policy, knobs.default_rule()
-        self._recalls, self._cutoffs = recall_table(calibration)
-        # Saved as plain variables: a Keras layer would ask for Keras on the way in.
-        self._level = _levels(level_head)
-        self._level_weights = [] if level_head is None else list(level_head.variables)
-        self._mean = tf.constant(moments.mean, tf.float64)
-        self._covariance = tf.constant(moments.covariance, tf.float64)
+        self._towers, self._calibration = towers, calibration
+        knobs = ReleaseKnobs(calibration, dataclasses.replace(settings, level_source="sample"))
+        self._policy, self._share = knobs.calibrated_policy, SharePolicy()
+        self._default = _default(knobs, calibration, settings)
+        self._law = LawWeights(*(tf.constant(value, tf.float64) for value in law.weights))
+        # A variable: a constant would be stored in the graph of every signature.
+        self._sample = tf.Variable(law.sample, trainable=False, dtype=tf.float32)
+        self._items_per_sampled = law.items / len(law.sample)
+        self._mean = tf.constant(law.moments.mean, tf.float64)
+        self._covariance = tf.constant(law.moments.covariance, tf.float64)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="query")], autograph=False)
     def serving_default(self, query: tf.Tensor) -> Tensors:
         """What is known of query texts [B], with thresholds by the release's default knob."""
-        encoded = self._encode(query)
-        return {**encoded, "threshold": self._default_threshold(encoded)}
+        encoded, scores = self._encode(query)
+        policy, cutoff = self._default
+        return self._ended(policy, tf.fill(tf.shape(query), cutoff), encoded, scores)
 
     @tf.function(
         input_signature=[
             tf.TensorSpec([None], tf.string, name="query"),
-            tf.TensorSpec([None], tf.float32, name="cutoff"),
+            tf.TensorSpec([None], tf.float32, name="recall"),
         ],
         autograph=False,
     )
-    def query_at(self, query: tf.Tensor, cutoff: tf.Tensor) -> Tensors:
-        """The same, with thresholds for recalls `cutoff` [B]."""
-        encoded = self._encode(query)
-        rows = tf.gather(self._cutoffs, encoded["stratum"])
-        internal = interpolate(tf.cast(cutoff, tf.float64), self._recalls, rows)
-        threshold = self._threshold(self._policy, tf.cast(internal, tf.float32), encoded)
-        # NaN is invalid too: it compares false.
-        valid = (cutoff > 0) & (cutoff < 1)
-        return {**encoded, "threshold": tf.where(valid, threshold, float("nan"))}
+    def query_at(self, query: tf.Tensor, recall: tf.Tensor) -> Tensors:
+        """The same, with thresholds that keep `recall` [B] on average over queries."""
+        encoded, scores = self._encode(query)
+        cutoffs = _cutoff(self._calibration.signature, recall)
+        return self._ended(self._policy, cutoffs, encoded, scores)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, name="query"),
+            tf.TensorSpec([None], tf.float32, name="share"),
+        ],
+        autograph=False,
+    )
+    def share_at(self, query: tf.Tensor, share: tf.Tensor) -> Tensors:
+        """The same, with thresholds that keep `share` [B] of each query's relevant items."""
+        encoded, scores = self._encode(query)
+        cutoffs = _cutoff(self._calibration.share, share)
+        return self._ended(self._share, cutoffs, encoded, scores)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, name="query"),
+            tf.TensorSpec([None, None], tf.float32, name="cosines"),
+        ],
+        autograph=False,
+    )
+    def recall_at(self, query: tf.Tensor, cosines: tf.Tensor) -> Tensors:
+        """The share of each query's relevant items at or above cosines [B, M]."""
+        encoded, _ = self._encode(query)
+        return {"recall": self._recall(encoded, cosines)}
 
     @tf.function(
         input_signature=[tf.TensorSpec([None], tf.string, name="examples")], autograph=False
@@ -100,75 +151,122 @@ class QueryModel(tf.Module):
     def serialized_examples(self, examples: tf.Tensor) -> Tensors:
         """Vectors of both sides of raw tf.Examples [B], and the queries' thresholds."""
         encoded = dict(self._towers.signatures["serialized_examples"](examples=examples))
-        level = self._level(encoded["query_embedding"], encoded["tau"])
-        encoded["level"] = level
-        return {**encoded, "threshold": self._default_threshold(encoded)}
-
-    def _encode(self, query: tf.Tensor) -> Tensors:
-        encoded = self._towers.signatures["query"](query=query)
-        embedding, tau = encoded["embedding"], encoded["tau"]
-        background = background_law(embedding, self._mean, self._covariance)
-        alpha = tf.cast(Beta.from_tau(tau, self._convention).alpha, tf.float32)
+        item = encoded.pop("item_embedding")
+        encoded["embedding"] = encoded.pop("query_embedding")
+        full, scores = self._with_law(encoded)
+        policy, cutoff = self._default
+        ended = self._ended(policy, tf.fill(tf.shape(examples), cutoff), full, scores)
+        shown = ("tau", "frequency", "stratum", "level", "threshold")
         return {
-            "embedding": embedding,
-            "tau": tau,
-            "alpha": alpha,
-            "beta": tf.ones_like(alpha) + self._delta_beta,
-            "background_alpha": tf.cast(background.alpha, tf.float32),
-            "background_beta": tf.cast(background.beta, tf.float32),
-            "level": self._level(embedding, tau),
-            "stratum": encoded["stratum"],
-            "frequency": encoded["frequency"],
+            "query_embedding": ended["embedding"],
+            "item_embedding": item,
+            **{name: ended[name] for name in shown},
         }
 
-    def _default_threshold(self, encoded: Tensors) -> tf.Tensor:
-        internal = tf.gather(tf.constant(self._default.cutoffs), encoded["stratum"])
-        return self._threshold(self._default.policy, internal, encoded)
+    def _encode(self, query: tf.Tensor) -> tuple[Tensors, tf.Tensor]:
+        return self._with_law(self._towers.signatures["query"](query=query))
 
-    def _threshold(self, policy: Policy, cutoffs: tf.Tensor, encoded: Tensors) -> tf.Tensor:
-        """[B] cosines where lists end; -1 if that is unknown before the search."""
-        threshold = policy.threshold(cutoffs, encoded["tau"], encoded["level"])
+    def _with_law(self, encoded: Tensors) -> tuple[Tensors, tf.Tensor]:
+        """Everything but the threshold, and the cosines [B, S] of the sample."""
+        embedding, tau, frequency, known = (
+            encoded[name] for name in ("embedding", "tau", "frequency", "known_share")
+        )
+        scores = tf.clip_by_value(tf.matmul(embedding, self._sample, transpose_b=True), -1.0, 1.0)
+        logits = relevance_logit(scores, tau[:, tf.newaxis], self._calibration.family)
+        level = exact_level(logits, self._calibration.level_temperature)
+        background = background_law(embedding, self._mean, self._covariance)
+        inputs = (tf.cast(value, tf.float64) for value in (tau, level, frequency))
+        laws = self._law.laws(*inputs)
+        full = {
+            "embedding": embedding,
+            "tau": tau,
+            "alpha": tf.cast(laws.alpha, tf.float32),
+            "beta": tf.cast(laws.beta, tf.float32),
+            "noise_share": tf.cast(laws.noise_share, tf.float32),
+            "background_alpha": tf.cast(background.alpha, tf.float32),
+            "background_beta": tf.cast(background.beta, tf.float32),
+            "level": level,
+            "unfamiliar": (known <= 0) | (known < self._calibration.least_known),
+            "stratum": encoded["stratum"],
+            "frequency": frequency,
+        }
+        return full, scores
+
+    def _ended(
+        self, policy: Policy, cutoffs: tf.Tensor, encoded: Tensors, scores: tf.Tensor
+    ) -> Tensors:
+        """Adds the thresholds of cut-offs [B], and what is expected of them."""
+        threshold = policy.threshold(cutoffs, SimpleNamespace(**encoded))
         if threshold is None:
-            threshold = -tf.ones_like(encoded["tau"])
-        return tf.clip_by_value(threshold, -1.0, 1.0)
+            nothing = tf.fill(tf.shape(encoded["tau"]), float("nan"))
+            threshold, recall, count = -tf.ones_like(nothing), nothing, nothing
+        else:
+            threshold = tf.clip_by_value(threshold, -1.0, 1.0)
+            recall = self._recall(encoded, threshold[:, tf.newaxis])[:, 0]
+            above = tf.cast(scores >= threshold[:, tf.newaxis], tf.float32)
+            count = self._items_per_sampled * tf.reduce_sum(above, axis=1)
+            count = tf.where(tf.math.is_nan(threshold), threshold, count)
+            unfamiliar = encoded["unfamiliar"]
+            threshold = tf.where(unfamiliar, tf.reduce_max(scores, axis=1), threshold)
+            recall, count = (tf.where(unfamiliar, float("nan"), value) for value in (recall, count))
+        return {
+            **encoded,
+            "threshold": threshold,
+            "expected_recall": recall,
+            "expected_count": count,
+        }
+
+    def _recall(self, encoded: Tensors, cosines: tf.Tensor) -> tf.Tensor:
+        law = Beta(encoded["alpha"][:, tf.newaxis], encoded["beta"][:, tf.newaxis])
+        share = self._calibration.share
+        cdf = tf.cast(law.cdf(cosines), tf.float64)
+        recall = interpolate(-cdf, -share.cutoffs.astype(np.float64), share.knob_values)
+        return tf.cast(recall, tf.float32)
 
 
-def recall_table(calibration: Calibration) -> tuple[np.ndarray, np.ndarray]:
-    """The recall maps of all strata on one grid that contains the points of each.
+def _default(
+    knobs: ReleaseKnobs, calibration: Calibration, settings: Cutoff
+) -> tuple[Policy, float]:
+    """The policy and the cut-off of the release's default knob; one for all queries."""
+    if settings.default_knob == "recall":
+        cutoff = calibration.signature.cutoff(settings.default_value)
+        return knobs.calibrated_policy, float(cutoff)
+    rule = knobs.default_rule()
+    return rule.policy, float(rule.cutoffs[0])
 
-    Returns:
-      [K] rising recalls from 0 to 1, and [3, K] cut-offs by stratum, falling in a row.
+
+def _cutoff(knob: KnobMap, values: tf.Tensor) -> tf.Tensor:
+    """[B] cut-offs of a knob's values [B]; NaN outside (0, 1)."""
+    values = tf.cast(values, tf.float64)
+    cutoffs = interpolate(values, knob.knob_values, knob.cutoffs.astype(np.float64))
+    # NaN is invalid too: it compares false.
+    valid = (values > 0) & (values < 1)
+    return tf.cast(tf.where(valid, cutoffs, np.float64("nan")), tf.float32)
+
+
+def interpolate(at: tf.Tensor, grid: np.ndarray, values: np.ndarray) -> tf.Tensor:
+    """The values at points of any shape of a function on a grid, linear, flat beyond its ends.
+
+    The grid [K] rises, with K of at least 2; `values` [K] are those on it.
     """
-    maps = [calibration.map_of("recall", stratum) for stratum in range(len(STRATA))]
-    recalls = np.unique(np.concatenate([[0.0, 1.0], *(each.knob_values for each in maps)]))
-    # Not by `KnobMap.cutoff`: its float32 is too coarse between points so close together.
-    return recalls, np.stack([np.interp(recalls, each.knob_values, each.cutoffs) for each in maps])
-
-
-def interpolate(at: tf.Tensor, grid: np.ndarray, rows: tf.Tensor) -> tf.Tensor:
-    """The values at points [B] of functions given on one grid, piecewise linear, flat beyond it.
-
-    The grid [K] rises, with K of at least 2; `rows` [B, K] are the values on it.
-    """
-    right = tf.clip_by_value(tf.searchsorted(grid, at), 1, len(grid) - 1)
+    flat = tf.reshape(at, [-1])
+    right = tf.clip_by_value(tf.searchsorted(grid, flat), 1, len(grid) - 1)
     begin, end = tf.gather(grid, right - 1), tf.gather(grid, right)
-    share = tf.clip_by_value((at - begin) / (end - begin), 0.0, 1.0)
-    low = tf.gather(rows, right - 1, batch_dims=1)
-    return low + share * (tf.gather(rows, right, batch_dims=1) - low)
+    part = tf.clip_by_value((flat - begin) / (end - begin), 0.0, 1.0)
+    low = tf.gather(values, right - 1)
+    return tf.reshape(low + part * (tf.gather(values, right) - low), tf.shape(at))
 
 
 def export_query_model(
     towers_directory: Path,
     out_directory: Path,
     calibration: Calibration,
-    level_head: LevelHead | None,
-    moments: Moments,
+    law: LearnedLaw,
     config: Config,
 ) -> None:
     """Writes the query model into a new folder, complete without the towers' own.
 
-    `level_head` is built and was fitted on frozen query vectors; None for a policy without levels.
-    `moments` are those of the vectors of the index that these towers made.
+    `law` is that of the vectors of the index that these towers made.
 
     Raises:
       UserError: No such towers, or a signature that they lack.
@@ -176,12 +274,12 @@ def export_query_model(
     towers_directory = Path(towers_directory)
     description = TowersDescription.load(towers_directory)
     towers = _load_towers(towers_directory)
-    if moments.mean.shape != (description.dimension,):
+    if law.moments.mean.shape != (description.dimension,):
         raise UserError(
             f"the moments must be of {description.dimension} dimensions, as the towers of "
-            f"{towers_directory}. Received: {len(moments.mean)}."
+            f"{towers_directory}. Received: {len(law.moments.mean)}."
         )
-    model = QueryModel(towers, description, calibration, config.cutoff, level_head, moments)
+    model = QueryModel(towers, calibration, config.cutoff, law)
     with new_directory(Path(out_directory)) as scratch:
         tf.saved_model.save(
             model,
@@ -189,17 +287,31 @@ def export_query_model(
             signatures={
                 "serving_default": model.serving_default,
                 "query_at": model.query_at,
+                "share_at": model.share_at,
+                "recall_at": model.recall_at,
                 "item": towers.signatures["item"],
                 "serialized_examples": model.serialized_examples,
             },
             # Nothing trains on; without this, saving warns of gradients that cannot be kept.
             options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
         )
+        _forget_gradients(scratch / "saved_model.pb")
         QueryModelDescription(
             **dataclasses.asdict(description),
             policy=calibration.policy,
-            moments=moments.fingerprint(),
+            moments=law.moments.fingerprint(),
         ).save(scratch)
+
+
+def _forget_gradients(path: Path) -> None:
+    """Removes the names of custom gradients, because loading warns of each that is not there."""
+    model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    for graph in model.meta_graphs:
+        functions = graph.graph_def.library.function
+        for nodes in (graph.graph_def.node, *(each.node_def for each in functions)):
+            for node in nodes:
+                node.attr.pop("_gradient_op_type", None)
+    path.write_bytes(model.SerializeToString(deterministic=True))
 
 
 def _load_towers(directory: Path) -> Any:
@@ -214,8 +326,3 @@ def _load_towers(directory: Path) -> Any:
             f"Received: {', '.join(sorted(towers.signatures)) or 'none'}."
         )
     return towers
-
-
-def _levels(head: LevelHead | None) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
-    """From vectors [B, n] and temperatures [B] to levels [B]; a function hides the layer."""
-    return lambda vectors, tau: tf.zeros_like(tau) if head is None else head(vectors, tau)

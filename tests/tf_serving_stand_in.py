@@ -165,6 +165,7 @@ class Servable:
             tensor.dtype = outputs[alias].dtype
             tensor.tensor_shape.CopyFrom(tf.TensorShape(value.shape).as_proto())
             # TF Serving sends numbers in a field of their type, not as bytes.
-            numbers = tensor.int64_val if value.dtype == "int64" else tensor.float_val
+            kinds = {"int64": tensor.int64_val, "bool": tensor.bool_val}
+            numbers = kinds.get(str(value.dtype), tensor.float_val)
             numbers.extend(value.ravel().tolist())
         return response

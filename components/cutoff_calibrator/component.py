@@ -32,7 +32,7 @@ class CutoffCalibratorSpec(ComponentSpec):
 
 
 class CutoffCalibrator(BaseComponent):
-    """Tunes the cut-off on held-out clicks, fits the level head, exports the query model."""
+    """Tunes the cut-off on held-out clicks, refines the law, exports the query model."""
 
     SPEC_CLASS = CutoffCalibratorSpec
     EXECUTOR_SPEC = ExecutorClassSpec(Executor)

@@ -14,31 +14,37 @@ from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
 from components.folders import local_folder, published_folder
-from components.pairs import QUERY_LIMIT, read_pairs, training_queries
+from components.pairs import QUERY_LIMIT, read_pairs
 from components.query_tower import QueryTower
 from pebr_tf.config import Config
 from pebr_tf.cutoff import (
     Calibration,
-    LevelFit,
+    HeldOutClicks,
     LevelTuning,
     calibrate,
     candidate_depth,
     collect_candidates,
-    fit_level_head,
-    head_levels,
+    fit_law,
+    fit_share_map,
     level_temperatures_for,
     served_policy,
     tune_level_temperature,
 )
 from pebr_tf.cutoff.calibration import CALIBRATED_KNOBS, require_enough
-from pebr_tf.errors import UserError
+from pebr_tf.cutoff.candidates import levels_of
+from pebr_tf.distributions import background_law
+from pebr_tf.distributions.query_law import LawWeights, initial_weights
 from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.release.towers import TowersDescription
 from pebr_tf.release.versions import QUERY_MODEL
-from serving.signatures import export_query_model
+from pebr_tf.retrieval.exact import sample_of
+from serving.signatures import LearnedLaw, export_query_model
 
-# Most queries of the training split that the level head is fitted to.
-LEVEL_QUERIES = 20_000
+# The query model holds no more items than this by default.
+MOST_SAMPLED = 50_000
+# Queries with a smaller share of known tokens than this share of the calibrate queries have are
+# unfamiliar.
+UNFAMILIAR = 0.005
 
 
 class Executor(BaseExecutor):
@@ -70,64 +76,92 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     settings, average_k = config.cutoff, config.evaluation.average_k
     clicked = read_pairs(examples, "calibrate").limited(QUERY_LIMIT)
     require_enough(len(clicked.queries), settings)
-    texts = training_queries(examples, LEVEL_QUERIES)
-    if not texts:
-        raise UserError("the split train must have clicks. Received: none.")
-    family = TowersDescription.load(towers).family
+    description = TowersDescription.load(towers)
+    family = description.family
     catalogue = EmbeddedCatalogue(index)
-    vectors, ids = catalogue.vectors(), catalogue.ids()
-    tower = QueryTower(towers)
-    queries = tower.embed(clicked.queries)
+    vectors, ids, moments = catalogue.vectors(), catalogue.ids(), catalogue.moments()
+    queries, pairs = QueryTower(towers).embed(clicked.queries), clicked.pairs(ids)
     candidates = collect_candidates(
         vectors,
         queries,
-        clicked.pairs(ids),
+        pairs,
         family,
         level_temperatures_for(settings.level_temperature),
         candidate_depth(len(queries), len(ids), average_k, settings.limit),
     )
-    level_tuning = tune_level_temperature(candidates, average_k, settings.level_temperature)
-    fitted = fit_level_head(
-        vectors,
-        tower.embed(texts),
-        family,
-        level_tuning.level_temperature,
-        settings.level_hidden_layers,
+    tuning = tune_level_temperature(candidates, average_k, settings.level_temperature)
+    level_temperature = tuning.level_temperature
+    sample = sample_of(vectors, settings.level_sample or MOST_SAMPLED)
+    levels = levels_of(sample, queries, family, level_temperature)
+    background = background_law(queries.vectors, moments.mean, moments.covariance)
+    known = pairs.items >= 0
+    clicks = HeldOutClicks(
+        cosines=np.einsum(
+            "pn,pn->p", queries.vectors[pairs.rows[known]], vectors[pairs.items[known]]
+        ),
+        rows=pairs.rows[known],
+        tau=queries.tau,
+        level=levels,
+        frequency=np.asarray(queries.frequency),
+        background_alpha=background.alpha.numpy(),
+        background_beta=background.beta.numpy(),
     )
-    candidates = dataclasses.replace(candidates, head_levels=head_levels(fitted.head, queries))
-    policy = served_policy(settings.policy, settings, family, level_tuning.level_temperature)
+    law = fit_law(_trained_law(description), clicks)
+    share = fit_share_map(law, clicks)
+    laws = law.laws(*clicks.inputs())
+    candidates = dataclasses.replace(
+        candidates,
+        sample_levels=levels,
+        queries=dataclasses.replace(queries, alpha=laws.alpha.numpy(), beta=laws.beta.numpy()),
+    )
+    policy = served_policy(settings.policy, settings, family, level_temperature)
+    signature = served_policy(
+        settings.policy,
+        dataclasses.replace(settings, level_source="sample"),
+        family,
+        level_temperature,
+    )
     calibration = calibrate(
         policy.lists(candidates),
         queries.strata,
         settings.policy,
         family,
-        level_tuning.level_temperature,
+        level_temperature,
         settings,
+        share,
+        signature.lists(candidates),
+        np.quantile(np.asarray(queries.known_share), UNFAMILIAR),
     )
-    _log(calibration, level_tuning, fitted, settings.default_knob, settings.default_value)
+    _log(calibration, tuning, len(clicks.rows), settings.default_knob, settings.default_value)
     calibration.save(folder)
-    (folder / "tuning.json").write_text(_tuning(level_tuning, fitted), encoding="utf-8")
-    moments = catalogue.moments()
-    export_query_model(towers, folder / QUERY_MODEL, calibration, fitted.head, moments, config)
+    (folder / "tuning.json").write_text(_tuning(tuning), encoding="utf-8")
+    learned = LearnedLaw(law, sample, len(ids), moments)
+    export_query_model(towers, folder / QUERY_MODEL, calibration, learned, config)
+
+
+def _trained_law(description: TowersDescription) -> LawWeights:
+    """The law head that was trained with the towers, or one that was not trained."""
+    if description.law is None:
+        return initial_weights()
+    return LawWeights(**{name: np.asarray(value) for name, value in description.law.items()})
 
 
 def _log(
-    calibration: Calibration, level_tuning: LevelTuning, fitted: LevelFit, knob: str, value: float
+    calibration: Calibration, tuning: LevelTuning, pairs: int, knob: str, value: float
 ) -> None:
     logging.info(
-        "T = %g by %d calibrate queries; the level head explains %.3f of the variance.",
-        level_tuning.level_temperature,
+        "T = %g by %d calibrate queries; the law by %d held-out pairs.",
+        tuning.level_temperature,
         calibration.queries,
-        fitted.r_squared,
+        pairs,
     )
     if knob in CALIBRATED_KNOBS and (message := calibration.out_of_range_message(knob, value)):
         logging.warning("The default knob is beyond what calibration reaches: %s", message)
 
 
-def _tuning(level_tuning: LevelTuning, fitted: LevelFit) -> str:
+def _tuning(tuning: LevelTuning) -> str:
     content = {
         name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in vars(level_tuning).items()
+        for name, value in vars(tuning).items()
     }
-    head = {"r_squared": fitted.r_squared, "queries": fitted.queries}
-    return json.dumps({**content, "level_head": head}, indent=1) + "\n"
+    return json.dumps(content, indent=1) + "\n"

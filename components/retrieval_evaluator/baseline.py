@@ -93,10 +93,12 @@ def measure_baseline(
         candidates(calibrate, clicks.calibrate), average_k, settings.level_temperature
     ).level_temperature
     found = candidates(test, clicks.test)
-    served = served_policy(settings.policy, settings, family, level_temperature)
-    if served.name == "level_head":
-        # The towers alone have no level head: use the level that a head would predict.
-        found = replace(found, head_levels=found.levels[level_temperature])
+    # The towers alone have no laws: the level takes the place of the share.
+    name = "level" if settings.policy == "share" else settings.policy
+    served = served_policy(name, settings, family, level_temperature)
+    if served.name == "level_sample":
+        # The towers alone hold no items: use the level of all items.
+        found = replace(found, sample_levels=found.levels[level_temperature])
     policies = {policy.name: policy for policy in (TopKPolicy(), served)}
     results = evaluate_policies(list(policies.values()), found, average_k, served.name)
     return BaselineResult(model.uri, towers.steps, level_temperature, results)

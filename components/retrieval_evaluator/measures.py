@@ -42,7 +42,7 @@ from pebr_tf.retrieval.artifact import IndexManifest
 from pebr_tf.retrieval.encoded import EncodedQueries
 from serving.encoder import EmbeddedEncoder
 
-BATCH = 1_024
+BATCH = 256
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,13 @@ class Subject:
         known: ClickedPairs | None = None,
     ) -> Candidates:
         """The best items of encoded queries among all of the catalogue."""
-        queries = QueryVectors(encoded.embedding, encoded.tau, encoded.stratum)
+        queries = QueryVectors(
+            encoded.embedding,
+            encoded.tau,
+            encoded.stratum,
+            alpha=encoded.alpha,
+            beta=encoded.beta,
+        )
         found = collect_candidates(
             self.vectors,
             queries,
@@ -87,7 +93,7 @@ class Subject:
             candidate_depth(len(queries), len(self.ids), average_k, limit),
             known,
         )
-        return dataclasses.replace(found, head_levels=encoded.level)
+        return dataclasses.replace(found, sample_levels=encoded.level)
 
 
 def measure(

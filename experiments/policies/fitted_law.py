@@ -1,6 +1,6 @@
 """The fitted law: a Beta law for each query, learnt from held-out clicks on frozen towers.
 
-Both parameters come from a small head on the query vector (`LawHead`), by the likelihood of
+Both parameters come from a small head on the query vector (`VectorLawHead`), by the likelihood of
 the cosines of clicks. Every query counts the same, however many clicks it has, as it does in a
 macro average. A list keeps a share of this law.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from experiments.policies.law_head import LawHead
+from experiments.policies.law_head import VectorLawHead
 from experiments.policies.law_odds import law_log_odds
 from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.fitting import fit
@@ -36,7 +36,7 @@ class FittedLawPolicy(Policy):
     name = "fitted_law"
     title = "fitted-law CDF"
 
-    head: LawHead
+    head: VectorLawHead
 
     def scores(self, candidates: Candidates) -> np.ndarray:
         alpha, beta = self.head(tf.constant(candidates.queries.vectors))
@@ -54,7 +54,7 @@ def fit_law(candidates: Candidates, seed: int = 0) -> FittedLawPolicy:
       seed: Of the weights, the clicks that are looked at, what is held out and the batches.
     """
     tf.keras.utils.set_random_seed(seed)
-    head = LawHead((32,))
+    head = VectorLawHead((32,))
     head(tf.constant(candidates.queries.vectors[:1]))
     cosines, weights, below = _clicks(candidates, np.random.default_rng(seed))
     censored = bool(below[:, 1].any())

@@ -14,7 +14,7 @@ PARAMETER_LOW, PARAMETER_HIGH = 1e-2, 1e4
 
 
 @tf.keras.utils.register_keras_serializable("pebr_tf")
-class LawHead(QueryHead):
+class VectorLawHead(QueryHead):
     """alpha = m * c and beta = (1 - m) * c, with m the mean of z and c the concentration.
 
     Its inputs are cut off from the gradient: a likelihood that reached the towers would raise every

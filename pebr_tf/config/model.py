@@ -83,6 +83,9 @@ class Loss(Section):
         True, "A clicked pair is no negative; best with the item -> query term"
     )
     log_q: bool = setting(False, "Correct in-batch negatives for item frequency")
+    law_weight: float = setting(
+        1.0, "Weight of the law term, which trains alpha, beta and noise; 0: none", _WEIGHT_RANGE
+    )
     coverage_weight: float = setting(
         0.0, "Weight of the coverage term, which trains the law; 0: none", _WEIGHT_RANGE
     )

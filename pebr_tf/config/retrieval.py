@@ -13,27 +13,32 @@ MAX_LIMIT = 1_000_000
 class Cutoff(Section):
     """How far to look for each query, and the knob that says so."""
 
-    policy: Literal["level", "cdf", "top_k", "score", "gap", "nucleus"] = setting(
+    policy: Literal["level", "share", "cdf", "top_k", "score", "gap", "nucleus"] = setting(
         "level", "What ends a list"
     )
     level_temperature: float | None = setting(
         None, "Level temperature T of the level; null: tuned on held-out clicks", "[0, 10]"
     )
-    level_source: Literal["probe", "head"] = setting(
-        "probe", "Level from a small search, or (coarser) the query alone"
+    level_source: Literal["probe", "sample"] = setting(
+        "probe", "Level from a small search, or from the items that the query model holds"
+    )
+    level_sample: int | None = setting(
+        None, "Items that the query model holds; null: all, at most 50,000", "[1, 1_000_000]"
     )
     probe_size: int = setting(100, "Items of that small search", "[1, 100_000]")
     background_sample: int = setting(
         2_000, "Random items that stand for all the others", "[1, 1_000_000]"
     )
-    level_hidden_layers: tuple[int, ...] = setting(
-        (128,), "Units of each layer of the level head", "[1, 65_536]"
-    )
-    default_knob: Literal["recall", "budget", "top_k", "score"] = setting(
+    default_knob: Literal["recall", "share", "budget", "top_k", "score"] = setting(
         "recall", "What a request without a knob gets"
     )
     default_value: float = setting(
-        0.9, "Share kept, average items, items, or least cosine", f"[-1, {MAX_LIMIT}]"
+        0.9, "Recall, share kept, average items, items, or least cosine", f"[-1, {MAX_LIMIT}]"
+    )
+    unfamiliar_items: int | None = setting(
+        None,
+        "Items of a query that the model knows nothing of; null: the floor",
+        f"[1, {MAX_LIMIT}]",
     )
     floor: int = setting(1, "Items that a query always gets", f"[0, {MAX_LIMIT}]")
     limit: int = setting(10_000, "Items that a query never exceeds", f"[1, {MAX_LIMIT}]")
@@ -58,7 +63,8 @@ def knob_requirement(knob: str, value: float, floor: int, limit: int) -> str | N
 
     Args:
       knob: One of KNOBS.
-      value: The recall, the average items per query, the items per query or the least cosine.
+      value: The recall, the share of each query's relevant items, the average items per query, the
+        items per query or the least cosine.
       floor: Least number of items of a query.
       limit: Most items of a query.
     """
@@ -66,6 +72,7 @@ def knob_requirement(knob: str, value: float, floor: int, limit: int) -> str | N
     in_range = least <= value <= limit
     valid, requirement = {
         "recall": (0 < value < 1, "a number above 0 and below 1"),
+        "share": (0 < value < 1, "a number above 0 and below 1"),
         "budget": (in_range, f"a number from {least} to {limit}"),
         "top_k": (
             in_range and value.is_integer(),

@@ -11,7 +11,7 @@ from pebr_tf.cutoff.candidates import (
 from pebr_tf.cutoff.evaluation import KnobEvaluation, evaluate_policies
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.cutoff.knobs import CutoffRule, ReleaseKnobs
-from pebr_tf.cutoff.level_fit import LevelFit, fit_level_head, head_levels
+from pebr_tf.cutoff.law_fit import HeldOutClicks, fit_law, fit_share_map
 from pebr_tf.cutoff.level_temperature import (
     LevelTuning,
     level_temperatures_for,
@@ -24,9 +24,9 @@ __all__ = [
     "Candidates",
     "ClickedPairs",
     "CutoffRule",
+    "HeldOutClicks",
     "KnobEvaluation",
     "KnobMap",
-    "LevelFit",
     "LevelTuning",
     "Policy",
     "QueryVectors",
@@ -37,8 +37,8 @@ __all__ = [
     "evaluate_policies",
     "evaluated_policies",
     "fit_adapter",
-    "fit_level_head",
-    "head_levels",
+    "fit_law",
+    "fit_share_map",
     "level_temperatures_for",
     "served_policy",
     "tune_level_temperature",

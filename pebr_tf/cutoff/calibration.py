@@ -18,6 +18,11 @@ A stratum (head, torso or tail) has its own map if it has a quarter of the queri
 calibration needs. The others use the overall map.
 
 *Budget.* The average number of items per query, with floor and limit applied.
+
+*Signature.* The recall map of the exported query model, which has one level and one map for all
+queries, so that what TF Serving returns keeps its promise without the service.
+
+*Share.* From a share of each query's own relevant items to the CDF of its law; see `law_fit`.
 """
 
 from __future__ import annotations
@@ -38,12 +43,15 @@ from pebr_tf.metrics.ranked import RankedLists
 from pebr_tf.metrics.strata import STRATA
 
 FILE_NAME = "cutoff.json"
-VERSION = 2
+VERSION = 3
 # The points of a recall map.
 RECALLS = tuple(percent / 100 for percent in range(1, 100))
 # Number of points of a budget map.
 AVERAGES = 60
 CALIBRATED_KNOBS = ("recall", "budget")
+_MAPS = (*CALIBRATED_KNOBS, "signature", "share")
+# The share map of laws that are true without one.
+TRUE_SHARE = KnobMap(np.array([0.0, 1.0]), np.array([1.0, 0.0], np.float32), 0)
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,9 @@ class Calibration:
       recall: From recall to cut-off, for all queries.
       strata: The same by stratum, for strata with enough queries.
       budget: From average items per query to cut-off.
+      signature: From recall to the cut-off of the query model's own thresholds.
+      share: From the share of each query's relevant items to the cut-off of the policy share.
+      least_known: Share of known tokens below which a query is unfamiliar.
     """
 
     policy: str
@@ -67,6 +78,9 @@ class Calibration:
     recall: KnobMap
     strata: dict[str, KnobMap]
     budget: KnobMap
+    signature: KnobMap
+    share: KnobMap
+    least_known: float
 
     def map_of(self, knob: str, stratum: int | None = None) -> KnobMap:
         """The map of a knob, for one stratum (an index into STRATA) or for all queries."""
@@ -93,18 +107,6 @@ class Calibration:
         if np.isnan(values).any():
             raise ValueError(f"{knob} must be a number. Received: NaN.")
         return self._by_stratum(strata, lambda stratum: self.map_of(knob, stratum).cutoff(values))
-
-    def expected_recall(self, cutoff: Any, strata: np.ndarray) -> np.ndarray:
-        """[B] float32 recalls of cut-offs: the inverse of the recall knob.
-
-        Args:
-          cutoff: One number or [B].
-          strata: [B] indices into STRATA.
-        """
-        cutoffs = np.broadcast_to(np.asarray(cutoff, np.float64), np.shape(strata))
-        return self._by_stratum(
-            strata, lambda stratum: self.map_of("recall", stratum).value(cutoffs)
-        )
 
     def reachable(self, knob: str, value: float, strata: np.ndarray) -> np.ndarray:
         """[B] the knob's value, clipped to the range that the maps reach."""
@@ -140,7 +142,7 @@ class Calibration:
     def to_json(self) -> str:
         """JSON that `from_json` turns into the same calibration."""
         content = {"version": VERSION, **vars(self)}
-        content["recall"], content["budget"] = self.recall.to_mapping(), self.budget.to_mapping()
+        content.update((name, getattr(self, name).to_mapping()) for name in _MAPS)
         content["strata"] = {name: each.to_mapping() for name, each in self.strata.items()}
         return json.dumps(content, indent=1) + "\n"
 
@@ -165,7 +167,7 @@ class Calibration:
         if not isinstance(strata, dict) or not set(strata) <= set(STRATA):
             raise UserError(f"strata must be among {', '.join(STRATA)}. Received: {strata!r}.")
         values = {name: content[name] for name in keys}
-        for name in CALIBRATED_KNOBS:
+        for name in _MAPS:
             values[name] = KnobMap.from_mapping(name, content[name])
         values["strata"] = {
             name: KnobMap.from_mapping(f"strata.{name}", each) for name, each in strata.items()
@@ -184,7 +186,8 @@ class Calibration:
 def _require_types(content: dict[str, Any]) -> None:
     texts = dict.fromkeys(("policy", "family"), str)
     whole = dict.fromkeys(("floor", "limit", "queries"), int)
-    kinds: dict[str, Any] = {**texts, "level_temperature": (int, float), **whole}
+    numbers = dict.fromkeys(("level_temperature", "least_known"), (int, float))
+    kinds: dict[str, Any] = {**texts, **numbers, **whole}
     for name, kind in kinds.items():
         if not isinstance(content[name], kind) or isinstance(content[name], bool):
             raise UserError(
@@ -201,11 +204,15 @@ def calibrate(
     family: Family,
     level_temperature: float,
     config: Cutoff,
+    share: KnobMap = TRUE_SHARE,
+    signature_lists: RankedLists | None = None,
+    least_known: float = 0.0,
 ) -> Calibration:
     """Fits the maps to calibrate queries.
 
     `lists` are their candidates, scored by `policy`; a list never exceeds the candidates. `strata`
-    [Q] are indices into STRATA.
+    [Q] are indices into STRATA. `signature_lists` are scored as the query model scores them; None
+    if that is the same.
 
     Raises:
       UserError: Too few queries.
@@ -227,6 +234,9 @@ def calibrate(
             if chosen.sum() >= least
         },
         budget=budget_map(lists, config.floor, config.limit),
+        signature=recall_map(signature_lists or lists, config.floor, config.limit),
+        share=share,
+        least_known=float(least_known),
     )
 
 

@@ -38,12 +38,19 @@ class QueryVectors:
       strata: [Q] indices into `pebr_tf.metrics.STRATA`.
       breadth: [Q] number of different items that were clicked in the training split, or None;
         policies of experiments use it.
+      frequency: [Q] clicks in the training split, or None.
+      known_share: [Q] share of the query's tokens that are in the vocabulary, or None.
+      alpha, beta: [Q] the Beta law of each query's relevant items, or None.
     """
 
     vectors: np.ndarray
     tau: np.ndarray
     strata: np.ndarray
     breadth: np.ndarray | None = None
+    frequency: np.ndarray | None = None
+    known_share: np.ndarray | None = None
+    alpha: np.ndarray | None = None
+    beta: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or not (
@@ -61,8 +68,8 @@ class QueryVectors:
 
     def part(self, queries: np.ndarray) -> QueryVectors:
         """Some queries, by mask or by index."""
-        breadth = None if self.breadth is None else self.breadth[queries]
-        return QueryVectors(self.vectors[queries], self.tau[queries], self.strata[queries], breadth)
+        columns = {name: value for name, value in vars(self).items() if value is not None}
+        return QueryVectors(**{name: value[queries] for name, value in columns.items()})
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class Candidates:
       totals: [Q] number of relevant items, at least 1.
       known: Ranks of the pairs of the training split.
       corpus_size: N, the number of items in the catalogue.
-      head_levels: [Q] float32 levels that the level head predicts, or None without a head.
+      sample_levels: [Q] float32 levels from the items that the query model holds, or None.
     """
 
     cosines: np.ndarray
@@ -101,7 +108,7 @@ class Candidates:
     totals: np.ndarray
     known: Ranks
     corpus_size: int
-    head_levels: np.ndarray | None = None
+    sample_levels: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.cosines)
@@ -176,7 +183,7 @@ class Candidates:
             seen=self.seen[queries[self.relevant.rows]],
             totals=self.totals[queries],
             known=moved(self.known),
-            head_levels=None if self.head_levels is None else self.head_levels[queries],
+            sample_levels=None if self.sample_levels is None else self.sample_levels[queries],
         )
 
 
@@ -260,7 +267,7 @@ def collect_candidates(
 def levels_of(
     corpus: np.ndarray, queries: QueryVectors, family: Family, level_temperature: float
 ) -> np.ndarray:
-    """[Q] float32 levels over the whole catalogue [N, n], without keeping candidates."""
+    """[Q] float32 levels over items [N, n], without keeping candidates."""
     levels = np.empty(len(queries), np.float32)
     step = _block(len(corpus))
     for begin in range(0, len(queries), step):

@@ -9,7 +9,7 @@ import numpy as np
 
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.calibration import CALIBRATED_KNOBS, Calibration
-from pebr_tf.cutoff.policies import Policy, ScorePolicy, TopKPolicy, served_policy
+from pebr_tf.cutoff.policies import Policy, ScorePolicy, SharePolicy, TopKPolicy, served_policy
 from pebr_tf.metrics.strata import STRATA
 
 
@@ -20,13 +20,12 @@ class CutoffRule:
     Attributes:
       policy: The policy that ends lists.
       cutoffs: [3] float32 cut-offs by stratum.
-      expected_recall: [3] share of the relevant items that lists are expected to keep, by stratum;
-        NaN for top_k and score, which are not calibrated.
+      is_calibrated: Whether the value promises a recall; not for top_k and score.
     """
 
     policy: Policy
     cutoffs: np.ndarray
-    expected_recall: np.ndarray
+    is_calibrated: bool
 
 
 class ReleaseKnobs:
@@ -40,6 +39,7 @@ class ReleaseKnobs:
         floor = calibration.floor
         self.calibrated_policy = replace(policy, floor=floor)
         self._top_k, self._score = TopKPolicy(floor=floor), ScorePolicy(floor=floor)
+        self._share = SharePolicy(floor=floor)
         # Most requests of a service use one of a few values.
         self.rule = functools.lru_cache(maxsize=1024)(self._rule)
 
@@ -51,12 +51,11 @@ class ReleaseKnobs:
         strata, calibration = np.arange(len(STRATA)), self._calibration
         if knob in CALIBRATED_KNOBS:
             cutoffs = calibration.cutoff_for(knob, value, strata)
-            if knob == "recall":
-                expected = calibration.reachable(knob, value, strata)
-            else:
-                expected = calibration.expected_recall(cutoffs, strata)
-            return CutoffRule(self.calibrated_policy, cutoffs, expected)
+            return CutoffRule(self.calibrated_policy, cutoffs, True)
+        if knob == "share":
+            cutoffs = np.full(len(STRATA), calibration.share.cutoff(value), np.float32)
+            return CutoffRule(self._share, cutoffs, True)
         # The score of the policy top_k is -rank, with ranks from 0.
         policy, cutoff = (self._top_k, 1 - value) if knob == "top_k" else (self._score, value)
         cutoffs = np.full(len(STRATA), cutoff, np.float32)
-        return CutoffRule(policy, cutoffs, np.full(len(STRATA), np.nan))
+        return CutoffRule(policy, cutoffs, False)

@@ -17,10 +17,6 @@ from pebr_tf.distributions.beta import PARAMETER_HIGH, PARAMETER_LOW, Beta
 def background_law(query: Any, item_mean: Any, item_covariance: Any) -> Beta:
     """The background law of each query.
 
-    With m and v the mean and variance of z, Beta(m * c, (1 - m) * c) with c = m * (1 - m) / v - 1
-    has these moments. Both parameters are held to the domain of `Beta`, which only matters for
-    corpora that are (nearly) one point or two opposite ones.
-
     Args:
       query: [B, n] unit query vectors.
       item_mean: [n] mean of the unit item vectors.
@@ -37,15 +33,26 @@ def background_law(query: Any, item_mean: Any, item_covariance: Any) -> Beta:
         domain.to_float64(value) for value in (query, item_mean, item_covariance)
     )
     _require_shapes(query, item_mean, item_covariance)
-    mean = tf.clip_by_value((1.0 + tf.linalg.matvec(query, item_mean)) / 2.0, 1e-9, 1.0 - 1e-9)
+    mean = (1.0 + tf.linalg.matvec(query, item_mean)) / 2.0
     variance = tf.einsum("bn,nm,bm->b", query, item_covariance, query) / 4.0
+    law = beta_of_moments(mean, variance)
+    return Beta(tf.cast(law.alpha, dtype), tf.cast(law.beta, dtype))
+
+
+def beta_of_moments(mean: tf.Tensor, variance: tf.Tensor) -> Beta:
+    """The Beta law with a mean and a variance of z, float64 tensors of one shape.
+
+    Beta(m * c, (1 - m) * c) with c = m * (1 - m) / v - 1. Both parameters are held to the domain of
+    `Beta`, which only matters for cosines that are (nearly) all the same, or all at both ends.
+    """
+    mean = tf.clip_by_value(mean, 1e-9, 1.0 - 1e-9)
     spread = mean * (1.0 - mean)
     concentration = spread / tf.clip_by_value(variance, 1e-12 * spread, spread) - 1.0
     alpha, beta = (
         tf.clip_by_value(share * concentration, PARAMETER_LOW, PARAMETER_HIGH)
         for share in (mean, 1.0 - mean)
     )
-    return Beta(tf.cast(alpha, dtype), tf.cast(beta, dtype))
+    return Beta(alpha, beta)
 
 
 def _require_shapes(query: tf.Tensor, item_mean: tf.Tensor, item_covariance: tf.Tensor) -> None:

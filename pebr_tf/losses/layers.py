@@ -22,6 +22,7 @@ from pebr_tf.distributions import Beta, CosineLaw, TruncatedExponential
 from pebr_tf.distributions.beta import Convention, require_convention
 from pebr_tf.losses.beta_nce import beta_nce
 from pebr_tf.losses.exp_nce import exp_nce, info_nce
+from pebr_tf.losses.law_head import LawHead, law_term
 from pebr_tf.losses.layer_base import GlobalTemperature, QueryTemperature, RetrievalLoss
 from pebr_tf.losses.mle import Guard, mle, require_guard
 from pebr_tf.losses.negatives import Negatives
@@ -88,11 +89,12 @@ class ExpNCE(QueryTemperature):
 
 @_register
 class BetaNCE(QueryTemperature):
-    """`beta_nce` as a layer, with the coverage of its Beta law.
+    """`beta_nce` as a layer, with the head that learns the law of each query's relevant items.
 
-    `delta_beta` is beta_g - beta_k, above -1; 0 is the paper's final loss. `convention` decides
-    which law a temperature stands for, and so what is covered; the loss does not depend on it. See
-    `Beta.from_tau`.
+    `law_weight` is the weight of `law_term`, which trains `law_head` on held-out pairs; 0 leaves
+    both out. The towers learn nothing from it. `delta_beta` is beta_g - beta_k, above -1; 0 is the
+    paper's final loss. `convention` decides which law a temperature stands for, and so what is
+    covered; the loss does not depend on it. See `Beta.from_tau`.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class BetaNCE(QueryTemperature):
         gamma: float = 0.0,
         delta_beta: float = 0.0,
         convention: Convention = "pdf",
+        law_weight: float = 1.0,
         coverage_weight: float = 0.0,
         recall: Sequence[float] = (0.9,),
         **kwargs: Any,
@@ -114,6 +117,31 @@ class BetaNCE(QueryTemperature):
         options = {**require_symmetric(symmetric_weight, gamma), "delta_beta": delta_beta}
         super().__init__(beta_nce, options, coverage_weight, recall, **kwargs)
         self._convention = require_convention(convention)
+        self._law_weight = require_weight("law_weight", law_weight)
+        self.law_head = LawHead(name="law_head") if law_weight else None
+
+    def call(
+        self,
+        query_vectors: Any,
+        item_vectors: Any,
+        tau: Any = None,
+        negatives: Negatives | None = None,
+        sample_weight: Any = None,
+        frequency: Any = None,
+        held_out: Any = None,
+    ) -> tf.Tensor:
+        """The mean loss, as in the base class, and the law term of the held-out pairs.
+
+        `frequency` [B] are the clicks of each query in the training split. `held_out` [B] are true
+        for pairs that the towers do not learn from, whose weight must be 0. Without them, there is
+        no law term.
+        """
+        loss = self._mean(query_vectors, item_vectors, tau, negatives, sample_weight)
+        if self.law_head is None or held_out is None:
+            return loss
+        term = law_term(self.law_head, query_vectors, item_vectors, tau, frequency, held_out)
+        # Every replica computes the term of the whole batch.
+        return loss + tf.nn.scale_regularization_loss(self._law_weight * term)
 
     def law(self, tau: Any) -> CosineLaw:
         """The Beta law of each query, over a uniform background."""
@@ -124,7 +152,8 @@ class BetaNCE(QueryTemperature):
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments."""
-        return {**super().get_config(), "convention": self._convention}
+        ours = {"convention": self._convention, "law_weight": self._law_weight}
+        return {**super().get_config(), **ours}
 
 
 @_register

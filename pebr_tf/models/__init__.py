@@ -1,7 +1,6 @@
-"""Keras layers on top of the towers: temperature, level and threshold of each query."""
+"""Keras layers on top of the towers: temperature and threshold of each query."""
 
-from pebr_tf.models.level_head import LevelHead
 from pebr_tf.models.tau_head import TauHead
 from pebr_tf.models.threshold import ThresholdLayer
 
-__all__ = ["LevelHead", "TauHead", "ThresholdLayer"]
+__all__ = ["TauHead", "ThresholdLayer"]

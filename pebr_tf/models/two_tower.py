@@ -46,6 +46,7 @@ class TwoTower(tfrs.Model):
         super().__init__(**kwargs)
         features, towers = config.features, config.towers
         self._config = config
+        self._vocabulary_sizes = dict(vocabulary_sizes)
         query, item = query_fields(features), item_fields(features)
         both = table_sizes((*query, *item), vocabulary_sizes, features.oov_buckets)
         self.tables = TokenTables(both, towers.token_dimension, name="tables")
@@ -76,6 +77,13 @@ class TwoTower(tfrs.Model):
             pooled = tf.concat([pooled, frequency[:, tf.newaxis]], axis=1)
         return Query(vectors, self.tau_head(tf.cast(pooled, tf.float32)))
 
+    def known_share(self, features: Mapping[str, Any]) -> tf.Tensor:
+        """[B] share of each query's tokens that are words of the vocabulary; 0 without tokens."""
+        (field,) = query_fields(self._config.features)
+        ids = features[field.name]
+        known = tf.cast(ids.flat_values < self._vocabulary_sizes[field.vocabulary], tf.float32)
+        return tf.math.unsorted_segment_mean(known, ids.value_rowids(), ids.nrows())
+
     def encode_item(self, features: Mapping[str, Any], training: bool = False) -> tf.Tensor:
         """Item vectors [B, n] of a batch."""
         pooled = self.item_tower.pooled(features, training)
@@ -96,9 +104,13 @@ class TwoTower(tfrs.Model):
         }
         if self.loss_layer.needs_tau:
             pairs["tau"] = query.tau
+        options = {}
         if training:
             pairs = _of_all_replicas(pairs)
-            pairs["clicks"] *= tf.cast(~is_validation(pairs), tf.float32)
+            held_out = is_validation(pairs)
+            pairs["clicks"] *= tf.cast(~held_out, tf.float32)
+            if self._has_law:
+                options = {"frequency": pairs["query_frequency"], "held_out": held_out}
         # Scaled by the batch's mean, so that how a log counts is no learning rate.
         weight = pairs["clicks"] / tf.maximum(tf.reduce_mean(pairs["clicks"]), 1e-6)
         return self.loss_layer(
@@ -107,12 +119,18 @@ class TwoTower(tfrs.Model):
             pairs.get("tau"),
             negatives=self._negatives(pairs),
             sample_weight=weight,
+            **options,
         )
+
+    @property
+    def _has_law(self) -> bool:
+        return self._config.loss.family == "beta_nce" and self._config.loss.law_weight > 0
 
     def _facts(self) -> list[str]:
         """The inputs that the loss needs beside the vectors, each [B]."""
         loss = self._config.loss
-        frequencies = {"item_frequency": loss.log_q, "query_frequency": loss.gamma}
+        query_frequency = loss.gamma or self._has_law
+        frequencies = {"item_frequency": loss.log_q, "query_frequency": query_frequency}
         return ["clicks", "query_id", "item_hash", *(n for n, used in frequencies.items() if used)]
 
     def _negatives(self, inputs: Mapping[str, Any]) -> Negatives:
@@ -167,7 +185,11 @@ def loss_layer(loss: Loss) -> RetrievalLoss:
     symmetric = {"symmetric_weight": loss.symmetric_weight, "gamma": loss.gamma}
     temperature = {"temperature": loss.temperature, "learn_temperature": loss.learn_temperature}
     coverage = {"coverage_weight": loss.coverage_weight, "recall": loss.coverage_recall}
-    shape = {"delta_beta": loss.delta_beta, "convention": loss.convention}
+    shape = {
+        "delta_beta": loss.delta_beta,
+        "convention": loss.convention,
+        "law_weight": loss.law_weight,
+    }
     options: dict[str, dict[str, Any]] = {
         "pointwise": temperature,
         "info_nce": {**temperature, **symmetric},

@@ -12,7 +12,6 @@ from pebr_tf import files
 from pebr_tf.errors import UserError
 
 if TYPE_CHECKING:
-    from pebr_tf.distributions.beta import Convention
     from pebr_tf.distributions.logit import Family
 
 Description = TypeVar("Description", bound="TowersDescription")
@@ -24,20 +23,18 @@ class TowersDescription:
 
     Attributes:
       family: The logit that they were trained with.
-      convention: How tau maps to a Beta law.
-      delta_beta: Added to the Beta law's beta.
+      law: Weights of the law head by name, or None if it was not trained with the towers.
       config: The sections of its configuration that determine the towers.
     """
 
     FILE: ClassVar[str] = "assets.extra/towers.json"
 
     family: Family
-    convention: Convention
-    delta_beta: float
     dimension: int
     loss: str
     steps: int
     pipeline: str
+    law: dict[str, Any] | None = None
     config: dict[str, Any]
 
     @classmethod

@@ -1,4 +1,4 @@
-"""EncodedQueries queries: the outputs of the query model that a search needs."""
+"""Encoded queries: the outputs of the query model that a search needs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ class EncodedQueries:
       tau: [B] float32 temperatures.
       alpha, beta: [B] float32, the Beta law of each query's relevant items.
       background_alpha, background_beta: [B] float32, the Beta law of all items.
-      level: [B] float32 levels that the level head predicts.
-      threshold: [B] float32 cosines for the default knob, with the predicted level.
+      level: [B] float32 levels from the items that the query model holds.
+      threshold: [B] float32 cosines for the default knob, with that level.
+      unfamiliar: [B] bool, true for queries that the model knows nothing of.
       stratum: [B] int64 indices into `pebr_tf.metrics.STRATA`.
     """
 
@@ -29,6 +30,7 @@ class EncodedQueries:
     background_beta: np.ndarray
     level: np.ndarray
     threshold: np.ndarray
+    unfamiliar: np.ndarray
     stratum: np.ndarray
 
     def __len__(self) -> int:

@@ -31,7 +31,8 @@ BATCH = 256
     metavar="DIR",
     help="A release, or a folder of releases: the latest.",
 )
-@click.option("--recall", type=float, help="Share of the relevant items to keep, such as 0.9.")
+@click.option("--recall", type=float, help="Share of the relevant items to keep, on average.")
+@click.option("--share", type=float, help="Share of each query's own relevant items to keep.")
 @click.option("--budget", type=float, help="Average items per query.")
 @click.option("--top-k", type=int, help="Items per query.")
 @click.option("--score", type=float, help="Least cosine.")
@@ -43,6 +44,7 @@ BATCH = 256
 def query(
     release: Path,
     recall: float | None,
+    share: float | None,
     budget: float | None,
     top_k: int | None,
     score: float | None,
@@ -55,7 +57,13 @@ def query(
     Without a knob, the default of the release decides how many items are returned. A QUERY of -
     reads queries from standard input, one per line.
     """
-    knobs = {"recall": recall, "budget": budget, "top_k": top_k, "score": score}
+    knobs = {
+        "recall": recall,
+        "share": share,
+        "budget": budget,
+        "top_k": top_k,
+        "score": score,
+    }
     given = {name: value for name, value in knobs.items() if value is not None}
     if len(given) > 1:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
@@ -102,6 +110,7 @@ def _print_json(answer: RetrievalResponse, index: int, limit: int) -> None:
         "level": _number(answer.levels[index]),
         "expected_recall": _number(answer.expected_recall[index]),
         "truncated": bool(items.truncated[index]),
+        "unfamiliar": bool(answer.unfamiliar[index]),
         "items": answer.rows(index, limit),
     }
     click.echo(json.dumps(content, ensure_ascii=False))
@@ -115,6 +124,8 @@ def _print_table(answer: RetrievalResponse, index: int, limit: int) -> None:
         facts.append(f"cosine from {threshold:.3f}")
     if (expected := _number(answer.expected_recall[index])) is not None:
         facts.append(f"expected to keep {expected:.0%} of the relevant")
+    if answer.unfamiliar[index]:
+        facts.append("unfamiliar: no recall is expected")
     if answer.items.truncated[index]:
         facts.append("cut by the limit")
     text = escape(_plain(answer.queries[index]))

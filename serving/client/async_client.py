@@ -41,6 +41,7 @@ class AsyncRetrievalClient:
         queries: Sequence[str],
         *,
         recall: float | None = None,
+        share: float | None = None,
         budget: float | None = None,
         top_k: int | None = None,
         score: float | None = None,
@@ -51,7 +52,14 @@ class AsyncRetrievalClient:
     ) -> Results:
         """Returns the items of each query; see `RetrievalClient.retrieve`."""
         request = retrieve_request(
-            queries, limit, fields, recall=recall, budget=budget, top_k=top_k, score=score
+            queries,
+            limit,
+            fields,
+            recall=recall,
+            share=share,
+            budget=budget,
+            top_k=top_k,
+            score=score,
         )
         response = await self._call("Retrieve", request, timeout, request_id)
         return Results.from_message(tuple(request.queries), response)

@@ -32,12 +32,13 @@ class QueryResult:
       items: The items, best first.
       threshold: Cosine at which the list ends; None if every cosine passes.
       expected_recall: Share of the relevant items that the list is expected to hold, unless it is
-        truncated; None for top_k and score, which promise nothing.
+        truncated; None for top_k and score, which promise nothing, and for unfamiliar queries.
       truncated: Whether a limit ended the list before the threshold.
       tau: Temperature of the query.
       alpha, beta: The law of its relevant items: Beta over (1 + cosine) / 2.
       level: Logarithm of the mean relevance over all items.
       stratum: head, torso or tail: how often the query was seen in training.
+      unfamiliar: Whether the model knows nothing of the query.
     """
 
     query: str
@@ -50,6 +51,7 @@ class QueryResult:
     beta: float
     level: float
     stratum: str
+    unfamiliar: bool
 
     def __len__(self) -> int:
         return len(self.items)
@@ -93,7 +95,7 @@ class Results:
     Attributes:
       queries: The results.
       release: Version of the release.
-      knob: What ended the lists: recall, budget, top_k or score.
+      knob: What ended the lists: recall, share, budget, top_k or score.
       value: Value of the knob.
       timings: Time that the server spent.
       request_id: Id of the request in the server's log.

@@ -55,6 +55,7 @@ class RetrievalClient:
         queries: Sequence[str],
         *,
         recall: float | None = None,
+        share: float | None = None,
         budget: float | None = None,
         top_k: int | None = None,
         score: float | None = None,
@@ -65,11 +66,12 @@ class RetrievalClient:
     ) -> Results:
         """Returns the items of each query.
 
-        At most one of recall, budget, top_k and score is given; by default the release's.
+        At most one of recall, share, budget, top_k and score is given; by default the release's.
 
         Args:
           queries: Texts, none blank.
           recall: Share of the relevant items to keep, above 0 and below 1.
+          share: Share of each query's own relevant items to keep.
           budget: Average number of items per query.
           top_k: Items per query.
           score: Least cosine.
@@ -82,7 +84,14 @@ class RetrievalClient:
           RetrievalError: One of the errors of `serving.client`.
         """
         request = retrieve_request(
-            queries, limit, fields, recall=recall, budget=budget, top_k=top_k, score=score
+            queries,
+            limit,
+            fields,
+            recall=recall,
+            share=share,
+            budget=budget,
+            top_k=top_k,
+            score=score,
         )
         response = self._call(self._stub.Retrieve, request, timeout, request_id)
         return Results.from_message(tuple(request.queries), response)

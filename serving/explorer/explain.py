@@ -28,7 +28,8 @@ STEPS_PER_DECADE = 15
 def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") -> dict[str, Any]:
     """The data that the page draws for a query; plain numbers, texts, lists and dicts.
 
-        query, stratum, release, catalogue (its number of items), floor, limit, family, columns
+        query, stratum, unfamiliar, release, catalogue (its number of items), floor, limit, family,
+        columns
         tau, alpha, beta, background_alpha, background_beta, level
         default     {knob, value} of the release
         knob        the knob of `stops`
@@ -61,6 +62,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
     return {
         "query": query,
         "stratum": STRATA[encoded.stratum[0]],
+        "unfamiliar": bool(encoded.unfamiliar[0]),
         "release": retriever.release.version,
         "catalogue": len(retriever.searcher),
         "floor": calibration.floor,
@@ -103,7 +105,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
 def stop_values(retriever: Retriever, knob: str) -> list[float]:
     """The grid of a knob, from the shortest list to the longest, with the release's default."""
     calibration, settings = retriever.calibration, retriever.settings
-    if knob == "recall":
+    if knob in ("recall", "share"):
         grid = [percent / 100 for percent in range(1, 100)]
     elif knob == "score":
         grid = [percent / 100 for percent in (*range(-100, 0, 10), *range(0, 101))]

@@ -16,7 +16,7 @@ from pebr_tf.config.error import shown
 from serving.errors import InvalidArgument
 from serving.service.limits import LARGEST_WHOLE_NUMBER, LONGEST_DEADLINE_MILLISECONDS
 
-Knob = Literal["recall", "budget", "top_k", "score"]
+Knob = Literal["recall", "share", "budget", "top_k", "score"]
 Status = Literal[
     "INVALID_ARGUMENT",
     "UNAUTHENTICATED",
@@ -37,7 +37,7 @@ def _range(description: str, **bounds: JsonValue) -> Any:
 
 
 class RetrieveRequestBody(BaseModel):
-    """Queries and what ends their lists; at most one of recall, budget, top_k and score."""
+    """Queries and what ends their lists; at most one of recall, share, budget, top_k, score."""
 
     model_config = ConfigDict(
         strict=True,
@@ -53,7 +53,12 @@ class RetrieveRequestBody(BaseModel):
         fail_fast=True, description="Texts, none blank.", json_schema_extra={"minItems": 1}
     )
     recall: float | None = _range(
-        "Share of the relevant items to keep.", exclusiveMinimum=0, exclusiveMaximum=1
+        "Share of the relevant items to keep on average over queries.",
+        exclusiveMinimum=0,
+        exclusiveMaximum=1,
+    )
+    share: float | None = _range(
+        "Share of each query's own relevant items to keep.", exclusiveMinimum=0, exclusiveMaximum=1
     )
     budget: float | None = _range("Average number of items per query.", minimum=1)
     top_k: int | None = _range("Items per query.", minimum=1, maximum=LARGEST_WHOLE_NUMBER)
@@ -117,7 +122,7 @@ def _invalid_argument(error: ErrorDetails) -> InvalidArgument:
         return InvalidArgument(name, f"{name} must be given. Received: nothing.")
     path = name + "".join(f"[{part}]" for part in location[1:] if isinstance(part, int))
     nouns = {"queries": "a list of texts", "fields": "a list of texts"}
-    nouns |= dict.fromkeys(("recall", "budget", "score"), "a number")
+    nouns |= dict.fromkeys(("recall", "share", "budget", "score"), "a number")
     required = "a text" if path != name else nouns.get(name, "a whole number")
     return InvalidArgument(path, f"{path} must be {required}. Received: {received}.")
 
@@ -147,7 +152,7 @@ class QueryResultBody(BaseModel):
     )
     expected_recall: float | None = Field(
         description="Share of the relevant items that the list is expected to hold, unless it is "
-        "truncated; null for top_k and score, which promise nothing."
+        "truncated; null for top_k and score, which promise nothing, and for unfamiliar queries."
     )
     tau: float = Field(description="The query's temperature.")
     alpha: float = Field(
@@ -162,6 +167,7 @@ class QueryResultBody(BaseModel):
     stratum: Literal["head", "torso", "tail"] = Field(
         description="How often the query was seen in training."
     )
+    unfamiliar: bool = Field(description="Whether the model knows nothing of the query.")
 
 
 class TimingsBody(BaseModel):

@@ -80,9 +80,10 @@ def _results(response: RetrievalResponse) -> Iterator[Result]:
         response.beta.tolist(),
         response.levels.tolist(),
         response.strata.tolist(),
+        response.unfamiliar.tolist(),
         strict=True,
     )
-    for begin, end, truncated, threshold, expected, tau, alpha, beta, level, stratum in columns:
+    for begin, end, truncated, threshold, expected, *law, level, stratum, unfamiliar in columns:
         yield {
             "items": items[begin:end],
             "count": end - begin,
@@ -90,11 +91,10 @@ def _results(response: RetrievalResponse) -> Iterator[Result]:
             # A threshold below every cosine: only the length ends the list.
             "threshold": threshold if threshold >= -1 else None,
             "expected_recall": None if math.isnan(expected) else expected,
-            "tau": tau,
-            "alpha": alpha,
-            "beta": beta,
+            **dict(zip(("tau", "alpha", "beta"), law, strict=True)),
             "level": level,
             "stratum": STRATA[stratum],
+            "unfamiliar": unfamiliar,
         }
 
 

@@ -13,6 +13,10 @@ from pebr_tf.retrieval.encoded import ENCODED_FIELDS, EncodedQueries
 
 SIGNATURE = "serving_default"
 INPUT = "query"
+# The outputs that are not float32.
+_TYPES = {"stratum": types_pb2.DT_INT64, "unfamiliar": types_pb2.DT_BOOL}
+_ARRAY_TYPES = {types_pb2.DT_INT64: np.int64, types_pb2.DT_BOOL: np.bool_}
+_VALUES = {types_pb2.DT_INT64: "int64_val", types_pb2.DT_BOOL: "bool_val"}
 
 
 class InvalidResponse(Exception):
@@ -40,14 +44,14 @@ def encode_request(
 
 
 def query_at_request(
-    queries: Sequence[str], cutoff: float, model: str, version: int | None
+    queries: Sequence[str], recall: float, model: str, version: int | None
 ) -> predict_pb2.PredictRequest:
     """Asks `query_at` for all its outputs, for texts [B] with one recall in (0, 1)."""
     request = predict_pb2.PredictRequest(model_spec=model_spec(model, version, "query_at"))
     request.inputs[INPUT].CopyFrom(_texts(queries))
-    cutoffs = tensor_pb2.TensorProto(dtype=types_pb2.DT_FLOAT, float_val=[cutoff] * len(queries))
-    cutoffs.tensor_shape.dim.add(size=len(queries))
-    request.inputs["cutoff"].CopyFrom(cutoffs)
+    recalls = tensor_pb2.TensorProto(dtype=types_pb2.DT_FLOAT, float_val=[recall] * len(queries))
+    recalls.tensor_shape.dim.add(size=len(queries))
+    request.inputs["recall"].CopyFrom(recalls)
     return request
 
 
@@ -95,13 +99,13 @@ def check_signature(signatures: Mapping[str, meta_graph_pb2.SignatureDef], dimen
 
 def _array(name: str, tensor: tensor_pb2.TensorProto, size: int, dimension: int) -> np.ndarray:
     shape = _check_output(name, tensor, size, dimension)
-    dtype = np.dtype(np.int64 if name == "stratum" else np.float32)
+    dtype = np.dtype(_ARRAY_TYPES.get(tensor.dtype, np.float32))
     if tensor.tensor_content:
         if len(tensor.tensor_content) % dtype.itemsize:
             raise InvalidResponse(f"{name} of {len(tensor.tensor_content)} bytes")
         values = np.frombuffer(tensor.tensor_content, dtype)
     else:
-        values = np.array(tensor.int64_val if dtype == np.int64 else tensor.float_val, dtype)
+        values = np.array(getattr(tensor, _VALUES.get(tensor.dtype, "float_val")), dtype)
     if len(values) != np.prod(shape):
         raise InvalidResponse(f"{name} of shape {shape} with {len(values)} values")
     return values.reshape(shape)
@@ -113,7 +117,7 @@ def _check_output(
     size: int,
     dimension: int,
 ) -> list[int]:
-    dtype = types_pb2.DT_INT64 if name == "stratum" else types_pb2.DT_FLOAT
+    dtype = _TYPES.get(name, types_pb2.DT_FLOAT)
     if output.dtype != dtype:
         raise InvalidResponse(
             f"{name} of type {_type_name(output.dtype)} instead of {_type_name(dtype)}"

@@ -16,6 +16,7 @@ from tfx.dsl.io.filesystem_registry import DEFAULT_FILESYSTEM_REGISTRY
 from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
 
 from pebr_tf.config import Config
+from pebr_tf.distributions.query_law import LawWeights
 from pebr_tf.errors import UserError
 from pebr_tf.release.towers import TowersDescription
 from pipeline import trainer
@@ -108,10 +109,11 @@ def model(folder, tmp_path_factory):
 
 
 def test_the_description_of_the_towers(model):
-    assert json.loads((model / TowersDescription.FILE).read_text()) == {
+    description = json.loads((model / TowersDescription.FILE).read_text())
+    law = LawWeights(**description.pop("law"))
+    assert np.shape(law.linear) == (3, 2)
+    assert description == {
         "family": "beta",
-        "convention": "pdf",
-        "delta_beta": 0.0,
         "dimension": 8,
         "loss": "beta_nce",
         "steps": 3,
@@ -166,6 +168,7 @@ def test_the_signatures(answer):
         "tau": ["float32", [None]],
         "frequency": ["float32", [None]],
         "stratum": ["int64", [None]],
+        "known_share": ["float32", [None]],
     }
     assert answer["signatures"] == {
         "query": {"embedding": ["float32", [None, 8]], **law},
@@ -185,6 +188,7 @@ def test_the_towers_run_without_this_project(answer):
     clicks = sum(row["clicks"] for row in rows() if row["query"] == "query 3")
     assert query["frequency"] == [clicks, 0.0, 0.0]
     assert query["stratum"][1:] == [2, 2]
+    assert query["known_share"][0] == 1
     assert all(0.002 <= tau <= 1.0 for tau in query["tau"])
     # Row 3 is query 3 with item 3, however they come in.
     np.testing.assert_allclose(pair["query_embedding"][0], query["embedding"][0], atol=1e-6)

@@ -34,11 +34,14 @@ def test_prints_a_header_and_a_table_a_query(releases, retriever):
     assert second.splitlines()[1].split()[1] == "1.000"
 
 
-def test_the_header_says_what_the_list_promises(releases):
+def test_the_header_says_what_the_list_promises(releases, retriever):
     lines = run("--release", releases, "--recall", 0.75, "phone").output.splitlines()
     assert lines[0].startswith("phone  torso · ")
     assert "cosine from 0." in lines[0]
-    assert lines[0].endswith("expected to keep 75% of the relevant")
+    (expected,) = retriever.retrieve(["phone"], "recall", 0.75).expected_recall
+    assert lines[0].endswith(f"expected to keep {expected:.0%} of the relevant")
+    unfamiliar = run("--release", releases, "qq phone").output.splitlines()[0]
+    assert unfamiliar.endswith("1 item · unfamiliar: no recall is expected")
     assert "cut by the limit" in run("--release", releases, "--score=-1", "phone").output
     # Text cannot steer a terminal.
     output = run("--release", releases, "--limit", 0, "red\x1b[31m\nphone [bold]").output
@@ -59,8 +62,9 @@ def test_json_lines_from_a_release_with_queries_from_standard_input(releases, re
         "count": int(answer.items.counts[0]),
         "threshold": float(answer.items.thresholds[0]),
         "level": float(answer.levels[0]),
-        "expected_recall": 0.9,
+        "expected_recall": float(answer.expected_recall[0]),
         "truncated": False,
+        "unfamiliar": False,
         "items": answer.rows(0, 2),
     }
     (line,) = run("--release", release, "--json", "--score=-1", "phone").output.splitlines()

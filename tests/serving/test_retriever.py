@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 from tiny_release import calibration, titles
 
 from pebr_tf.errors import UserError
@@ -23,19 +24,25 @@ def cosines(retriever, vectors):
     return encoded.embedding.astype(float) @ vectors.T.astype(float), encoded
 
 
-def changed(retriever, policy, level_source="probe", **calibrated):
+def changed(retriever, policy, level_source="probe", unfamiliar_items=None, **calibrated):
     return Retriever(
         retriever.release,
         retriever.encoder,
         retriever.searcher,
         retriever.payload,
         calibration(policy, **calibrated),
-        replace(retriever.settings, level_source=level_source),
+        replace(retriever.settings, level_source=level_source, unfamiliar_items=unfamiliar_items),
     )
 
 
 def exact_levels(logits, level_temperature):
     return level_temperature * np.log(np.mean(np.exp(logits / level_temperature), axis=1))
+
+
+def recalls_of(encoded, thresholds):
+    """By SciPy, through the map of the shares."""
+    above = stats.beta.sf((1 + thresholds) / 2, encoded.alpha, encoded.beta)
+    return np.interp(above, [0, 0.5, 1], [0, 0.6, 1])
 
 
 def found_of(answer):
@@ -62,26 +69,47 @@ def test_recall_ends_each_list_at_its_stratum_s_cutoff_above_its_level(
     assert all(1 < len(row) < 150 for row in wanted)
     thresholds = 2 * np.exp(encoded.tau * (cutoffs + levels)) - 1
     np.testing.assert_allclose(answer.items.thresholds, thresholds, atol=1e-4)
-    np.testing.assert_allclose(answer.expected_recall, 0.75)
+    np.testing.assert_allclose(answer.expected_recall, recalls_of(encoded, thresholds), atol=1e-3)
     assert [answer.stratum(index) for index in range(4)] == ["head", "torso", "tail", "tail"]
     assert not answer.items.truncated.any()
-    # A recall beyond the map: expect what the map can give.
-    answer = retriever.retrieve(QUERIES, "recall", 0.99)
-    np.testing.assert_allclose(answer.expected_recall, [0.9, 0.95, 0.95, 0.95])
     default, requested = retriever.retrieve(QUERIES), retriever.retrieve(QUERIES, "recall", 0.9)
     assert (default.knob, default.value) == ("recall", 0.9)
     assert found_of(default) == found_of(requested)
     assert len(retriever.retrieve([])) == 0
 
 
-def test_budget_is_one_cutoff_for_all_with_the_recall_of_each_stratum(retriever, cosines, item_ids):
+def test_budget_is_one_cutoff_for_all(retriever, cosines, item_ids):
     scores, encoded = cosines
     answer = retriever.retrieve(QUERIES, "budget", 10)
     logits = np.log((1 + scores) / 2) / encoded.tau[:, None]
     above = logits - exact_levels(logits, 0.6)[:, None] >= 0
     assert found_of(answer) == items_where(item_ids, above)
-    # A cut-off of 0 on the maps: head at its second point, torso a third beyond .75, rest at .75.
-    np.testing.assert_allclose(answer.expected_recall, [0.4, 0.8, 0.75, 0.75], atol=1e-6)
+    wanted = recalls_of(encoded, answer.items.thresholds)
+    np.testing.assert_allclose(answer.expected_recall, wanted, atol=1e-5)
+
+
+def test_a_share_is_that_of_every_query(retriever, cosines, item_ids):
+    scores, encoded = cosines
+    answer = retriever.retrieve(QUERIES, "share", 0.6)
+    medians = 2 * stats.beta.median(encoded.alpha, encoded.beta) - 1
+    passed = scores >= medians[:, None]
+    passed[np.arange(4), scores.argmax(axis=1)] = True
+    assert found_of(answer) == items_where(item_ids, passed)
+    wanted = recalls_of(encoded, answer.items.thresholds)
+    np.testing.assert_allclose(answer.expected_recall, wanted, atol=1e-5)
+
+
+def test_an_unfamiliar_query_gets_few_items_and_no_promise(retriever):
+    queries = ["phone", "qq phone"]
+    for knob, value in (("recall", 0.9), ("share", 0.9), ("budget", 50)):
+        answer = retriever.retrieve(queries, knob, value)
+        assert answer.unfamiliar.tolist() == [False, True]
+        assert np.isnan(answer.expected_recall).tolist() == [False, True]
+        assert answer.items.counts[1] == 1
+    assert retriever.retrieve(queries, "top_k", 7).items.counts.tolist() == [7, 7]
+    more = changed(retriever, "level", unfamiliar_items=5)
+    assert more.retrieve(queries, "recall", 0.9).items.counts[1] == 5
+    assert more.retrieve(queries, "recall", 0.9, limit=3).items.counts[1] == 3
 
 
 def test_top_k_and_score_promise_nothing(retriever, cosines, item_ids):
@@ -133,7 +161,7 @@ def test_policies_against_their_definitions(retriever, cosines, item_ids):
     cutoff = np.array([-4, -1, -1.5, -1.5])[:, None]
     policies = {
         "cdf": logits >= cutoff,
-        "level_head": logits - encoded.level[:, None] >= cutoff,
+        "level_sample": logits - encoded.level[:, None] >= cutoff,
         "gap": scores - scores.max(axis=1, keepdims=True) >= cutoff / 10,
         "score": scores >= cutoff / 10,
         "top_k": -ranks >= cutoff,
@@ -142,8 +170,8 @@ def test_policies_against_their_definitions(retriever, cosines, item_ids):
     for policy, passed in policies.items():
         passed |= ranks == 0
         scale = 10 if policy in ("gap", "score") else 1
-        source = "head" if policy == "level_head" else "probe"
-        other = changed(retriever, policy.removesuffix("_head"), level_source=source)
+        source = "sample" if policy == "level_sample" else "probe"
+        other = changed(retriever, policy.removesuffix("_sample"), level_source=source)
         found = other.knobs.calibrated_policy.search(
             retriever.searcher, encoded, cutoff[:, 0] / scale, limits=200
         )
@@ -225,7 +253,11 @@ def test_an_empty_index_answers_with_empty_lists(retriever, vectors):
         ("budget", 151, r"budget must be a number from 1 to 150\. Received: 151\."),
         ("top_k", 2.5, r"top_k must be a whole number from 1 to 150\. Received: 2\.5\."),
         ("score", -1.1, r"score must be a number from -1 to 1\. Received: -1\.1\."),
-        ("breadth", 3, r"knob must be one of recall, budget, top_k, score\. Received: 'breadth'"),
+        (
+            "breadth",
+            3,
+            r"one of recall, share, budget, top_k, score\. Received: 'breadth'",
+        ),
         (None, 3, r"value requires a knob\. Received: 3 without one\."),
     ],
 )

@@ -5,23 +5,25 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from scipy import stats
-from tiny_release import DESCRIPTION, DIMENSION, calibration, level_head, write_towers
+from tensorflow.python.saved_model import loader_impl
+from tiny_release import DESCRIPTION, DIMENSION, calibration, learned_law, write_towers
 
 from pebr_tf.config import Cutoff
 from pebr_tf.errors import UserError
 from pebr_tf.release.catalogue import Moments
-from serving.signatures import QueryModel, export_query_model, interpolate, recall_table
+from serving.signatures import QueryModel, export_query_model, interpolate
 
 QUERIES = ["red phone", "phone", "blue laptop bag", "手机"]
+SIGNATURES = ("serving_default", "query_at", "share_at", "recall_at")
 OUTPUTS = {
-    *("embedding", "tau", "alpha", "beta", "background_alpha", "background_beta"),
-    *("level", "threshold", "stratum", "frequency"),
+    *("embedding", "tau", "alpha", "beta", "noise_share", "background_alpha", "background_beta"),
+    *("level", "threshold", "expected_recall", "expected_count", "unfamiliar"),
+    *("stratum", "frequency"),
 }
 
 
@@ -32,7 +34,17 @@ def model(parts):
 
 @pytest.fixture(scope="module")
 def encoded(model):
-    outputs = model.signatures["serving_default"](query=tf.constant(QUERIES))
+    return outputs_of(model, "serving_default")
+
+
+@pytest.fixture(scope="module")
+def law(vectors, moments):
+    return learned_law(vectors, moments)
+
+
+def outputs_of(model, signature, queries=QUERIES, **inputs):
+    tensors = {name: tf.constant(value, tf.float32) for name, value in inputs.items()}
+    outputs = model.signatures[signature](query=tf.constant(queries), **tensors)
     return {name: value.numpy() for name, value in outputs.items()}
 
 
@@ -42,43 +54,108 @@ def threshold_of(cutoffs, encoded):
     return np.clip(2 * np.exp(exponent) - 1, -1, 1)
 
 
-def test_says_all_there_is_to_know_of_a_query(model, encoded, tower_files, moments, vectors):
+def recall_of(encoded, cosines):
+    """The share of the relevant items above cosines, by SciPy, through the map of the shares."""
+    below = stats.beta.cdf((1 + cosines) / 2, encoded["alpha"], encoded["beta"])
+    return np.interp(1 - below, [0, 0.5, 1], [0, 0.6, 1])
+
+
+def test_says_all_there_is_to_know_of_a_query(model, encoded, tower_files, vectors):
     towers = tower_files[1].query(tf.constant(QUERIES))
-    assert set(model.signatures) == {"serving_default", "query_at", "item", "serialized_examples"}
+    assert set(model.signatures) == {*SIGNATURES, "item", "serialized_examples"}
     assert set(encoded) == OUTPUTS
     for name in ("embedding", "tau", "frequency", "stratum"):
         np.testing.assert_array_equal(encoded[name], towers[name].numpy())
     assert encoded["stratum"].tolist() == [0, 1, 2, 2]
     assert encoded["stratum"].dtype == np.int64
-    np.testing.assert_allclose(encoded["alpha"], 1 + 1 / encoded["tau"], rtol=1e-6)
-    assert (encoded["beta"] == 1).all()
     # The background has the mean and variance that the cosines of all items have.
     background = stats.beta(encoded["background_alpha"], encoded["background_beta"])
     cosines = encoded["embedding"] @ vectors.T
     np.testing.assert_allclose(2 * background.mean() - 1, cosines.mean(axis=1), atol=1e-5)
     np.testing.assert_allclose(4 * background.var(), cosines.var(axis=1), atol=1e-4)
-    levels = level_head()(towers["embedding"], towers["tau"]).numpy()
-    np.testing.assert_allclose(encoded["level"], levels, rtol=1e-6)
-    assert np.ptp(levels) > 0.1
-    # At .9: head -4 (the last point of its map), torso -1.5 + .5, the rest -1.5.
-    wanted = threshold_of(np.array([-4, -1, -1.5, -1.5]), encoded)
+    # The level at T = .6 over all items.
+    logits = np.log((1 + cosines.astype(float)) / 2) / encoded["tau"][:, None]
+    levels = 0.6 * np.log(np.mean(np.exp(logits / 0.6), axis=1))
+    np.testing.assert_allclose(encoded["level"], levels, rtol=1e-5)
+    # At .9 the map of the signature has -1.5 + .2, for every query.
+    wanted = threshold_of(-1.3, encoded)
     np.testing.assert_allclose(encoded["threshold"], wanted, atol=1e-6)
     assert ((wanted > -1) & (wanted < 1)).all()
+    np.testing.assert_allclose(encoded["expected_recall"], recall_of(encoded, wanted), atol=1e-5)
+    np.testing.assert_array_equal(
+        encoded["expected_count"], (cosines >= encoded["threshold"][:, None]).sum(axis=1)
+    )
     empty = model.signatures["serving_default"](query=tf.constant([], tf.string))
     assert empty["embedding"].shape == [0, DIMENSION]
 
 
-def test_a_share_goes_through_the_map_of_the_stratum(model, encoded):
-    shares = np.array([0.4, 0.8, 0.95, 0.999], np.float32)
-    outputs = model.signatures["query_at"](query=tf.constant(QUERIES), cutoff=tf.constant(shares))
+def test_the_law_is_that_of_the_head(encoded, law):
+    weights = law.weights
+    tau, level, frequency = (encoded[name].astype(float) for name in ("tau", "level", "frequency"))
+    inputs = np.stack([np.log(tau), tau * level, np.log(1 + frequency)], axis=1)
+    x = np.clip((inputs - weights.center) / weights.scale, -4, 4)
+    hidden = np.tanh(x @ weights.inner + weights.inner_bias)
+    logit, log_concentration = (weights.bias + x @ weights.linear + hidden @ weights.outer).T
+    mean, concentration = 1 / (1 + np.exp(-logit)), np.exp(np.clip(log_concentration, -2, 9))
+    np.testing.assert_allclose(encoded["alpha"], mean * concentration + 0.05, rtol=1e-5)
+    np.testing.assert_allclose(encoded["beta"], (1 - mean) * concentration + 0.05, rtol=1e-5)
+    noise = 1 / (1 + np.exp(2 - 0.5 * x[:, 2]))
+    np.testing.assert_allclose(encoded["noise_share"], noise, rtol=1e-5)
+    assert np.ptp(encoded["alpha"]) > 1
+    assert np.ptp(encoded["beta"]) > 1
+
+
+def test_a_recall_goes_through_the_map_of_the_signature(model, encoded):
+    recalls = np.array([0.5, 0.8, 0.95, 0.999])
+    outputs = outputs_of(model, "query_at", recall=recalls)
     assert set(outputs) == OUTPUTS
-    head, torso = np.float64(0.0), 0.5 - 1.5 * (0.05 / 0.15)
-    wanted = threshold_of(np.array([head, torso, -3, -3]), encoded)
-    np.testing.assert_allclose(outputs["threshold"].numpy(), wanted, atol=1e-6)
-    np.testing.assert_array_equal(outputs["level"].numpy(), encoded["level"])
-    outside = tf.constant([0.0, 1.0, -0.5, np.nan])
-    outputs = model.signatures["query_at"](query=tf.constant(QUERIES), cutoff=outside)
-    assert np.isnan(outputs["threshold"].numpy()).all()
+    # Points at .5, .75, .9 and .95 have 1.5, 0, -1.5 and -3, all plus .2.
+    wanted = threshold_of(np.array([1.7, 0.2 - 1.5 / 3, -2.8, -2.8]), encoded)
+    np.testing.assert_allclose(outputs["threshold"], wanted, atol=1e-6)
+    np.testing.assert_array_equal(outputs["level"], encoded["level"])
+
+
+def test_a_share_is_kept_of_every_query(model, encoded):
+    shares = np.array([0.1, 0.6, 0.9, 0.99])
+    outputs = outputs_of(model, "share_at", share=shares)
+    assert set(outputs) == OUTPUTS
+    own = np.interp(shares, [0, 0.6, 1], [0, 0.5, 1])
+    wanted = 2 * stats.beta.isf(own, encoded["alpha"], encoded["beta"]) - 1
+    np.testing.assert_allclose(outputs["threshold"], wanted, atol=1e-6)
+    np.testing.assert_allclose(outputs["expected_recall"], shares, atol=1e-4)
+
+
+@pytest.mark.parametrize("signature", ["query_at", "share_at"])
+def test_a_share_outside_its_range_gives_nan(model, signature):
+    name = {"query_at": "recall", "share_at": "share"}[signature]
+    outputs = outputs_of(model, signature, **{name: [0.0, 1.0, -0.5, np.nan]})
+    for output in ("threshold", "expected_recall", "expected_count"):
+        assert np.isnan(outputs[output]).all()
+
+
+def test_the_recall_at_any_cosine(model, encoded):
+    cosines = np.linspace(-1, 1, 4 * 9).reshape(4, 9)
+    received = outputs_of(model, "recall_at", cosines=cosines)["recall"]
+    columns = {name: encoded[name][:, None] for name in ("alpha", "beta")}
+    np.testing.assert_allclose(received, recall_of(columns, cosines), atol=1e-5)
+
+
+def test_nothing_is_expected_of_an_unfamiliar_query(model, vectors):
+    outputs = outputs_of(model, "query_at", ["phone", "qq phone"], recall=[0.9, 0.9])
+    assert outputs["unfamiliar"].tolist() == [False, True]
+    assert np.isnan(outputs["expected_recall"]).tolist() == [False, True]
+    best = (outputs["embedding"] @ vectors.T).max(axis=1)
+    np.testing.assert_allclose(outputs["threshold"][1], best[1], atol=1e-6)
+
+
+def test_the_graph_has_the_incomplete_beta_function_and_no_custom_op(parts):
+    graph = loader_impl.parse_saved_model(str(parts.cutoff / "query_model")).meta_graphs[0]
+    functions = graph.graph_def.library.function
+    nodes = [*graph.graph_def.node, *(node for each in functions for node in each.node_def)]
+    names = {each.signature.name for each in functions}
+    operations = {node.op for node in nodes} - names
+    assert "Betainc" in operations
+    assert [name for name in operations if not hasattr(tf.raw_ops, name)] == []
 
 
 def test_items_and_serialized_examples(model, encoded, tower_files):
@@ -104,11 +181,9 @@ def test_items_and_serialized_examples(model, encoded, tower_files):
 
 
 @pytest.mark.slow
-def test_tensorflow_alone_loads_it_without_the_towers_folder(tmp_path, moments, config):
+def test_tensorflow_alone_loads_it_without_the_towers_folder(tmp_path, law, config):
     write_towers(tmp_path / "towers", tmp_path / "vocabulary")
-    export_query_model(
-        tmp_path / "towers", tmp_path / "model", calibration(), level_head(), moments, config
-    )
+    export_query_model(tmp_path / "towers", tmp_path / "model", calibration(), law, config)
     loaded = tf.saved_model.load(str(tmp_path / "model"))
     wanted = loaded.signatures["serving_default"](query=tf.constant(QUERIES))
     shutil.rmtree(tmp_path / "towers")
@@ -140,59 +215,39 @@ def test_tensorflow_alone_loads_it_without_the_towers_folder(tmp_path, moments, 
 @pytest.mark.parametrize(
     ("policy", "family", "knob", "wanted"),
     [
-        # Cut-offs of the torso: -1 at a share of .9, .5 at .75.
-        ("cdf", "beta", ("recall", 0.9), lambda tau: 2 * np.exp(-tau) - 1),
-        ("cdf", "exponential", ("recall", 0.9), lambda tau: 1 - tau),
-        ("score", "beta", ("recall", 0.75), lambda tau: 0 * tau + 0.5),
+        # Cut-offs of the signature: -1.3 at a recall of .9, .2 at .75.
+        ("cdf", "beta", ("recall", 0.9), lambda tau: 2 * np.exp(-1.3 * tau) - 1),
+        ("cdf", "exponential", ("recall", 0.9), lambda tau: 1 - 1.3 * tau),
+        ("score", "beta", ("recall", 0.75), lambda tau: 0 * tau + 0.2),
         ("gap", "beta", ("recall", 0.9), lambda tau: 0 * tau - 1),
         ("nucleus", "beta", ("recall", 0.9), lambda tau: 0 * tau - 1),
         ("level", "beta", ("top_k", 10), lambda tau: 0 * tau - 1),
         ("level", "beta", ("score", 0.25), lambda tau: 0 * tau + 0.25),
-        ("level_head", "beta", ("budget", 10), lambda tau: 2 * np.exp(-5 * tau) - 1),
     ],
 )
-def test_every_policy_and_knob_gives_a_threshold(
-    tower_files, moments, policy, family, knob, wanted
-):
+def test_every_policy_and_knob_gives_a_threshold(tower_files, law, policy, family, knob, wanted):
     model = QueryModel(
         tf.saved_model.load(str(tower_files[0])),
-        replace(DESCRIPTION, convention="paper", delta_beta=0.5),
         calibration(policy, family=family),
         Cutoff(default_knob=knob[0], default_value=knob[1]),
-        _constant_head() if policy == "level_head" else None,
-        moments,
+        law,
     )
     outputs = model.serving_default(tf.constant(["phone"]))
-    tau = outputs["tau"].numpy()
-    np.testing.assert_allclose(outputs["threshold"], wanted(tau), atol=1e-6)
-    np.testing.assert_allclose(outputs["alpha"], 1 / tau, rtol=1e-6)
-    assert outputs["beta"].numpy() == 1.5
-
-
-def _constant_head():
-    """Whatever the query, a level of -5."""
-
-    def head(vectors, tau):
-        return tf.zeros_like(tau) - 5
-
-    head.variables = []
-    return head
+    np.testing.assert_allclose(outputs["threshold"], wanted(outputs["tau"].numpy()), atol=1e-6)
+    assert np.isnan(outputs["expected_recall"].numpy()) == (outputs["threshold"].numpy() == -1)
 
 
 def test_interpolation_is_that_of_numpy():
-    keep, cutoffs = recall_table(calibration())
-    at = np.concatenate([keep, np.linspace(0, 1, 201)])
-    for row in cutoffs:
-        received = interpolate(tf.constant(at), keep, tf.constant(np.tile(row, (len(at), 1))))
-        np.testing.assert_allclose(received, np.interp(at, keep, row), atol=1e-12)
-    # The head's own map, although the grid has the points of all.
-    asked = calibration().strata["head"]
-    np.testing.assert_allclose(np.interp(at, keep, cutoffs[0]), asked.cutoff(at), atol=1e-6)
+    grid, values = np.array([0.1, 0.4, 0.77, 0.9]), np.array([3.0, 1, 1, -4])
+    at = np.concatenate([grid, np.linspace(0, 1, 200)]).reshape(2, -1)
+    received = interpolate(tf.constant(at), grid, values)
+    np.testing.assert_allclose(received, np.interp(at, grid, values), atol=1e-12)
 
 
-def test_rejects_what_is_not_towers(tmp_path, tower_files, moments, config):
+def test_rejects_what_is_not_towers(tmp_path, tower_files, moments, vectors, config):
     def export(towers, of):
-        export_query_model(towers, tmp_path / "model", calibration(), None, of, config)
+        law = learned_law(vectors, of)
+        export_query_model(towers, tmp_path / "model", calibration(), law, config)
 
     with pytest.raises(UserError, match=r"towers\.json must be a readable JSON file"):
         export(tmp_path, moments)

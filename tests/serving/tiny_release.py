@@ -1,4 +1,4 @@
-"""A tiny catalogue, towers that hash characters, a level head and a made-up calibration."""
+"""A tiny catalogue, towers that hash characters, a made-up law and a made-up calibration."""
 
 import shutil
 
@@ -10,12 +10,12 @@ from evaluation_example import with_queries
 from pebr_tf.config import Config
 from pebr_tf.cutoff.calibration import Calibration
 from pebr_tf.cutoff.knob_map import KnobMap
-from pebr_tf.models import LevelHead
+from pebr_tf.distributions.query_law import initial_weights
 from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.release.release import ReleaseSources
 from pebr_tf.release.towers import TowersDescription
 from pebr_tf.retrieval import build_index
-from serving.signatures import export_query_model
+from serving.signatures import LearnedLaw, export_query_model
 
 DIMENSION = 8
 BUCKETS = 64
@@ -26,8 +26,6 @@ CONFIG = Config().replace_all(
 )
 DESCRIPTION = TowersDescription(
     family="beta",
-    convention="pdf",
-    delta_beta=0.0,
     dimension=DIMENSION,
     loss="beta_nce",
     steps=1,
@@ -65,6 +63,8 @@ class Towers(tf.Module):
             "tau": 0.1 + 0.05 * embedding[:, 0],
             "frequency": tf.cast(2 - stratum, tf.float32),
             "stratum": stratum,
+            # No query of the log has a double q.
+            "known_share": 1 - tf.cast(tf.strings.regex_full_match(query, ".*qq.*"), tf.float32),
         }
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="title")], autograph=False)
@@ -120,9 +120,8 @@ def write_parts(folder, towers_directory, towers, config=CONFIG, examples=None):
     cutoff = folder / "cutoff"
     cutoff.mkdir()
     (cutoff / "cutoff.json").write_text(calibration().to_json())
-    export_query_model(
-        towers_directory, cutoff / "query_model", calibration(), level_head(), moments, config
-    )
+    law = learned_law(vectors, moments)
+    export_query_model(towers_directory, cutoff / "query_model", calibration(), law, config)
     evaluation = folder / "evaluation"
     evaluation.mkdir()
     with_queries(*(examples or ())).save(evaluation)
@@ -149,14 +148,17 @@ def calibration(policy="level", **changes):
             "torso": recall(np.float32(0.5)),
         },
         "budget": KnobMap(np.array([1.0, 10, 100]), np.array([3.0, 0, -4], "f4"), 300),
+        "signature": recall(np.float32(0.2)),
+        "share": KnobMap(np.array([0.0, 0.6, 1]), np.array([1, 0.5, 0], "f4"), 300),
+        "least_known": 0.5,
     }
     return Calibration(**{**values, **changes})
 
 
-def level_head():
-    """A head with weights that tell queries apart."""
-    head = LevelHead("beta", (16,))
-    head(tf.zeros([1, DIMENSION]), tf.ones([1]))
+def learned_law(vectors, moments):
+    """A law that tells queries apart, with all items as the sample."""
     generator = np.random.default_rng(2)
-    head.set_weights([generator.normal(size=weight.shape) / 2 for weight in head.weights])
-    return head
+    weights = initial_weights()._replace(
+        linear=generator.normal(size=(3, 2)) / 4, noise=np.array([-2.0, 0.5])
+    )
+    return LearnedLaw(weights, vectors, len(vectors), moments)

@@ -4,11 +4,12 @@ from pebr_tf.cutoff.policies.adapter import AdapterPolicy, CosineAdapter, fit_ad
 from pebr_tf.cutoff.policies.base import Policy, PolicySearchResult
 from pebr_tf.cutoff.policies.cdf import CdfPolicy
 from pebr_tf.cutoff.policies.gap import GapPolicy
-from pebr_tf.cutoff.policies.level import HeadLevelPolicy, LevelPolicy
+from pebr_tf.cutoff.policies.level import LevelPolicy, SampleLevelPolicy
 from pebr_tf.cutoff.policies.nucleus import NucleusPolicy
 from pebr_tf.cutoff.policies.oracle import OraclePolicy
 from pebr_tf.cutoff.policies.registry import evaluated_policies, served_policy
 from pebr_tf.cutoff.policies.score import ScorePolicy
+from pebr_tf.cutoff.policies.share import SharePolicy
 from pebr_tf.cutoff.policies.top_k import TopKPolicy
 
 __all__ = [
@@ -16,13 +17,14 @@ __all__ = [
     "CdfPolicy",
     "CosineAdapter",
     "GapPolicy",
-    "HeadLevelPolicy",
     "LevelPolicy",
     "NucleusPolicy",
     "OraclePolicy",
     "Policy",
     "PolicySearchResult",
+    "SampleLevelPolicy",
     "ScorePolicy",
+    "SharePolicy",
     "TopKPolicy",
     "evaluated_policies",
     "fit_adapter",

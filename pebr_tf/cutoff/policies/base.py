@@ -31,7 +31,7 @@ class PolicySearchResult:
 
     Attributes:
       items: The items of each query.
-      levels: [B] levels that ended the lists; the head's levels for policies that use none.
+      levels: [B] levels that ended the lists; the query model's for policies that use none.
     """
 
     items: RangeResult
@@ -89,11 +89,11 @@ class Policy(abc.ABC):
             self.offsets(candidates),
         )
 
-    def threshold(self, cutoffs: Any, tau: tf.Tensor, level: tf.Tensor) -> tf.Tensor | None:
+    def threshold(self, cutoffs: Any, encoded: Any) -> tf.Tensor | None:
         """[B] cosines where lists end, or None if that is unknown before the search.
 
-        Cut-offs, temperatures and predicted levels are [B]. A cosine above 1 means that no item
-        passes. Works eagerly and in a graph.
+        Cut-offs are [B]; `encoded` has tau, level, alpha and beta as `EncodedQueries` has. A cosine
+        above 1 means that no item passes. Works eagerly and in a graph.
         """
         return None
 
@@ -125,7 +125,7 @@ class Policy(abc.ABC):
     def _search_without_floor(
         self, searcher: Searcher, encoded: EncodedQueries, cutoffs: np.ndarray, limit: int
     ) -> RangeResult:
-        thresholds = self.threshold(tf.constant(cutoffs, tf.float32), encoded.tau, encoded.level)
+        thresholds = self.threshold(tf.constant(cutoffs, tf.float32), encoded)
         if thresholds is None:
             raise NotImplementedError(f"{self.name} is evaluated only; no release serves it.")
         return searcher.search(encoded.embedding, np.asarray(thresholds), limit=limit)

@@ -58,7 +58,8 @@ class CdfPolicy(Policy):
     def offsets(self, candidates: Candidates) -> np.ndarray | None:
         return np.asarray(_top_logit(candidates.tau, candidates.family))
 
-    def threshold(self, cutoffs: Any, tau: tf.Tensor, level: tf.Tensor) -> tf.Tensor | None:
+    def threshold(self, cutoffs: Any, encoded: Any) -> tf.Tensor | None:
+        tau = encoded.tau
         if self.convention == "pdf":
             cutoffs = cutoffs / (1 + tau)
         return level_threshold(cutoffs, _top_logit(tau, self.family), tau, self.family)

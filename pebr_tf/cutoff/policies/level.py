@@ -41,8 +41,8 @@ class LevelPolicy(Policy):
     def offsets(self, candidates: Candidates) -> np.ndarray | None:
         return candidates.levels[self.level_temperature]
 
-    def threshold(self, cutoffs: Any, tau: tf.Tensor, level: tf.Tensor) -> tf.Tensor | None:
-        return level_threshold(cutoffs, level, tau, self.family)
+    def threshold(self, cutoffs: Any, encoded: Any) -> tf.Tensor | None:
+        return level_threshold(cutoffs, encoded.level, encoded.tau, self.family)
 
     def _search(
         self, searcher: Searcher, encoded: EncodedQueries, cutoffs: np.ndarray, limit: int
@@ -53,23 +53,23 @@ class LevelPolicy(Policy):
         return found.items, found.levels
 
 
-class HeadLevelPolicy(LevelPolicy):
-    """The same score with the level that the level head predicts from the query alone."""
+class SampleLevelPolicy(LevelPolicy):
+    """The same score with the level from the items that the query model holds."""
 
-    name = "level_head"
-    short_title = "level from the head"
+    name = "level_sample"
+    short_title = "level from a sample"
 
     @property
     def title(self) -> str:
-        return f"level from the head, T = {self.level_temperature:g}"
+        return f"level from a sample, T = {self.level_temperature:g}"
 
     def applies_to(self, candidates: Candidates) -> bool:
-        return candidates.head_levels is not None
+        return candidates.sample_levels is not None
 
     def offsets(self, candidates: Candidates) -> np.ndarray | None:
-        if candidates.head_levels is None:
-            raise ValueError("candidates must have head_levels. Received: none.")
-        return candidates.head_levels
+        if candidates.sample_levels is None:
+            raise ValueError("candidates must have sample_levels. Received: none.")
+        return candidates.sample_levels
 
     # Lists end at a cosine that is known before the search.
     _search = Policy._search

@@ -10,10 +10,11 @@ from pebr_tf.cutoff.policies.adapter import AdapterPolicy
 from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.cutoff.policies.cdf import CdfPolicy
 from pebr_tf.cutoff.policies.gap import GapPolicy
-from pebr_tf.cutoff.policies.level import HeadLevelPolicy, LevelPolicy
+from pebr_tf.cutoff.policies.level import LevelPolicy, SampleLevelPolicy
 from pebr_tf.cutoff.policies.nucleus import NucleusPolicy
 from pebr_tf.cutoff.policies.oracle import OraclePolicy
 from pebr_tf.cutoff.policies.score import ScorePolicy
+from pebr_tf.cutoff.policies.share import SharePolicy
 from pebr_tf.cutoff.policies.top_k import TopKPolicy
 from pebr_tf.distributions.logit import Family
 
@@ -25,11 +26,12 @@ def served_policy(name: str, settings: Cutoff, family: Family, level_temperature
     """
     shared: dict[str, Any] = {"family": family, "floor": settings.floor}
     probe = {"probe_size": settings.probe_size, **shared}
-    if name == "level" and settings.level_source == "head":
-        name = "level_head"
+    if name == "level" and settings.level_source == "sample":
+        name = "level_sample"
     builders: dict[str, Callable[[], Policy]] = {
         "level": lambda: LevelPolicy(level_temperature=level_temperature, **probe),
-        "level_head": lambda: HeadLevelPolicy(level_temperature=level_temperature, **probe),
+        "level_sample": lambda: SampleLevelPolicy(level_temperature=level_temperature, **probe),
+        "share": lambda: SharePolicy(**shared),
         "cdf": lambda: CdfPolicy(**shared),
         "top_k": lambda: TopKPolicy(**shared),
         "score": lambda: ScorePolicy(**shared),
@@ -48,7 +50,7 @@ def evaluated_policies(
     """
     return (
         LevelPolicy(level_temperature=level_temperature),
-        HeadLevelPolicy(level_temperature=level_temperature),
+        SampleLevelPolicy(level_temperature=level_temperature),
         TopKPolicy(),
         ScorePolicy(),
         GapPolicy(),

@@ -21,5 +21,5 @@ class ScorePolicy(Policy):
     def scores(self, candidates: Candidates) -> np.ndarray:
         return candidates.cosines
 
-    def threshold(self, cutoffs: Any, tau: tf.Tensor, level: tf.Tensor) -> tf.Tensor | None:
+    def threshold(self, cutoffs: Any, encoded: Any) -> tf.Tensor | None:
         return cutoffs

@@ -1,6 +1,6 @@
 // The law of a query, its items and the background over one axis of cosines, with the end of the list.
 
-import { backgroundDensity, best, endCosine, listedIndices, relevance } from "./laws.js";
+import { best, density, endCosine, listedIndices, relevance } from "./laws.js";
 import { BELOW } from "./list.js";
 import { shape } from "./markup.js";
 import { cosineText, superscript, whole } from "./words.js";
@@ -62,8 +62,9 @@ export function describe(data, stop) {
   const ends = cut === null ? "" : ` The list ends at cosine ${cosineText(cut)}.`;
   const peak = 2 * (data.background_alpha / (data.background_alpha + data.background_beta)) - 1;
   return (
-    `Relevance by the law of the query as a function of the cosine. The best item is at ` +
-    `${cosineText(best(data))}, most items are around ${cosineText(peak)}.${ends}`
+    `Relevance as a function of the cosine. The best item is at ${cosineText(best(data))}, the ` +
+    `relevant items are around ${cosineText(2 * (data.alpha / (data.alpha + data.beta)) - 1)}, ` +
+    `most items around ${cosineText(peak)}.${ends}`
   );
 }
 
@@ -117,11 +118,7 @@ function law(data, view, across) {
   const steps = 120;
   const line = Array.from({ length: steps + 1 }, (_, at) => lowest + ((top - lowest) * at) / steps);
   const point = (cosine) => `${across(cosine)} ${heightOf(relevance(data, cosine), view)}`;
-  const name =
-    data.family === "beta"
-      ? `Beta(${parameter(data.alpha)}, ${parameter(data.beta)})`
-      : `exp(cosine / ${data.tau.toPrecision(2)})`;
-  const parts = [title(`Relevance by the law of the query, ${name}`, LAW.top - 27)];
+  const parts = [title("Relevance, relative to the best item", LAW.top - 27)];
   for (let depth = 0; depth <= view.depth; depth += view.depth > 4 ? 2 : 1) {
     const y = heightOf(10 ** -depth, view);
     parts.push(
@@ -171,7 +168,8 @@ function background(data, view, across, cut) {
     { length: steps + 1 },
     (_, at) => view.low + ((view.high - view.low) * at) / steps,
   );
-  const densities = backgroundDensity(data, indices);
+  const densities = density(data.background_alpha, data.background_beta, indices);
+  const relevant = density(data.alpha, data.beta, indices);
   const heights = counts.map((count) => count / total / bin);
   const peak = Math.max(...densities, ...heights);
   const up = (density) =>
@@ -179,8 +177,9 @@ function background(data, view, across, cut) {
   const every = `${whole(data.catalogue)} items`;
   const subject = total < data.catalogue ? `${whole(total)} of ${every}` : `All ${every}`;
   const name = `Beta(${parameter(data.background_alpha)}, ${parameter(data.background_beta)})`;
+  const law = `Beta(${parameter(data.alpha)}, ${parameter(data.beta)})`;
   const parts = [
-    title(`${subject} and their law, ${name}`, BACKGROUND.top - 10),
+    title(`${subject}, ${name}; relevant items, ${law}`, BACKGROUND.top - 10),
   ];
   heights.forEach((height, at) => {
     const [left, width] = [across(edges[at]), across(edges[at + 1]) - across(edges[at])];
@@ -191,6 +190,10 @@ function background(data, view, across, cut) {
   });
   const line = indices.map((cosine, at) => `${across(cosine)} ${up(densities[at])}`).join("L");
   parts.push(shape("path", { class: "background", d: `M${line}` }));
+  // The relevant items are few: their law has a height of its own.
+  const scale = peak / Math.max(...relevant);
+  const own = indices.map((cosine, at) => `${across(cosine)} ${up(scale * relevant[at])}`).join("L");
+  parts.push(shape("path", { class: "law", d: `M${own}` }));
   return parts;
 }
 

@@ -25,9 +25,8 @@ export function best(data) {
   return data.items.length ? data.items[0].score : 1;
 }
 
-/** Density of the law of the background at cosines, whose integral over [-1, 1] is 1. */
-export function backgroundDensity(data, cosines) {
-  const { background_alpha: alpha, background_beta: beta } = data;
+/** Density of a Beta law at cosines, whose integral over [-1, 1] is 1. */
+export function density(alpha, beta, cosines) {
   const logDensity = (cosine) => {
     const z = Math.min(Math.max((1 + cosine) / 2, 1e-9), 1 - 1e-9);
     return (alpha - 1) * Math.log(z) + (beta - 1) * Math.log1p(-z);

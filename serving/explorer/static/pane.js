@@ -56,7 +56,7 @@ export class Pane {
     const stop = this.data.stops[index];
     Object.assign(this, { index, view });
     this.count.textContent = items(stop.count);
-    show(this.expectation, expectation(this.data, stop));
+    show(this.expectation, expectation(stop));
     show(this.reason, reason(this.data, stop));
     show(this.rule, rule(this.data, stop));
     this.draw();

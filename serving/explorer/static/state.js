@@ -1,6 +1,6 @@
 // The state of the page in its address: ?q=...&q2=...&r=0.8
 
-const NAMES = { recall: "r", budget: "budget", top_k: "top_k", score: "score" };
+const NAMES = { recall: "r", share: "share", budget: "budget", top_k: "top_k", score: "score" };
 
 /** {query, other, knob, value}; the last two are null if the address does not contain them. */
 export function readState() {

@@ -9,6 +9,7 @@ const ROUNDING = 1e-6;
 
 export const KNOBS = {
   recall: { name: "Recall", label: "Share of relevant items to keep", digits: 2 },
+  share: { name: "Share", label: "Share of this query's relevant items to keep", digits: 2 },
   budget: { name: "Budget", label: "Items per query, on average", digits: 0 },
   top_k: { name: "Top k", label: "Items per query", digits: 0 },
   score: { name: "Score", label: "Lowest cosine", digits: 2 },
@@ -47,21 +48,21 @@ export function superscript(number) {
   return [...String(number)].map((each) => (each === "-" ? "⁻" : digits[each])).join("");
 }
 
-/** The expected recall of a list, or null if the knob has none. */
-export function expectation(data, stop) {
+/** The expected recall of a list, or null if the knob or the query has none. */
+export function expectation(stop) {
   if (stop.expected_recall === null) return null;
   const share = `${Math.round(stop.expected_recall * 100)}%`;
   if (stop.truncated) return `Without the limit, it would contain about ${share} of the relevant items.`;
-  const excess = data.knob === "recall" ? stop.value - stop.expected_recall : 0;
-  const bounds = { "-1": ", the lowest calibrated value", 0: "", 1: ", the highest calibrated value" };
-  const bound = bounds[Math.abs(excess) < 0.005 ? 0 : Math.sign(excess)];
-  return `Expected to contain ${share} of the relevant items${bound}.`;
+  return `Expected to contain ${share} of the relevant items.`;
 }
 
 /** Why the list ends where it ends. */
 export function reason(data, stop) {
   if (!data.items.length) return "The catalogue has no items.";
   const { count, threshold, truncated } = stop;
+  if (data.unfamiliar && !["top_k", "score"].includes(data.knob)) {
+    return `Ends after ${items(count)}: the model knows nothing of this query.`;
+  }
   if (truncated && count < data.limit) return "Ends early: the index returns no more items for one query.";
   if (truncated) {
     const before = threshold === null ? "" : `, above its threshold of ${cosineText(threshold)}`;
@@ -77,7 +78,7 @@ export function reason(data, stop) {
 /** The rule behind the reason, or null if the reason says it all. */
 export function rule(data, stop) {
   if (stop.threshold === null || stop.truncated || isFloor(data, stop)) return null;
-  if (!["level", "level_head"].includes(data.policy)) return null;
+  if (!["level", "level_sample"].includes(data.policy)) return null;
   const value = data.knob === "recall" ? knobText("recall", stop.value) : whole(stop.value);
   return (
     `At ${data.knob} ${value}, every ${kind(data)} ends at ` +
@@ -87,8 +88,11 @@ export function rule(data, stop) {
 
 const REASONS = {
   level: byRelevance,
-  level_head: byRelevance,
+  level_sample: byRelevance,
   cdf: byRelevance,
+  share: (data, stop) =>
+    `Ends at cosine ${cosineText(stop.threshold ?? -1)}: by the law of this query, ` +
+    `${SHORT.format(stop.value * 100)}% of its relevant items are above it.`,
   score: (data, stop, all) => `Ends at cosine ${cosineText(stop.threshold ?? -1)}, ${all}.`,
   gap: (data, stop, all) =>
     `Ends at cosine ${cosineText(stop.threshold ?? -1)}, ${cosineText(-stop.cutoff)} below the ` +

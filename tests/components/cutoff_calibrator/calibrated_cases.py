@@ -40,6 +40,7 @@ class LookupTowers(tf.Module):
             "tau": tf.gather(self.tau, rows),
             "frequency": tf.cast(rows, tf.float32),
             "stratum": rows // 2 % 3,
+            "known_share": tf.ones_like(rows, tf.float32),
         }
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, "title")])
@@ -119,8 +120,6 @@ def describe(path, **changes):
     """Writes the description of towers whose SavedModel is at `path`."""
     values = {
         "family": "beta",
-        "convention": "pdf",
-        "delta_beta": 0.0,
         "dimension": DIMENSION,
         "loss": "beta_nce",
         "steps": 7,

@@ -8,13 +8,12 @@ import tensorflow as tf
 from calibrated_cases import World, calibrate, write_examples, write_inputs
 
 from components.cutoff_calibrator import executor
-from components.pairs import read_pairs, read_training_pairs, training_queries
+from components.pairs import read_pairs, read_training_pairs
 from pebr_tf.cutoff import (
     Calibration,
     ClickedPairs,
     QueryVectors,
     collect_candidates,
-    fitting,
     level_temperatures_for,
     tune_level_temperature,
 )
@@ -47,7 +46,6 @@ def output(inputs, tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(executor, "export_query_model", export)
-        patch.setattr(fitting, "MOST_STEPS", 20)
         return calibrate(folder, inputs)
 
 
@@ -78,17 +76,38 @@ def test_the_calibration_is_that_of_the_library(world, output):
     assert set(found.strata) == {"head", "torso", "tail"}
     tuning = json.loads((output / "tuning.json").read_text())
     assert tuning["level_temperature"] == found.level_temperature
-    assert tuning["level_head"]["queries"] == 300
 
 
-def test_the_query_model_has_the_level_head_and_the_default_knob(world, output):
+def test_the_query_model_has_the_level_the_law_and_the_default_knob(world, output):
     found = Calibration.from_json((output / "cutoff.json").read_text())
     model = tf.saved_model.load(str(output / "query_model"))
     answer = model.signatures["serving_default"](query=tf.constant(["q0", "q4"]))
     np.testing.assert_allclose(answer["embedding"], world.queries[[0, 4]], atol=1e-6)
-    cutoffs = found.cutoff_for("recall", 0.7, np.array([0, 2]))
-    z = np.exp(world.tau[[0, 4]] * (cutoffs + answer["level"].numpy()))
+    cosines = world.queries[[0, 4]] @ world.items.T
+    logits = np.log((1 + cosines) / 2) / world.tau[[0, 4], None]
+    temperature = found.level_temperature
+    levels = temperature * np.log(np.mean(np.exp(logits / temperature), axis=1))
+    np.testing.assert_allclose(answer["level"], levels, atol=1e-3)
+    z = np.exp(world.tau[[0, 4]] * (found.signature.cutoff(0.7) + answer["level"].numpy()))
     np.testing.assert_allclose(answer["threshold"], np.clip(2 * z - 1, -1, 1), atol=1e-5)
+
+
+def test_the_signatures_keep_what_they_are_asked_to(world, output):
+    """Over the queries that they were calibrated on."""
+    model = tf.saved_model.load(str(output / "query_model"))
+    pairs = sorted({(int(q[1:]), i) for q, i, c in world.clicks["calibrate"] if c})
+    rows, items = np.array([q for q, _ in pairs]), np.array([i for _, i in pairs])
+    queries, rows = np.unique(rows, return_inverse=True)
+    texts = tf.constant([f"q{query}" for query in queries])
+    position = {item: at for at, item in enumerate(world.ids)}
+    columns = [position[item] for item in items]
+    cosines = (world.queries[queries] @ world.items.T)[rows, columns]
+    for signature, name in (("query_at", "recall"), ("share_at", "share")):
+        for value in (0.5, 0.8):
+            inputs = {name: tf.fill([len(queries)], value)}
+            answer = model.signatures[signature](query=texts, **inputs)
+            kept = np.bincount(rows, cosines >= answer["threshold"].numpy()[rows])
+            assert np.mean(kept / np.bincount(rows)) == pytest.approx(value, abs=0.1)
 
 
 def test_pairs_are_read_once_and_only_with_clicks(world, inputs, monkeypatch):
@@ -107,10 +126,6 @@ def test_pairs_are_read_once_and_only_with_clicks(world, inputs, monkeypatch):
     assert total == 300 * 8 * 2
     pairs = {(["q4", "q0"][row], i) for row, i in zip(known.rows, known.item_ids, strict=True)}
     assert pairs == {(q, i) for q, i, _ in world.clicks["train"] if q in ("q0", "q4")}
-    assert training_queries(examples, 1_000) == sorted(f"q{row}" for row in range(300))
-    some = training_queries(examples, 20)
-    assert len(set(some)) == 20
-    assert some == training_queries(examples, 20)
     few = clicked.limited(10)
     assert len(few.queries) == 10
     assert {(few.queries[row], item) for row, item in zip(few.rows, few.item_ids, strict=True)} == {

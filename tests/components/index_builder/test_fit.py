@@ -15,8 +15,6 @@ def write_description(model, **changes):
     """Writes the description of a model that was trained with the default settings."""
     TowersDescription(
         family="beta",
-        convention="pdf",
-        delta_beta=0.0,
         dimension=8,
         loss="beta_nce",
         steps=1,

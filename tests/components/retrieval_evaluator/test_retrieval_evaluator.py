@@ -12,7 +12,7 @@ from pebr_tf.errors import UserError
 from pebr_tf.metrics import STRATA
 from pebr_tf.release.evaluation import DataSummary, IndexResult, named_policy
 
-POLICIES = ["level", "level_head", "top_k", "score", "gap", "cdf", "nucleus", "adapter", "oracle"]
+POLICIES = ["level", "level_sample", "top_k", "score", "gap", "cdf", "nucleus", "adapter", "oracle"]
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +78,11 @@ def test_unseen_top_k_by_a_loop(world, evaluated):
 
 
 def test_a_gate_that_fails_is_named_with_both_numbers(inputs, evaluated, tmp_path):
-    """The run goes on, with the head's levels; the last blessed evaluation stands beside it."""
+    """The run goes on, with levels from a sample; the last blessed evaluation stands beside it."""
     shutil.copytree(evaluated[0] / "evaluation", tmp_path / "releases" / "41")
     config = EASY.replace_all(
         {
-            "cutoff.level_source": "head",
+            "cutoff.level_source": "sample",
             "evaluation.gates.min_recall_lift": 5,
             "evaluation.max_queries": 60,
         }
@@ -90,7 +90,7 @@ def test_a_gate_that_fails_is_named_with_both_numbers(inputs, evaluated, tmp_pat
     content, blessing = evaluate(tmp_path, inputs, config)
     assert not content.blessed
     assert content.data.test_queries == 60
-    assert [policy.name for policy in content.policies if policy.default] == ["level_head"]
+    assert [policy.name for policy in content.policies if policy.default] == ["level_sample"]
     assert content.index.recall_macro == 1.0
     (failed,) = (gate for gate in content.gates if not gate.passed)
     assert (failed.name, failed.required) == ("min_recall_lift", ">= 5.00")

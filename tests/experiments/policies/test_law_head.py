@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from scipy import stats
 
-from experiments.policies.law_head import LawHead
+from experiments.policies.law_head import VectorLawHead
 
 
 def test_the_head_finds_the_law_of_two_kinds_of_queries():
@@ -14,7 +14,7 @@ def test_the_head_finds_the_law_of_two_kinds_of_queries():
     queries = np.eye(2, dtype=np.float32)[kind]
     z = np.where(kind == 0, generator.beta(40, 8, 2000), generator.beta(6, 6, 2000))
     cosines = (2 * z - 1).astype(np.float32)
-    head, optimizer = LawHead(hidden=()), tf.keras.optimizers.legacy.Adam(0.1)
+    head, optimizer = VectorLawHead(hidden=()), tf.keras.optimizers.legacy.Adam(0.1)
 
     @tf.function(autograph=False)
     def step():
@@ -36,7 +36,7 @@ def test_the_head_finds_the_law_of_two_kinds_of_queries():
 def test_the_head_leaves_the_towers_alone_and_survives_its_config():
     features = np.random.default_rng(0).normal(size=(6, 8)).astype(np.float32)
     vectors, cosines = tf.constant(features), tf.constant(np.linspace(-0.5, 0.9, 6), tf.float32)
-    head = LawHead(hidden=(5, 3))
+    head = VectorLawHead(hidden=(5, 3))
     head(vectors)
     generator = np.random.default_rng(1)
     head.set_weights([generator.normal(size=w.shape) * 0.3 for w in head.get_weights()])
@@ -45,7 +45,7 @@ def test_the_head_leaves_the_towers_alone_and_survives_its_config():
         likelihood = head.negative_log_likelihood(vectors, cosines)
     assert tape.gradient(likelihood, [vectors, cosines]) == [None, None]
     assert all(g is not None for g in tape.gradient(likelihood, head.trainable_weights))
-    copy = LawHead.from_config(head.get_config())
+    copy = VectorLawHead.from_config(head.get_config())
     assert copy.get_config() == head.get_config()
     copy(vectors)
     copy.set_weights(head.get_weights())

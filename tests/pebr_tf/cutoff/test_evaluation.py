@@ -25,7 +25,7 @@ def candidates_of(seed, queries=400, depth=200):
     candidates = collect_candidates(
         corpus, found, relevant, "beta", (0.6, 1.0), depth, known=relevant
     )
-    return replace(candidates, head_levels=candidates.levels[0.6] + np.float32(0.01))
+    return replace(candidates, sample_levels=candidates.levels[0.6] + np.float32(0.01))
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_knobs_that_need_no_calibration(knobs, test_candidates, knob, value):
 def test_the_level_of_a_release_follows_the_level_source():
     for settings, name in (
         (Cutoff(), "level"),
-        (Cutoff(level_source="head"), "level_head"),
-        (Cutoff(policy="gap", level_source="head"), "gap"),
+        (Cutoff(level_source="sample"), "level_sample"),
+        (Cutoff(policy="gap", level_source="sample"), "gap"),
     ):
         assert served_policy(settings.policy, settings, "beta", 0.6).name == name

@@ -16,11 +16,12 @@ from pebr_tf.cutoff.policies import (
     CdfPolicy,
     CosineAdapter,
     GapPolicy,
-    HeadLevelPolicy,
     LevelPolicy,
     NucleusPolicy,
     OraclePolicy,
+    SampleLevelPolicy,
     ScorePolicy,
+    SharePolicy,
     TopKPolicy,
     evaluated_policies,
     fit_adapter,
@@ -43,7 +44,7 @@ def scores_of(policy, candidates):
 
 
 def test_scores_are_their_definitions(candidates):
-    candidates = replace(candidates, head_levels=np.linspace(-2, 0, 60).astype(np.float32))
+    candidates = replace(candidates, sample_levels=np.linspace(-2, 0, 60).astype(np.float32))
     logits = logits_of(candidates)
     best = 1 / candidates.tau if candidates.family == "exponential" else 0 * candidates.tau
     level = 0.5 * np.log(np.mean(np.exp(2 * logits), axis=1))
@@ -53,7 +54,7 @@ def test_scores_are_their_definitions(candidates):
         GapPolicy(): candidates.cosines - candidates.cosines[:, :1],
         CdfPolicy(): logits - best[:, None],
         LevelPolicy(level_temperature=0.5): logits - level[:, None],
-        HeadLevelPolicy(level_temperature=0.5): logits - candidates.head_levels[:, None],
+        SampleLevelPolicy(level_temperature=0.5): logits - candidates.sample_levels[:, None],
     }
     for policy, values in expected.items():
         received = scores_of(policy, candidates)
@@ -63,15 +64,22 @@ def test_scores_are_their_definitions(candidates):
 def test_a_search_finds_the_items_that_score_at_least_the_cutoff(candidates, world):
     """For all served policies: scores of candidates, search and threshold give the same lists."""
     corpus, queries, _ = world
-    head_levels = candidates.levels[0.5] + np.float32(0.1)
-    candidates = replace(candidates, head_levels=head_levels)
-    fields = dict.fromkeys(ENCODED_FIELDS, np.zeros(60, np.float32))
-    fields |= {"embedding": queries.vectors, "tau": queries.tau, "level": head_levels}
+    sample_levels = candidates.levels[0.5] + np.float32(0.1)
+    law = {
+        "alpha": np.linspace(20, 60, 60, dtype=np.float32),
+        "beta": np.linspace(4, 8, 60, dtype=np.float32),
+    }
+    candidates = replace(
+        candidates, sample_levels=sample_levels, queries=replace(candidates.queries, **law)
+    )
+    fields = dict.fromkeys(ENCODED_FIELDS, np.zeros(60, np.float32)) | law
+    fields |= {"embedding": queries.vectors, "tau": queries.tau, "level": sample_levels}
     encoded, searcher = EncodedQueries(**fields), ExactSearcher(corpus)
     shared = {"family": candidates.family, "floor": 2}
     policies = [
         LevelPolicy(level_temperature=0.5, probe_size=30, **shared),
-        HeadLevelPolicy(level_temperature=0.5, **shared),
+        SampleLevelPolicy(level_temperature=0.5, **shared),
+        SharePolicy(**shared),
         CdfPolicy(**shared),
         ScorePolicy(**shared),
         GapPolicy(**shared),
@@ -84,7 +92,7 @@ def test_a_search_finds_the_items_that_score_at_least_the_cutoff(candidates, wor
     for policy in policies:
         lists = policy.lists(candidates)
         # Between two scores, so that rounding does not decide.
-        cutoff = lists.cutoff_at(15) - 1e-4
+        cutoff = lists.cutoff_at(15) * (1 - 1e-4) - (policy.name != "share") * 1e-4
         cutoffs = np.full(60, cutoff, np.float32)
         counts = np.maximum(lists.counts_at(cutoff), 2)
         found = policy.search(searcher, encoded, cutoffs, limits)
@@ -93,14 +101,14 @@ def test_a_search_finds_the_items_that_score_at_least_the_cutoff(candidates, wor
         assert np.mean(difference == 0) > 0.95, policy.name
         truncated = found.items.truncated != (counts > limits)
         assert np.mean(truncated) < 0.05, policy.name
-        threshold = policy.threshold(cutoffs, encoded.tau, encoded.level)
-        if policy.name in ("level_head", "cdf", "cdf_pdf", "score"):
+        threshold = policy.threshold(cutoffs, encoded)
+        if policy.name in ("level_sample", "share", "cdf", "cdf_pdf", "score"):
             above = (candidates.cosines >= np.asarray(threshold)[:, None]).sum(axis=1)
             np.testing.assert_array_equal(np.maximum(above, 2), counts, policy.name)
         else:
             assert (threshold is None) == (policy.name != "level"), policy.name
         if policy.name != "level":
-            np.testing.assert_array_equal(found.levels, head_levels)
+            np.testing.assert_array_equal(found.levels, sample_levels)
 
 
 def test_literal_pebr_by_both_conventions(world):
@@ -229,15 +237,17 @@ def test_the_adapter_sees_every_candidate_in_the_mean(candidates):
 
 def test_what_a_policy_needs_and_what_it_is_called(candidates):
     assert LevelPolicy(level_temperature=0.6).title == "level, T = 0.6"
-    head = HeadLevelPolicy(level_temperature=0.6)
-    assert head.title == "level from the head, T = 0.6"
-    assert not head.applies_to(candidates)
-    with pytest.raises(ValueError, match=r"candidates must have head_levels\. Received: none\."):
-        head.lists(candidates)
+    sample = SampleLevelPolicy(level_temperature=0.6)
+    assert sample.title == "level from a sample, T = 0.6"
+    assert not sample.applies_to(candidates)
+    with pytest.raises(ValueError, match=r"candidates must have sample_levels\. Received: none\."):
+        sample.lists(candidates)
+    with pytest.raises(ValueError, match=r"the queries must have alpha and beta\. Received: none"):
+        SharePolicy().lists(candidates)
     adapter = AdapterPolicy(adapter=CosineAdapter())
     names = [policy.name for policy in evaluated_policies(0.6, adapter)]
     assert names == [
-        "level", "level_head", "top_k", "score", "gap", "cdf", "nucleus", "adapter", "oracle",
+        "level", "level_sample", "top_k", "score", "gap", "cdf", "nucleus", "adapter", "oracle",
     ]  # fmt: skip
     with pytest.raises(NotImplementedError, match="oracle is evaluated only; no release serves it"):
         OraclePolicy().search(None, replace(EMPTY), np.zeros(0, np.float32), 10)

@@ -23,6 +23,7 @@ CONFIGURED = [
         gamma=0.5,
         delta_beta=0.5,
         convention="paper",
+        law_weight=2.0,
         coverage_weight=0.3,
         recall=(0.5, 0.8),
     ),

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from pebr_tf.config import Config
 from pebr_tf.losses import Negatives, beta_nce, exp_nce, info_nce, mle, pointwise
+from pebr_tf.losses.law_head import law_term
 from pebr_tf.models.two_tower import TwoTower, family_of, is_validation
 
 SMALL = Config().replace_all(
@@ -142,7 +143,11 @@ def test_a_pair_weighs_by_its_clicks_and_the_scale_of_clicks_does_not_matter(pla
     # Training leaves out the pairs of validation.
     np.testing.assert_array_equal(is_validation(batch()), [False] * 7 + [True])
     trained = plain.compute_loss(batch(), training=True)
-    np.testing.assert_allclose(trained, losses[:7].mean(), rtol=1e-5)
+    query = plain.encode_query(batch())
+    pairs = query.vectors, plain.encode_item(batch()), query.tau, batch()["query_frequency"]
+    term = law_term(plain.loss_layer.law_head, *pairs, is_validation(batch()))
+    assert abs(term) > 0.1
+    np.testing.assert_allclose(trained, losses[:7].mean() + term, rtol=1e-5)
 
 
 def test_the_family_of_the_logit():

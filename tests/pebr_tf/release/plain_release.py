@@ -30,8 +30,6 @@ def write_sources(folder, seed=0):
     moments.save(folder / "index/moments.npz")
     QueryModelDescription(
         family="beta",
-        convention="pdf",
-        delta_beta=0.0,
         dimension=3,
         loss="beta_nce",
         steps=1,

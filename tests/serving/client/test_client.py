@@ -154,7 +154,8 @@ def test_the_release_and_the_health_of_the_server(client, script):
         (
             {"recall": 0.9, "top_k": 5},
             "top_k",
-            "at most one of recall, budget, top_k, score may be given. Received: recall, top_k.",
+            "at most one of recall, share, budget, top_k, score may be given. "
+            "Received: recall, top_k.",
         ),
     ],
 )

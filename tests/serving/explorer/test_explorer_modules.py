@@ -68,7 +68,7 @@ def test_the_maths_of_the_page(browser, service):
         found = page.evaluate(
             """async ([data, cosines]) => {
               const laws = await import("/static/explorer/laws.js");
-              return laws.backgroundDensity(data, cosines);
+              return laws.density(data.background_alpha, data.background_beta, cosines);
             }""",
             [law, cosines[1:-1]],
         )
@@ -99,6 +99,10 @@ def test_the_sentences_of_the_page(browser, service):
          "Ends at the limit of 20 items, above its threshold of 0.500."),
         ({}, {"count": 20, "truncated": True, "threshold": None}, "Ends at the limit of 20 items."),
         ({}, {"truncated": True}, "Ends early: the index returns no more items for one query."),
+        ({"unfamiliar": True}, {"count": 1}, "Ends after 1 item: the model knows nothing of this "
+                                             "query."),
+        ({"policy": "share"}, {}, "Ends at cosine 0.835: by the law of this query, 80% of its "
+                                  "relevant items are above it."),
         ({"policy": "score"}, {}, "Ends at cosine 0.835, like every tail query."),
         ({"policy": "score", "knob": "score"}, {}, "Ends at cosine 0.835, like every query."),
         ({"policy": "gap"}, {"cutoff": -0.065},
@@ -118,15 +122,14 @@ def test_the_sentences_of_the_page(browser, service):
             [[{**usual, **data}, {**stop, **other}] for data, other, _ in cases],
         )
         assert sentences == [text for _, _, text in cases]
-        rule, none, expected, truncated, highest = page.evaluate(
+        rule, none, expected, truncated = page.evaluate(
             """async ([data, stop]) => {
               const words = await import("/static/explorer/words.js");
               return [
                 words.rule(data, stop),
                 words.rule({ ...data, policy: "cdf" }, stop),
-                words.expectation(data, stop),
-                words.expectation(data, { ...stop, truncated: true }),
-                words.expectation(data, { ...stop, value: 0.9 }),
+                words.expectation(stop),
+                words.expectation({ ...stop, truncated: true }),
               ];
             }""",
             [usual, stop],
@@ -138,6 +141,3 @@ def test_the_sentences_of_the_page(browser, service):
         assert none is None
         assert expected == "Expected to contain 80% of the relevant items."
         assert truncated == "Without the limit, it would contain about 80% of the relevant items."
-        assert highest == (
-            "Expected to contain 80% of the relevant items, the highest calibrated value."
-        )

@@ -43,7 +43,9 @@ def test_answers_what_the_retriever_answers(service, retriever):
                 np.testing.assert_allclose(
                     getattr(result, theirs), getattr(answer, ours)[row], rtol=1e-4
                 )
-            assert result.HasField("expected_recall") == (answer.knob in ("recall", "budget"))
+            assert result.HasField("expected_recall") == (
+                answer.knob in ("recall", "share", "budget")
+            )
         assert len(response.results) == len(queries)
 
 

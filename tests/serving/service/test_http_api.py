@@ -11,7 +11,7 @@ from serving.proto.retrieval_pb2 import Fields, RetrieveRequest
 from serving.service.engine import Engine
 from serving.service.rendering import describe_release
 
-KNOWN = "queries, recall, budget, top_k, score, limit, fields, deadline_milliseconds"
+KNOWN = "queries, recall, share, budget, top_k, score, limit, fields, deadline_milliseconds"
 
 
 class FailingEngine(Engine):
@@ -109,7 +109,7 @@ def test_a_body_that_is_not_json(service):
 
 
 def test_values_that_are_not_finite_numbers(service):
-    names = ("recall", "budget", "top_k", "score", "limit", "deadline_milliseconds")
+    names = ("recall", "share", "budget", "top_k", "score", "limit", "deadline_milliseconds")
     for name, number in product(names, ("NaN", "-Infinity", "1e999", "9" * 400)):
         body = f'{{"queries": ["phone"], "{name}": {number}}}'
         answer = service.http.post(

@@ -8,7 +8,7 @@ from service_helpers import service_settings
 from serving.errors import InvalidArgument
 from serving.service.limits import RequestLimits, deadline_seconds
 
-NONE = {"recall": None, "budget": None, "top_k": None, "score": None}
+NONE = dict.fromkeys(("recall", "share", "budget", "top_k", "score"))
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,8 @@ def test_what_was_not_given_is_left_to_the_release(limits):
         (
             (["a"], {**NONE, "recall": 0.0, "score": 0.5}),
             "score",
-            "at most one of recall, budget, top_k, score may be given. Received: recall, score.",
+            "at most one of recall, share, budget, top_k, score may be given. "
+            "Received: recall, score.",
         ),
         (
             (["a"], {**NONE, "top_k": 4_294_967_296}),

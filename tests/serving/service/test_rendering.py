@@ -39,6 +39,7 @@ def message_of(response, request_id, total):
         result.tau, result.alpha = response.tau[row], response.alpha[row]
         result.beta, result.level = response.beta[row], response.levels[row]
         result.stratum = STRATA[response.strata[row]]
+        result.unfamiliar = bool(response.unfamiliar[row])
     return message
 
 
@@ -53,7 +54,7 @@ def content_of(message):
         content = {field.name: single(value) for field, value in result.ListFields()}
         for name in ("threshold", "expected_recall"):
             content.setdefault(name, None)
-        for name in ("count", "truncated"):
+        for name in ("count", "truncated", "unfamiliar"):
             content.setdefault(name, getattr(result, name))
         content["items"] = [
             {"item_id": item.item_id, "score": item.score, "fields": dict(item.fields)}
@@ -66,7 +67,7 @@ def content_of(message):
 @pytest.fixture(params=["default", "score", "gaps", "whole_ids", "empty"])
 def response(request, retriever):
     knob = ("score", -1.0) if request.param == "score" else ()
-    plain = retriever.retrieve(["red phone", "phone", "laptop bag"], *knob)
+    plain = retriever.retrieve(["red phone", "phone", "qq phone"], *knob)
     plain = replace(plain, release=20_260_101_000_000, seconds=SECONDS)
     items, count = plain.items, len(plain.items.scores)
     assert count > 3

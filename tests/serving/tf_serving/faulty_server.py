@@ -85,6 +85,7 @@ def good(request, context=None, **changes):
     values = {name: np.full(size, 0.5, np.float32) for name in ENCODED_FIELDS}
     values["embedding"] = np.full([size, DIMENSION], 0.5, np.float32)
     values["stratum"] = np.ones(size, np.int64)
+    values["unfamiliar"] = np.zeros(size, bool)
     for name, value in {**values, **changes}.items():
         if value is not None:
             response.outputs[name].CopyFrom(

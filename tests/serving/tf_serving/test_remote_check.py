@@ -51,6 +51,7 @@ def _signature(inputs=("query", tf.string), **changes):
     specs = {name: tf.TensorSpec([None], tf.float32) for name in ENCODED_FIELDS}
     specs["embedding"] = tf.TensorSpec([None, DIMENSION], tf.float32)
     specs["stratum"] = tf.TensorSpec([None], tf.int64)
+    specs["unfamiliar"] = tf.TensorSpec([None], tf.bool)
     signature = tf.compat.v1.saved_model.signature_def_utils.build_signature_def()
     name, dtype = inputs
     signature.inputs[name].dtype = dtype.as_datatype_enum
