@@ -55,7 +55,7 @@ def draw(batch: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 def laws() -> dict[str, tuple[Callable, Callable | None]]:
     """Name -> (our thresholds of a drawn batch, the appendix's threshold of one drawn query)."""
-    from pebr_tf.distributions import Beta, LevelLaw, TruncatedExponential
+    from pebr_tf.distributions import Beta, TruncatedExponential
 
     def beta_by_appendix(q: dict) -> float:
         return appendix_threshold(q["recall"], beta_density(q["alpha"], q["beta"]))
@@ -66,17 +66,10 @@ def laws() -> dict[str, tuple[Callable, Callable | None]]:
     def exponential_by_appendix(q: dict) -> float:
         return appendix_threshold(q["recall"], tilted_density(1.0, q["tau"]))
 
-    def spherical_by_appendix(q: dict) -> float:
-        return appendix_threshold(q["recall"], tilted_density(63.5, q["tau"]))
-
     return {
         "Beta(alpha, beta)": (
             lambda q: Beta(q["alpha"], q["beta"]).threshold(q["recall"]),
             beta_by_appendix,
-        ),
-        "spherical exponential, n = 128": (
-            lambda q: TruncatedExponential(q["tau"]).on_sphere(128).threshold(q["recall"]),
-            spherical_by_appendix,
         ),
         "BetaNCE, closed form": (
             lambda q: Beta.from_tau(q["tau"]).threshold(q["recall"]),
@@ -85,10 +78,6 @@ def laws() -> dict[str, tuple[Callable, Callable | None]]:
         "ExpNCE, closed form": (
             lambda q: TruncatedExponential(q["tau"]).threshold(q["recall"]),
             exponential_by_appendix,
-        ),
-        "level, closed form": (
-            lambda q: LevelLaw(q["tau"], q["level"]).threshold(q["recall"]),
-            None,
         ),
     }
 

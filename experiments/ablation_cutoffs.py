@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from experiments.measured import SOURCES as MEASURED_SOURCES
 from experiments.measured import figures_at, level_temperature_step, measured_with
@@ -18,8 +17,7 @@ from experiments.towers import tower_step
 from pebr_tf.cutoff import Candidates
 from pebr_tf.cutoff.candidates import levels_of
 from pebr_tf.cutoff.policies import LevelPolicy, SampleLevelPolicy
-from pebr_tf.distributions.level import probe_level
-from pebr_tf.distributions.level_numpy import logits_of
+from pebr_tf.distributions.level_numpy import levels_at, logits_of
 from pebr_tf.retrieval.exact import sample_of
 from pebr_tf.retrieval.level import ROUNDING
 
@@ -128,13 +126,14 @@ def probed_levels(
     cosines = np.clip(queries.vectors @ sample_of(items, sample).T, -1, 1)
     # The last of the probe, scored another way, must not stand for others as well.
     last = candidates.cosines[:, :probe].min(axis=1, keepdims=True)
-    cosines = np.where(cosines >= last - ROUNDING, np.float32(1), cosines)
+    others = cosines < last - ROUNDING
+    best = candidates.logits[:, :probe]
+    share = (len(items) - best.shape[1]) / np.maximum(others.sum(axis=1, keepdims=True), 1)
+    weights = np.concatenate([np.ones_like(best), others * share], axis=1)
     logits = logits_of(cosines, queries.tau, candidates.family)
-    best = tf.constant(candidates.logits[:, :probe])
-    levels: np.ndarray = probe_level(
-        best, tf.constant(logits), len(items), level_temperature
-    ).numpy()
-    return levels
+    # A sampled item among the best has no weight, and must not be the highest by rounding.
+    logits = np.minimum(logits, best[:, :1])
+    return levels_at(np.concatenate([best, logits], axis=1), [level_temperature], weights)[:, 0]
 
 
 def _explained(received: np.ndarray, wanted: np.ndarray) -> float:

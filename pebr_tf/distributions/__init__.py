@@ -7,18 +7,14 @@ law answers the same five questions (`CosineLaw`): `log_prob`, `cdf`, `survival`
 
 from pebr_tf.distributions.background import background_law
 from pebr_tf.distributions.beta import Beta
-from pebr_tf.distributions.beta_exponential import BetaExponential
 from pebr_tf.distributions.exponential import TruncatedExponential
 from pebr_tf.distributions.law import CosineLaw
-from pebr_tf.distributions.level import LevelLaw, exact_level, probe_level
+from pebr_tf.distributions.level import exact_level
 
 __all__ = [
     "Beta",
-    "BetaExponential",
     "CosineLaw",
-    "LevelLaw",
     "TruncatedExponential",
     "background_law",
     "exact_level",
-    "probe_level",
 ]

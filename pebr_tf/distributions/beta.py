@@ -61,7 +61,11 @@ class Beta(CosineLaw):
         The sphere's area at cosine s is (1 - s^2)^((n - 3) / 2): again a Beta law, with (n - 3) / 2
         added to both parameters (paper, appendix A). For n = 3 it is the law itself.
         """
-        shift = (require_dimension(dimension) - 3) / 2
+        if not isinstance(dimension, int) or dimension < 3:
+            raise ValueError(
+                f"dimension must be an integer of at least 3. Received: {dimension!r}."
+            )
+        shift = (dimension - 3) / 2
         dtype = domain.result_dtype(*self._parameters)
         return Beta(tf.cast(self.alpha + shift, dtype), tf.cast(self.beta + shift, dtype))
 
@@ -88,13 +92,6 @@ class Beta(CosineLaw):
 
     def _mean(self) -> tf.Tensor:
         return self.alpha / (self.alpha + self.beta)
-
-
-def require_dimension(dimension: int) -> int:
-    """Checks the dimension of the embedding space."""
-    if not isinstance(dimension, int) or dimension < 3:
-        raise ValueError(f"dimension must be an integer of at least 3. Received: {dimension!r}.")
-    return dimension
 
 
 def require_convention(convention: Convention) -> Convention:

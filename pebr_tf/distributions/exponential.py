@@ -8,8 +8,6 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 from pebr_tf.distributions import domain
-from pebr_tf.distributions.beta import require_dimension
-from pebr_tf.distributions.beta_exponential import BetaExponential
 from pebr_tf.distributions.law import CosineLaw
 
 TAU_HIGH = 1e3
@@ -27,17 +25,6 @@ class TruncatedExponential(CosineLaw):
         super().__init__(tau)
         self.tau = domain.float64_within("tau", tau, 1e-6, TAU_HIGH)
         self._rate = 2.0 / self.tau
-
-    def on_sphere(self, dimension: int) -> BetaExponential:
-        """The marginal of exp(s / tau) on the unit sphere in R^n (von Mises-Fisher).
-
-        The sphere's area at cosine s is (1 - s^2)^((n - 3) / 2): the Beta-tilted exponential with
-        alpha = beta = (n - 1) / 2 (paper, appendix A). For n = 3 it is the law itself.
-        """
-        shape = (require_dimension(dimension) - 1) / 2
-        return BetaExponential(
-            shape, shape, tf.cast(self.tau, domain.result_dtype(*self._parameters))
-        )
 
     def _log_prob(self, z: tf.Tensor) -> tf.Tensor:
         return self._rate * (z - 1.0) + tf.math.log(self._rate / -tf.math.expm1(-self._rate))

@@ -48,11 +48,6 @@ class LawHead(tf.keras.layers.Layer):
         """The weights as float64 arrays."""
         return LawWeights(*(np.float64(value.numpy()) for value in self.law_weights))
 
-    def set_law(self, weights: LawWeights) -> None:
-        """Replaces all weights."""
-        for variable, value in zip(self.law_weights, weights, strict=True):
-            variable.assign(value)
-
 
 @traced_as_is
 def law_term(

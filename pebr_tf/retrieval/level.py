@@ -207,9 +207,10 @@ class _Sample:
         return replace(self, **taken)
 
     def levels(self, best: RangeResult) -> np.ndarray:
-        """[B] levels from the best items, with the sample representing all others.
+        """[B] levels from the best items exactly, with the sample representing all others.
 
-        See `distributions.probe_level`.
+        Sampled items that score at least the last of the best are among the best already; the
+        others share the weight of the items that the search did not return.
         """
         level_temperature = self.cut.level_temperature
         scores = np.full((len(best), int(best.counts.max())), np.nan, np.float32)

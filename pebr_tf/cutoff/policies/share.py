@@ -31,4 +31,4 @@ class SharePolicy(Policy):
 
     def threshold(self, cutoffs: Any, encoded: Any) -> tf.Tensor | None:
         shares = tf.clip_by_value(1 - tf.convert_to_tensor(cutoffs), 0.0, 1.0)
-        return ThresholdLayer()({"alpha": encoded.alpha, "beta": encoded.beta}, shares)
+        return ThresholdLayer()(encoded.alpha, encoded.beta, shares)

@@ -9,11 +9,11 @@ import pytest
 from distribution_oracles import Oracle
 from scipy import special
 
-from pebr_tf.distributions import Beta, BetaExponential, TruncatedExponential
+from pebr_tf.distributions import Beta, TruncatedExponential
 
 SHAPES = [1e-2, 0.3, 1.0, 7.0, 150.0, 1e4]
 TAUS = [0.002, 0.0113, 0.05, 0.3, 1.0]
-DIMENSIONS = [3, 16, 64, 128, 768]
+DIMENSIONS = [3, 64, 768]
 RECALLS = np.array([1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999, 1 - 1e-6], np.float32)
 TOLERANCE = 1e-6
 
@@ -64,28 +64,13 @@ def test_beta_matches_mpmath():
     check_against_oracles(Beta(alpha, beta), oracles_of(alpha, beta))
 
 
-@pytest.mark.slow
-def test_beta_exponential_matches_mpmath():
-    parameters = grid(10, SHAPES, SHAPES, TAUS)
-    check_against_oracles(BetaExponential(*parameters), oracles_of(*parameters))
-
-
 def test_truncated_exponential_matches_mpmath():
     tau = np.array(TAUS, np.float32)[:, None]
     one = np.ones_like(tau)
     check_against_oracles(TruncatedExponential(tau), oracles_of(one, one, tau), RECALLS)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dimension", DIMENSIONS)
-def test_spherical_exponential_matches_mpmath(dimension):
-    tau = np.array(TAUS[::2], np.float32)[:, None]
-    shape = np.full_like(tau, (dimension - 1) / 2)
-    law = TruncatedExponential(tau).on_sphere(dimension)
-    check_against_oracles(law, oracles_of(shape, shape, tau))
-
-
-@pytest.mark.parametrize("dimension", DIMENSIONS[::2])
 @pytest.mark.parametrize(("alpha", "beta"), [(0.5, 1.0), (21.0, 1.0), (300.0, 40.0)])
 def test_spherical_beta_matches_mpmath(alpha, beta, dimension):
     """Integrates h(x) * (1 - x^2)^((n - 3) / 2) as the paper's appendix writes it."""

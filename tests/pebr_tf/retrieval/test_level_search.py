@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from scipy import special
+from scipy.special import logsumexp
 from searcher_cases import raises
 
-from pebr_tf.distributions import probe_level
 from pebr_tf.distributions.level import level_threshold
 from pebr_tf.distributions.logit import relevance_logit
 from pebr_tf.retrieval.exact import ExactSearcher
@@ -70,7 +70,7 @@ def _forget(searcher):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("level_temperature", LEVEL_TEMPERATURES)
-def test_thresholds_are_those_of_the_level_in_tensorflow(searcher, level_temperature, family):
+def test_thresholds_are_those_of_the_weighted_mean(searcher, level_temperature, family):
     """On the same probe and sample; floor 0, for a floor lowers a threshold."""
     queries, tau = unit_vectors("queries", vectors_of(40, seed=1)), temperatures(40)
     cut = LevelCut(-0.7, level_temperature, family, probe_size=50, floor=0)
@@ -78,12 +78,21 @@ def test_thresholds_are_those_of_the_level_in_tensorflow(searcher, level_tempera
 
     probe = searcher.search(queries, top_k=50).scores.reshape(40, 50)
     sample = (queries.astype(np.float64) @ searcher.background.T).astype(np.float32)
-    levels = probe_level(
-        relevance_logit(tf.constant(probe), tau[:, None], family),
-        relevance_logit(tf.constant(sample), tau[:, None], family),
-        corpus_size=3_000,
-        level_temperature=level_temperature,
+    best, others = (
+        relevance_logit(tf.constant(each, tf.float64), tau[:, None], family).numpy()
+        for each in (probe, sample)
     )
+    outside = sample < probe[:, -1:]
+    weights = np.where(outside, 2_950 / outside.sum(axis=1, keepdims=True), 0)
+    logits = np.concatenate([best, others], axis=1)
+    weights = np.concatenate([np.ones_like(best), weights], axis=1)
+    if level_temperature == 0:
+        levels = best[:, 0]
+    elif np.isinf(level_temperature):
+        levels = np.sum(logits * weights, axis=1) / 3_000
+    else:
+        mass = logsumexp(logits / level_temperature, axis=1, b=weights / 3_000)
+        levels = level_temperature * mass
     np.testing.assert_allclose(result.levels, levels, rtol=2e-5, atol=2e-5)
     thresholds = level_threshold(-0.7, levels, tau, family)
     np.testing.assert_allclose(result.items.thresholds, thresholds, rtol=0, atol=3e-6)
