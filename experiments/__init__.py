@@ -25,6 +25,7 @@ EXPERIMENTS = {
         "experiments.spheres",
         "Retrieved items of three queries, on a sphere.",
     ),
+    "law": ("experiments.law", "Whether the law of each query is true."),
     "calibration": (
         "experiments.calibration",
         "What the recall knob promises and keeps.",

@@ -42,6 +42,7 @@ SANE = {
     "spheres": lambda outputs, figures: (
         [query["stratum"] for query in figures["queries"]] == ["head", "torso", "tail"]
     ),
+    "law": lambda outputs, figures: figures["recall"]["overall"]["mean"] < 0.1,
     "calibration": lambda outputs, figures: figures["ways"]["level"]["overall"]["error"][0] < 0.1,
 }
 

@@ -1,0 +1,104 @@
+"""Whether the law of each query is true: transformed clicks, shares, recall and noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.law_measured import GROUPS, SOURCES, measure_law
+from experiments.measured import level_temperature_step, measured_with
+from experiments.results import ExperimentResults, ResultTable
+from experiments.seeds import plain, spread
+from experiments.settings import ExperimentSettings
+from experiments.step import Step
+from experiments.study import study
+from experiments.towers import tower_step
+from pebr_tf.report.formats import DASH
+
+TITLE = "Is the law of a query true?"
+# Measure -> (title, bar overall, bar of a stratum).
+MEASURES: dict[str, tuple[str, float, float | None]] = {
+    "raw": ("KS distance of clicks to the law", 0.05, 0.06),
+    "mapped": ("the same, with the one map", 0.02, 0.04),
+    "share": ("mean |kept - expected| of a share", 0.01, 0.02),
+    "recall": ("mean |measured - requested| of the recall", 0.015, None),
+    "deciles": ("worst decile of the expected recall", 0.03, None),
+    "noise": ("noise share, fitted less true", 0.02, 0.02),
+    "relevant": ("share of truly relevant clicks, worst distance", 0.02, 0.04),
+}
+
+
+def steps(settings: ExperimentSettings) -> dict[str, Step]:
+    """The figures of each data set and seed."""
+    return {
+        f"{dataset}/{seed}": _step(settings, dataset, seed)
+        for dataset in settings.datasets
+        for seed in range(settings.seeds)
+    }
+
+
+def _step(settings: ExperimentSettings, dataset: str, seed: int) -> Step:
+    def compute(result: Mapping[str, Any], tuning: Mapping[str, Any]) -> dict[str, Any]:
+        return measure_law(study(settings, dataset, result), tuning["level_temperature"])
+
+    return Step(
+        title=f"{dataset}, seed {seed}: the law",
+        key={"experiment": "law", "config": measured_with(settings.config(dataset))},
+        sources=SOURCES,
+        compute=compute,
+        needs=(
+            tower_step(settings, dataset, {}, seed),
+            level_temperature_step(settings, dataset, {}, seed),
+        ),
+        cost=30 if settings.scale == "full" else 5,
+    )
+
+
+def results(
+    settings: ExperimentSettings, outputs: Mapping[str, dict[str, Any]]
+) -> ExperimentResults:
+    """A table for each data set."""
+    figures: dict[str, Any] = {"seeds": settings.seeds}
+    tables, summary = [], []
+    for dataset in settings.datasets:
+        runs = [outputs[f"{dataset}/{seed}"] for seed in range(settings.seeds)]
+        found = {
+            name: {
+                group: spread(abs(run[name][group]) for run in runs)
+                for group in GROUPS
+                if group in runs[0][name]
+            }
+            for name in MEASURES
+            if name in runs[0]
+        }
+        figures[dataset] = found
+        tables.append(_table(dataset, found, settings.seeds))
+        missed = [
+            f"{MEASURES[name][0]}, {group} ({plain(each['mean'])})"
+            for name, groups in found.items()
+            for group, each in groups.items()
+            if each["mean"] > (_bar(name, group) or 1)
+        ]
+        summary.append(f"{dataset}: bars missed: {'; '.join(missed) or 'none'}.")
+    return ExperimentResults(TITLE, tuple(summary), figures, tuple(tables), ())
+
+
+def _bar(name: str, group: str) -> float | None:
+    _, overall, stratum = MEASURES[name]
+    return overall if group == "overall" else stratum
+
+
+def _table(dataset: str, found: Mapping[str, Any], seeds: int) -> ResultTable:
+    def cell(name: str, group: str) -> str:
+        if group not in found[name]:
+            return DASH
+        bar = _bar(name, group)
+        return plain(found[name][group]["mean"]) + (f" (≤ {plain(bar)})" if bar else "")
+
+    return ResultTable(
+        f"{dataset}: the law on test queries",
+        ("figure", *GROUPS),
+        tuple((MEASURES[name][0], *(cell(name, group) for group in GROUPS)) for name in found),
+        f"Mean of {seeds} seeds of the towers, absolute values; bars in parentheses. The law is "
+        "fitted on calibrate clicks; every query weighs the same.",
+    )

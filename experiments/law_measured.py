@@ -1,0 +1,179 @@
+"""The law of held-out clicks: fitted on the calibrate split, read on test queries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import betainc, betaincinv
+
+from experiments.study import SOURCES as STUDY_SOURCES
+from experiments.study import Study
+from pebr_tf.cutoff import HeldOutClicks, fit_law, fit_share_map
+from pebr_tf.cutoff.calibration import recall_map
+from pebr_tf.cutoff.candidates import levels_of
+from pebr_tf.cutoff.policies import SampleLevelPolicy
+from pebr_tf.distributions import background_law
+from pebr_tf.distributions.query_law import initial_weights
+from pebr_tf.metrics.strata import STRATA
+from pebr_tf.release.catalogue import Moments
+from pebr_tf.retrieval.exact import sample_of
+
+SOURCES = (*STUDY_SOURCES, "pebr_tf.retrieval.exact", "experiments.law_measured")
+SHARES = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
+GROUPS = ("overall", *STRATA)
+# As many items as a query model holds by default.
+SAMPLED = 50_000
+
+
+def measure_law(towers: Study, level_temperature: float) -> dict[str, Any]:
+    """What the law, its map and the signature's recall keep on test queries.
+
+    Returns:
+      Measure to group to figure. `raw` and `mapped`: Kolmogorov-Smirnov distance of the transformed
+      clicks to uniform; `share`: mean distance of the clicks kept to those expected, over SHARES;
+      `recall`: the same for recall, by the map of the signature; `noise`: the noise share less the
+      true one; `relevant`: the share of truly relevant clicks kept less the share, worst of SHARES;
+      the last two only with a known truth. `deciles` (overall): the worst distance of expected and
+      measured recall, over deciles of the expected one, at a recall of .75.
+    """
+    calibrate, test = (_clicks(towers, split, level_temperature) for split in ("calibrate", "test"))
+    weights = fit_law(initial_weights(), calibrate)
+    shares = fit_share_map(weights, calibrate)
+    strata = towers.queries.strata[towers.rows("test")]
+    alpha, beta, noise = (each.numpy() for each in weights.laws(*test.inputs()))
+    rows, z = test.rows, (1 + test.cosines) / 2
+    above = betainc(beta[rows], alpha[rows], 1 - z)
+    background = betainc(test.background_beta[rows], test.background_alpha[rows], 1 - z)
+    found: dict[str, Any] = {
+        name: _by_group(
+            strata, lambda chosen, kept=kept: _distance(kept, test.weights(), chosen[rows])
+        )
+        for name, kept in {
+            "raw": (1 - noise[rows]) * above + noise[rows] * background,
+            "mapped": (1 - noise[rows]) * shares.value(1 - above) + noise[rows] * background,
+        }.items()
+    }
+    errors, relevant = [], []
+    real = _is_real(towers, "test")
+    for share in SHARES:
+        ends = betaincinv(alpha, beta, shares.cutoff(share).astype(np.float64))
+        tail = betainc(test.background_beta, test.background_alpha, 1 - ends)
+        kept = _mean_by_query(z >= ends[rows], rows, len(alpha))
+        errors.append(kept - ((1 - noise) * share + noise * tail))
+        if real is not None:
+            relevant.append(_mean_by_query(z[real] >= ends[rows[real]], rows[real], len(alpha)))
+    found["share"] = _by_group(
+        strata, lambda chosen: float(np.mean([abs(each[chosen].mean()) for each in errors]))
+    )
+    found["recall"], found["deciles"] = _recalls(
+        towers, level_temperature, (alpha, beta, noise), test, shares
+    )
+    if real is not None:
+        true_noise = 1 - _mean_by_query(real, rows, len(alpha))
+        found["noise"] = _by_group(
+            strata, lambda chosen: float(np.mean(noise[chosen] - true_noise[chosen]))
+        )
+        found["relevant"] = _by_group(
+            strata,
+            lambda chosen: float(
+                max(
+                    abs(np.nanmean(each[chosen]) - share)
+                    for each, share in zip(relevant, SHARES, strict=True)
+                )
+            ),
+        )
+    return found
+
+
+def _clicks(towers: Study, split: str, level_temperature: float) -> HeldOutClicks:
+    rows, pairs = towers.rows(split), towers.corpus.pairs(split)
+    queries, moments = towers.queries.part(rows), Moments.of(towers.items)
+    background = background_law(queries.vectors, moments.mean, moments.covariance)
+    vectors = towers.queries.vectors[pairs.rows]
+    return HeldOutClicks(
+        cosines=np.einsum("pn,pn->p", vectors, towers.items[pairs.items]).astype(np.float64),
+        rows=np.searchsorted(rows, pairs.rows),
+        tau=queries.tau,
+        level=_levels(towers, split, level_temperature),
+        frequency=towers.corpus.frequency[rows],
+        background_alpha=background.alpha.numpy(),
+        background_beta=background.beta.numpy(),
+    )
+
+
+def _levels(towers: Study, split: str, level_temperature: float) -> np.ndarray:
+    queries = towers.queries.part(towers.rows(split))
+    sample = sample_of(towers.items, SAMPLED)
+    return levels_of(sample, queries, towers.family, level_temperature)
+
+
+def _recalls(
+    towers: Study,
+    level_temperature: float,
+    law: tuple[np.ndarray, ...],
+    test: HeldOutClicks,
+    shares: Any,
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Mean distance of recall measured and requested; worst decile of the expected recall."""
+    policy = SampleLevelPolicy(level_temperature=level_temperature, family=towers.family)
+    lists = {}
+    for split in ("calibrate", "test"):
+        candidates = towers.candidates(split, (level_temperature,))
+        levels = _levels(towers, split, level_temperature)
+        lists[split] = policy.lists(replace(candidates, sample_levels=levels))
+    cutoff = towers.config.cutoff
+    knob = recall_map(lists["calibrate"], cutoff.floor, cutoff.limit)
+    strata = towers.queries.strata[towers.rows("test")]
+    errors = []
+    for recall in SHARES:
+        requested = min(max(recall, knob.lowest), knob.highest)
+        counts = np.maximum(lists["test"].counts_at(knob.cutoff(recall)), cutoff.floor)
+        errors.append(lists["test"].hits(counts) / lists["test"].totals - requested)
+    recalls = _by_group(
+        strata, lambda chosen: float(np.mean([abs(each[chosen].mean()) for each in errors]))
+    )
+    alpha, beta, noise = law
+    logits = test.tau * (knob.cutoff(0.75) + test.level)
+    ends = np.exp(logits) if towers.family == "beta" else (1 + logits) / 2
+    ends = np.clip(ends, 0, 1)
+    expected = shares.value(betainc(alpha, beta, ends))
+    tail = betainc(test.background_beta, test.background_alpha, 1 - ends)
+    clicks = (1 - noise) * expected + noise * tail
+    z = (1 + test.cosines) / 2
+    kept = _mean_by_query(z >= ends[test.rows], test.rows, len(alpha))
+    order = np.array_split(np.argsort(expected), 10)
+    worst = max(abs(float(np.mean(clicks[part]) - np.mean(kept[part]))) for part in order)
+    return recalls, {"overall": worst}
+
+
+def _is_real(towers: Study, split: str) -> np.ndarray | None:
+    """[P] whether each clicked pair is truly relevant; None if that is not known."""
+    truth = towers.corpus.truth
+    if truth is None:
+        return None
+    pairs, items = towers.corpus.pairs(split), len(towers.items)
+    return np.isin(pairs.rows * items + pairs.items, truth.rows * items + truth.items)
+
+
+def _by_group(strata: np.ndarray, figure: Any) -> dict[str, float]:
+    masks = {"overall": np.ones(len(strata), bool)}
+    masks |= {name: strata == place for place, name in enumerate(STRATA)}
+    return {name: figure(mask) for name, mask in masks.items() if mask.any()}
+
+
+def _mean_by_query(values: np.ndarray, rows: np.ndarray, queries: int) -> np.ndarray:
+    """[Q] means; NaN for a query without a pair."""
+    counts = np.bincount(rows, minlength=queries)
+    sums = np.bincount(rows, values, minlength=queries)
+    return np.where(counts, sums / np.maximum(counts, 1), np.nan)
+
+
+def _distance(values: np.ndarray, weights: np.ndarray, chosen: np.ndarray) -> float:
+    """Kolmogorov-Smirnov distance of weighted values to uniform ones."""
+    order = np.argsort(values[chosen])
+    sorted_values, share = values[chosen][order], weights[chosen][order]
+    reached = np.cumsum(share) / share.sum()
+    before = reached - share / share.sum()
+    return float(max(np.abs(reached - sorted_values).max(), np.abs(before - sorted_values).max()))
