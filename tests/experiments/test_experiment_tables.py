@@ -5,9 +5,9 @@ from experiment_runs import output
 
 from experiments import ablation
 from experiments.ablation_cutoffs import (
-    HEAD,
     LEVEL_TEMPERATURES,
     PROBES,
+    SAMPLE,
     SAMPLES,
     TUNED,
     level_temperature_name,
@@ -33,8 +33,8 @@ def ablation_cutoffs():
         level_temperature_name(each): (0.3 - 0.1 * each, 0.4 + 0.1 * each)
         for each in LEVEL_TEMPERATURES
     }
-    at |= {TUNED: (0.2, 0.55), HEAD: (0.2, 0.52), **dict.fromkeys(PROBED, (0.2, 0.551))}
-    errors = {**dict.fromkeys(PROBED, 0.01), HEAD: 0.2}
+    at |= {TUNED: (0.2, 0.55), SAMPLE: (0.2, 0.52), **dict.fromkeys(PROBED, (0.2, 0.551))}
+    errors = {**dict.fromkeys(PROBED, 0.01), SAMPLE: 0.2}
     pairs = {policy: dict.fromkeys(AVERAGES, pair) for policy, pair in at.items()}
     return output(pairs, 0.6, error=errors, explained=errors)
 

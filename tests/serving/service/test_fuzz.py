@@ -138,7 +138,7 @@ def test_http(server):
     fuzz(GenerationMode.POSITIVE)
     fuzz(GenerationMode.NEGATIVE)
     assert len(seen) >= REQUESTS
-    assert seen.count(200) > 40
+    assert seen.count(200) > 20
     assert seen.count(422) > 1_000
     check_whole(server, memory[0])
 
@@ -199,7 +199,7 @@ def test_grpc(server):
 
         run()
     assert len(seen) >= REQUESTS
-    assert seen.count("OK") > 40
+    assert seen.count("OK") > 20
     assert seen.count("INVALID_ARGUMENT") > 1_000
     check_whole(server, memory[0])
 
