@@ -197,10 +197,7 @@ class Retriever:
         return (parts[0][1] if len(parts) == 1 else assemble(parts)), levels
 
     def _recalls(self, encoded: EncodedQueries, thresholds: np.ndarray) -> np.ndarray:
-        """[B] shares of the queries' relevant items at or above cosines [B], by their laws.
-
-        NaN for a list that ends at a rank, whose cosine is -1.
-        """
+        """[B] shares of relevant items above cosines [B], by their laws; NaN for a cosine of -1."""
         z = (1 + np.clip(thresholds.astype(np.float64), -1, 1)) / 2
         recalls = self.calibration.share.value(betainc(encoded.alpha, encoded.beta, z))
         return np.where(z > 0, recalls, np.nan)

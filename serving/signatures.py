@@ -12,19 +12,12 @@
     serialized_examples  examples [B], raw tf.Examples -> query_embedding, item_embedding, tau,
                          frequency, stratum, level, threshold
 
-The cosines z = (1 + cosine) / 2 of a query's relevant items follow Beta(alpha, beta); those of its
-clicks follow that law, but for a share `noise_share` that follows Beta(background_alpha,
-background_beta), the law of all items. `threshold` is the cosine where the list ends. The level is
-that of the items which the model holds. `expected_recall` is the share of this query's relevant
-items at or above its threshold, and `expected_count` the items there. A recall or share outside
-(0, 1) gives NaN.
-
-A query with fewer known tokens than calibrate queries have is `unfamiliar`: nothing is expected of
-it (NaN), and its threshold is the cosine of its best item.
-
-The retriever applies the floor and the limit. Policies that end a list by its ranks (top_k, gap,
-nucleus) have no threshold before the search: it is -1 then, and what is expected is NaN. The model
-has no custom op, and only TensorFlow is needed to load it.
+z = (1 + cosine) / 2 of a query's relevant items follows Beta(alpha, beta), and a share
+`noise_share` of its clicks the law of all items, Beta(background_alpha, background_beta). The list
+ends at `threshold`; `expected_recall` is the share of the query's relevant items above it and
+`expected_count` the number of items. NaN: a recall or share outside (0, 1), and what is expected of
+an `unfamiliar` query, whose threshold is the cosine of its best item, or of a policy that ends
+lists by their ranks, whose threshold is -1. Floor and limit are the retriever's. Without custom op.
 """
 
 from __future__ import annotations
@@ -44,8 +37,8 @@ from pebr_tf.cutoff.calibration import Calibration
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.cutoff.knobs import ReleaseKnobs
 from pebr_tf.cutoff.policies import Policy, SharePolicy
-from pebr_tf.distributions import Beta, background_law, exact_level
-from pebr_tf.distributions.logit import relevance_logit
+from pebr_tf.distributions import Beta, background_law
+from pebr_tf.distributions.level import level_of_cosines
 from pebr_tf.distributions.query_law import LawWeights
 from pebr_tf.errors import UserError
 from pebr_tf.files import new_directory
@@ -94,8 +87,9 @@ class QueryModel(tf.Module):
         self._policy, self._share = knobs.calibrated_policy, SharePolicy()
         self._default = _default(knobs, calibration, settings)
         self._law = LawWeights(*(tf.constant(value, tf.float64) for value in law.weights))
-        # A variable: a constant would be stored in the graph of every signature.
-        self._sample = tf.Variable(law.sample, trainable=False, dtype=tf.float32)
+        # A variable: a constant would be stored in the graph of every signature. Transposed,
+        # because TensorFlow multiplies so in half the time.
+        self._sample = tf.Variable(law.sample.T, trainable=False, dtype=tf.float32)
         self._items_per_sampled = law.items / len(law.sample)
         self._mean = tf.constant(law.moments.mean, tf.float64)
         self._covariance = tf.constant(law.moments.covariance, tf.float64)
@@ -171,9 +165,9 @@ class QueryModel(tf.Module):
         embedding, tau, frequency, known = (
             encoded[name] for name in ("embedding", "tau", "frequency", "known_share")
         )
-        scores = tf.clip_by_value(tf.matmul(embedding, self._sample, transpose_b=True), -1.0, 1.0)
-        logits = relevance_logit(scores, tau[:, tf.newaxis], self._calibration.family)
-        level = exact_level(logits, self._calibration.level_temperature)
+        scores = tf.matmul(embedding, self._sample)
+        family, level_temperature = self._calibration.family, self._calibration.level_temperature
+        level = level_of_cosines(scores, tau, family, level_temperature)
         background = background_law(embedding, self._mean, self._covariance)
         inputs = (tf.cast(value, tf.float64) for value in (tau, level, frequency))
         laws = self._law.laws(*inputs)

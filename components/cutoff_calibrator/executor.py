@@ -42,8 +42,7 @@ from serving.signatures import LearnedLaw, export_query_model
 
 # The query model holds no more items than this by default.
 MOST_SAMPLED = 50_000
-# Queries with a smaller share of known tokens than this share of the calibrate queries have are
-# unfamiliar.
+# Queries with fewer known tokens than all but this share of the calibrate queries are unfamiliar.
 UNFAMILIAR = 0.005
 
 

@@ -11,11 +11,7 @@ from pebr_tf.distributions.law import CosineLaw
 
 
 class ClickLaw(CosineLaw):
-    """(1 - noise_share) * relevant + noise_share * background.
-
-    `threshold` cuts the relevant part alone: inverted above 1 - noise_share, the mixture would
-    place a threshold inside the background.
-    """
+    """(1 - noise_share) * relevant + noise_share * background; a threshold cuts the relevant part."""
 
     def __init__(self, relevant: Beta, background: Beta, noise_share: Any):
         """Makes the law; `noise_share` holds values in [0, 1]."""

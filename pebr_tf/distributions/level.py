@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pebr_tf.distributions.logit import Family, cosine_of_logit
+from pebr_tf.distributions.logit import UNIT_EPSILON, Family, cosine_of_logit, relevance_logit
 
 
 def exact_level(logits: tf.Tensor, level_temperature: float = 1.0) -> tf.Tensor:
@@ -35,6 +35,20 @@ def exact_level(logits: tf.Tensor, level_temperature: float = 1.0) -> tf.Tensor:
     count = tf.cast(tf.shape(logits)[-1], logits.dtype)
     mass = tf.reduce_logsumexp(logits / level_temperature, axis=-1)
     return level_temperature * (mass - tf.math.log(count))
+
+
+def level_of_cosines(
+    cosines: tf.Tensor, tau: tf.Tensor, family: Family, level_temperature: float
+) -> tf.Tensor:
+    """[B] the exact level from cosines [B, N] and temperatures [B], in few passes over them."""
+    if family != "beta" or level_temperature == 0 or math.isinf(level_temperature):
+        return exact_level(relevance_logit(cosines, tau[:, tf.newaxis], family), level_temperature)
+    best = tf.maximum(1.0 + tf.reduce_max(cosines, axis=1, keepdims=True), 2.0 * UNIT_EPSILON)
+    rate = 1.0 / (level_temperature * tau[:, tf.newaxis])
+    # Items next to the antipode have no weight: a floor replaces the tangent of their logarithm.
+    ratios = tf.maximum((1.0 + cosines) / best, UNIT_EPSILON)
+    mass = tf.reduce_mean(tf.exp(rate * tf.math.log(ratios)), axis=1)
+    return tf.math.log(best[:, 0] / 2.0) / tau + level_temperature * tf.math.log(mass)
 
 
 def level_threshold(cutoff: Any, level: Any, tau: Any, family: Family = "beta") -> tf.Tensor:

@@ -86,8 +86,7 @@ def law_term(
     law = head(tau, level, frequency).click_law(background)
     count = tf.cast(tf.size(rows), tf.float64)
     likelihood = tf.math.divide_no_nan(tf.reduce_sum(law.log_prob(clicked)), count)
-    # The gradient of the incomplete beta function costs as much as a tenth of a step. The rows
-    # choose the batches, so that all replicas, and a training that is resumed, choose alike.
+    # This gradient costs a tenth of a step. The rows choose the batches: all replicas choose alike.
     chosen = tf.reduce_sum(rows) % COVERAGE_INTERVAL == 0
     coverage = tf.cond(
         chosen,

@@ -8,7 +8,8 @@ import tensorflow as tf
 from scipy import special
 
 from pebr_tf.distributions import exact_level
-from pebr_tf.distributions.level import level_threshold
+from pebr_tf.distributions.level import level_of_cosines, level_threshold
+from pebr_tf.distributions.logit import relevance_logit
 
 LEVEL_TEMPERATURES = [0.0, 0.3, 0.6, 1.0, 1.5, math.inf]
 
@@ -47,6 +48,17 @@ def test_retrieval_at_a_cut_off_is_the_same_in_logits_and_in_cosines(corpus_logi
     cosines = 2 * np.exp(corpus_logits * tau.numpy()[:, None]) - 1
     by_cosine = cosines >= level_threshold(cutoff, level, tau).numpy()[:, None]
     np.testing.assert_array_equal(by_logit, by_cosine)
+
+
+@pytest.mark.parametrize("level_temperature", LEVEL_TEMPERATURES)
+@pytest.mark.parametrize("family", ["beta", "exponential"])
+def test_the_level_of_cosines_is_that_of_their_logits(level_temperature, family):
+    cosines = np.random.default_rng(0).uniform(-1, 0.95, (3, 500))
+    tau = np.array([0.3, 0.05, 0.01])
+    logits = relevance_logit(tf.constant(cosines), tau[:, None], family)
+    received = level_of_cosines(tf.constant(cosines), tf.constant(tau), family, level_temperature)
+    # The mean alone has a weight for items next to the antipode.
+    np.testing.assert_allclose(received, exact_level(logits, level_temperature), rtol=1e-6)
 
 
 def test_a_negative_temperature_is_rejected():
