@@ -11,7 +11,7 @@ from pebr_tf.distributions.law import CosineLaw
 
 
 class ClickLaw(CosineLaw):
-    """(1 - noise_share) * relevant + noise_share * background; a threshold cuts the relevant part."""
+    """(1 - noise_share) * relevant + noise_share * background; thresholds cut the relevant part."""
 
     def __init__(self, relevant: Beta, background: Beta, noise_share: Any):
         """Makes the law; `noise_share` holds values in [0, 1]."""
