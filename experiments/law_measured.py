@@ -93,7 +93,7 @@ def _clicks(towers: Study, split: str, level_temperature: float) -> HeldOutClick
     background = background_law(queries.vectors, moments.mean, moments.covariance)
     vectors = towers.queries.vectors[pairs.rows]
     return HeldOutClicks(
-        cosines=np.einsum("pn,pn->p", vectors, towers.items[pairs.items]).astype(np.float64),
+        cosines=np.clip(np.einsum("pn,pn->p", vectors, towers.items[pairs.items]), -1, 1),
         rows=np.searchsorted(rows, pairs.rows),
         tau=queries.tau,
         level=_levels(towers, split, level_temperature),

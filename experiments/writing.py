@@ -52,7 +52,7 @@ def write_results(results: ExperimentResults, directory: Path) -> Path:
 
 
 def require_ours(directory: Path) -> None:
-    """Rejects a folder that holds something else than an experiment, for it would be replaced.
+    """Rejects a folder that holds anything but an experiment, because writing replaces it.
 
     Raises:
       UserError: It does.

@@ -56,7 +56,7 @@ class LearnedLaw:
 
     Attributes:
       weights: The law head.
-      sample: [S, n] vectors of items, all of the catalogue or a random part, for the level.
+      sample: [S, n] item vectors that give the level: the whole catalogue or a random sample.
       items: N, the number of items in the catalogue.
       moments: Mean and covariance of their vectors.
     """

@@ -94,10 +94,9 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     levels = levels_of(sample, queries, family, level_temperature)
     background = background_law(queries.vectors, moments.mean, moments.covariance)
     known = pairs.items >= 0
+    clicked_vectors = queries.vectors[pairs.rows[known]], vectors[pairs.items[known]]
     clicks = HeldOutClicks(
-        cosines=np.einsum(
-            "pn,pn->p", queries.vectors[pairs.rows[known]], vectors[pairs.items[known]]
-        ),
+        cosines=np.clip(np.einsum("pn,pn->p", *clicked_vectors), -1, 1),
         rows=pairs.rows[known],
         tau=queries.tau,
         level=levels,

@@ -118,6 +118,8 @@ def measure(
     knobs = KnobEvaluation(subject.calibration, candidates, settings)
     default = knobs.policy.name
     policies = _policies(subject, calibrate, average_k, settings)
+    if default not in {policy.name for policy in policies}:
+        policies = (knobs.policy, *policies)
     unseen = candidates.unseen()
     index, latencies = _index(subject, encoded, settings)
     result = ModelEvaluation(

@@ -227,6 +227,7 @@ def test_a_column_that_the_last_run_lacked_has_not_drifted(run):
         del columns["brand"]
         columns["price"] = [str(price) for price in columns["price"]]
     run(splits(1), last=run(old))
+    assert json.loads((run.folder() / "anomalies/anomalies.json").read_text())["accepted"]
 
 
 @pytest.mark.slow

@@ -4,10 +4,11 @@ import shutil
 
 import numpy as np
 import pytest
-from calibrated_cases import artifact
+from calibrated_cases import artifact, calibrate
 from evaluator_runs import EASY, evaluate, held_out
 from tfx.components.util.model_utils import is_model_blessed
 
+from components.artifacts import CutoffModel
 from pebr_tf.errors import UserError
 from pebr_tf.metrics import STRATA
 from pebr_tf.release.evaluation import DataSummary, IndexResult, named_policy
@@ -102,6 +103,16 @@ def test_a_gate_that_fails_is_named_with_both_numbers(inputs, evaluated, tmp_pat
     )
     assert content.previous.version == 41
     assert content.previous == evaluated[1].as_previous(41)
+
+
+def test_a_release_that_serves_shares_is_evaluated_by_them(inputs, tmp_path):
+    config = EASY.replace("cutoff.policy", "share")
+    given = {name: each for name, each in inputs.items() if name != "cutoff"}
+    cutoff = artifact(CutoffModel, calibrate(tmp_path, given, config))
+    content, _ = evaluate(tmp_path, {**given, "cutoff": [cutoff]}, config)
+    assert [policy.name for policy in content.policies] == ["share", *POLICIES]
+    assert [policy.name for policy in content.policies if policy.default] == ["share"]
+    assert (tmp_path / "evaluation/report.html").exists()
 
 
 def test_no_test_clicks(inputs, tmp_path):

@@ -9,7 +9,7 @@ from pebr_tf.cutoff import collect_candidates, fitting
 
 @pytest.fixture(scope="module")
 def quick_fits():
-    """Fewer and larger steps of every fit, for the tests of one file."""
+    """Makes every fit take fewer and larger steps while the tests of one file run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitting, "LEARNING_RATE", 2e-2)
         patch.setattr(fitting, "MOST_STEPS", 200)

@@ -133,11 +133,13 @@ def test_answers_are_those_of_the_searcher(everywhere, queries, capped):
 
 
 def test_answers_are_planned_as_the_searcher_plans(sample_of, queries, tuned):
-    """Leaves that nearly tie may be searched in another order: almost all rows are the same."""
+    """Leaves that nearly tie may be searched in another order: almost all items are the same."""
     sample, answers = sample_of("text ids"), tuned["answers"]
     expected, true = sample.searcher.search(*queries), sample.exact.search(*queries)
     found = items_of(answers)
-    assert sum(found[row] == set(expected.row(row)[0]) for row in range(90)) >= 80
+    planned = [set(expected.row(row)[0]) for row in range(90)]
+    different = sum(map(len, map(set.symmetric_difference, found, planned)))
+    assert different <= 0.03 * sum(map(len, planned))
     np.testing.assert_allclose(answers["expected_count"], expected.expected_counts, rtol=1e-3)
     assert not answers["truncated"].any()
     for row in range(90):
