@@ -163,7 +163,7 @@ class MLE(QueryTemperature):
     def __init__(
         self,
         *,
-        guard: Guard = "fixed_background",
+        guard: Guard = "given_cosines",
         negative_weight: float = 1.0,
         coverage_weight: float = 0.0,
         recall: Sequence[float] = (0.9,),
@@ -184,10 +184,12 @@ class MLE(QueryTemperature):
         irrelevant: CosineLaw | None = None,
     ) -> tf.Tensor:
         """The mean loss, as in the base class, under the laws that `mle` describes."""
+        if relevant is None and tau is not None:
+            relevant = self.law(tau).on_sphere(query_vectors.shape[-1])
         laws = {"relevant": relevant, "irrelevant": irrelevant}
         return self._mean(query_vectors, item_vectors, tau, negatives, sample_weight, **laws)
 
-    def law(self, tau: Any) -> CosineLaw:
+    def law(self, tau: Any) -> Beta:
         """The Beta law of each query, over a uniform background."""
         return Beta.from_tau(tau)
 

@@ -9,7 +9,7 @@ from pebr_tf.losses.candidates import collect
 from pebr_tf.losses.negatives import Negatives
 from pebr_tf.losses.softmax import require_no_softmax_terms, require_weight
 
-Guard = Literal["fixed_background", "stopped_towers", "none"]
+Guard = Literal["given_cosines", "stopped_towers", "none"]
 
 
 def mle(
@@ -22,22 +22,28 @@ def mle(
     gamma: float = 0.0,
     relevant: CosineLaw | None = None,
     irrelevant: CosineLaw | None = None,
-    guard: Guard = "fixed_background",
+    guard: Guard = "given_cosines",
     negative_weight: float = 1.0,
 ) -> tf.Tensor:
-    """Negative log-likelihood of all cosines of a query (paper, section 3.1).
+    """Negative log-likelihood of a query's items (paper, section 3.1).
+
+    The paper's objective is the likelihood of the cosines:
 
         loss[i] = -log f_i(s(q_i, d_i)) - negative_weight * sum_j log h_i(s(q_i, d_j))
 
-    Taken literally it collapses: when the towers and both laws learn from it, all cosines gather in
-    one place, where f and h are spikes of unbounded density. Something must be held still:
+    It is no loss for towers, because the cosines are not data: the towers make them. They gather
+    all cosines where f and h are dense. If h is a constant, they gather them at its mode: queries
+    become orthogonal to all items. Stopping the gradient of log h alone is no remedy: what is left
+    only attracts. `guard` says what is done about it:
 
-      "fixed_background": h is a constant, so that negatives must look like it. Towers and f learn.
-      "stopped_towers": the cosines are constants. Only the laws learn; towers need another loss.
+      "given_cosines": the likelihood of which items are relevant, given all cosines. It is the
+        objective above divided by the likelihood of the cosines under the mixture of f and h, whose
+        odds are one positive to the negatives of the query:
+        loss[i] = softplus(-x_ii) + negative_weight * sum_j softplus(x_ij),
+        x_ij = log f_i(s_ij) - log h_i(s_ij) - log(negative_weight * number of negatives).
+      "stopped_towers": the paper's objective with constant cosines. Only the laws learn; towers
+        need another loss.
       "none": the paper's objective, for comparison.
-
-    Stopping the gradient of log h alone is no guard: what is left, log f, only attracts, and pulls
-    together everything that shared clicks connect.
 
     A law's parameters usually come from a head on the query vector, a second way into the towers
     that no loss can see. Stop the head's input when its law is fitted under "stopped_towers".
@@ -49,15 +55,14 @@ def mle(
       negatives: Masks and extra items.
       symmetric_weight: Must be 0: a pair is the same pair in both directions.
       gamma: Must be 0, likewise.
-      relevant: f, with scalar or [B] parameters. Default: `Beta.from_tau(tau)`.
-      irrelevant: h, with scalar or [B] parameters; a `Beta` under "fixed_background", which stops
-        its gradient. Default: the law of uniform vectors on the sphere,
-        Beta((n - 1) / 2, (n - 1) / 2), for n of at least 3.
-      guard: What is held still, as above.
-      negative_weight: Weight of one negative; 1 is the paper's, 1 / (number of negatives) balances.
+      relevant: f, with scalar or [B] parameters. Default: `Beta.from_tau(tau)` on the sphere.
+      irrelevant: h, with scalar or [B] parameters. Default: the law of uniform vectors on the
+        sphere, Beta((n - 1) / 2, (n - 1) / 2), for n of at least 3.
+      guard: As above.
+      negative_weight: Weight of one negative; 1 is the paper's.
 
     Returns:
-      [B] losses, of either sign: densities may be above 1.
+      [B] losses; of either sign without "given_cosines", because densities may be above 1.
     """
     require_guard(guard)
     require_weight("negative_weight", negative_weight)
@@ -67,15 +72,18 @@ def mle(
     cosines = tf.clip_by_value(candidates.cosines, -1.0, 1.0)
     if guard == "stopped_towers":
         cosines = tf.stop_gradient(cosines)
-    relevant = relevant or Beta.from_tau(tau)
-    irrelevant = irrelevant or Beta(1.0, 1.0).on_sphere(query_vectors.shape[-1])
-    if guard == "fixed_background":
-        irrelevant = _fixed(irrelevant)
-    positive = tf.cast(relevant.log_prob(tf.linalg.diag_part(cosines)), cosines.dtype)
-    # A law's parameters are [B] and meet the last axis of its argument.
-    background = tf.transpose(irrelevant.log_prob(tf.transpose(cosines)))
-    background = candidates.sum_negatives(tf.cast(background, cosines.dtype))
-    return -positive - negative_weight * background
+    dimension = query_vectors.shape[-1]
+    relevant = relevant or Beta.from_tau(tau).on_sphere(dimension)
+    irrelevant = irrelevant or Beta(1.0, 1.0).on_sphere(dimension)
+    background = _log_densities(irrelevant, cosines)
+    if guard != "given_cosines":
+        positive = tf.cast(relevant.log_prob(tf.linalg.diag_part(cosines)), cosines.dtype)
+        return -positive - negative_weight * candidates.sum_negatives(background)
+    count = negative_weight * candidates.sum_negatives(tf.ones_like(cosines))
+    prior = tf.math.log(tf.maximum(count, 1.0))[:, tf.newaxis]
+    logits = _log_densities(relevant, cosines) - background - prior
+    positive = tf.nn.softplus(-tf.linalg.diag_part(logits))
+    return positive + negative_weight * candidates.sum_negatives(tf.nn.softplus(logits))
 
 
 def require_guard(guard: Guard) -> Guard:
@@ -85,10 +93,6 @@ def require_guard(guard: Guard) -> Guard:
     return guard
 
 
-def _fixed(law: CosineLaw) -> Beta:
-    if not isinstance(law, Beta):
-        raise ValueError(
-            "The guard 'fixed_background' requires irrelevant to be a Beta law. "
-            f"Received: {type(law).__name__}."
-        )
-    return Beta(tf.stop_gradient(law.alpha), tf.stop_gradient(law.beta))
+def _log_densities(law: CosineLaw, cosines: tf.Tensor) -> tf.Tensor:
+    # A law's parameters are [B] and meet the last axis of its argument.
+    return tf.cast(tf.transpose(law.log_prob(tf.transpose(cosines))), cosines.dtype)

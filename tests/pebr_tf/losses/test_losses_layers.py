@@ -119,7 +119,7 @@ class TestOptions:
             ),
             (
                 lambda: MLE(guard="hope"),
-                "guard must be one of fixed_background, stopped_towers, none. Received: 'hope'.",
+                "guard must be one of given_cosines, stopped_towers, none. Received: 'hope'.",
             ),
             (
                 lambda: Pointwise(negative_weight=-1.0),
@@ -209,8 +209,13 @@ class TestCoverage:
             assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
             metric.reset_state()
 
-    def test_mle_takes_the_coverage_of_the_law_that_it_is_given(self):
+    def test_mle_takes_the_coverage_of_its_law_on_the_sphere_or_of_the_law_that_it_is_given(self):
         queries, items, tau = random_batch()
+        layer = MLE(recall=(0.5,))
+        layer(queries, items, tau=tau)
+        law = Beta.from_tau(tau).on_sphere(DIMENSION)
+        covered = law.survival(losses.positive_cosines(queries, items)).numpy() <= 0.5
+        assert float(layer.metrics[0].result()) == pytest.approx(covered.mean())
         narrow = Beta(np.full(BATCH, 1e4), 1.0)
         layer = MLE(recall=(0.9,))
         layer(queries, items, tau=tau, relevant=narrow)
