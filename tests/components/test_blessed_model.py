@@ -10,6 +10,8 @@ from components.artifacts import PushedRelease
 from components.blessed_model import LastBlessedModel
 from pebr_tf.release.versions import restore, withdraw
 
+pytestmark = pytest.mark.slow
+
 Event = metadata_store_pb2.Event
 
 

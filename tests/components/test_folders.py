@@ -7,6 +7,8 @@ from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
 
 from components.folders import local_folder, published_folder
 
+pytestmark = pytest.mark.slow
+
 
 class MemoryFilesystem(TensorflowFilesystem):
     SUPPORTED_SCHEMES = ["ram://"]  # noqa: RUF012

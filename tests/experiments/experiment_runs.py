@@ -15,14 +15,13 @@ from experiments import settings as settings_module
 from experiments import towers
 from experiments.corpora import Corpus
 from experiments.policies import rank_quantile
-from experiments.settings import SYNTHETIC, ExperimentSettings
+from experiments.settings import ExperimentSettings
 from experiments.step import Store, run_steps
 from pebr_tf.config import Config
 from pebr_tf.cutoff import fitting
 
 SMALL = ExperimentSettings("small", 1, None)
 # Enough to see that every part fits the next.
-_STEPS = 10
 _SPEC = {"items": 600, "queries": 400, "clicks": 12_000}
 _CONSTANT_TAU = ("info_nce", "pointwise")
 
@@ -64,21 +63,11 @@ def untrained(data: Corpus, config: Config, share: float = 1.0) -> dict[str, Any
 def run_small(module: ModuleType, cache: Path):
     """Outputs and results of an experiment on a tiny log, with short fits.
 
-    Only the default towers are trained, and shortly. Experiments that are given the same cache
-    share their towers.
+    Towers are untrained. Experiments that are given the same cache share their towers.
     """
-    trained, default = towers.train, SMALL.config(SYNTHETIC).loss
-
-    def train(data: Corpus, config: Config, share: float = 1.0) -> dict[str, Any]:
-        trains = config.loss == default and share == 1
-        return (trained if trains else untrained)(data, config, share)
-
     with pytest.MonkeyPatch.context() as patch:
-        changes = settings_module._CHANGES[SYNTHETIC, "small"]
-        shorter = {**changes, "training.steps": _STEPS}
-        patch.setitem(settings_module._CHANGES, (SYNTHETIC, "small"), shorter)
         patch.setitem(settings_module._SPECS, "small", _SPEC)
-        patch.setattr(towers, "train", train)
+        patch.setattr(towers, "train", untrained)
         patch.setattr(fitting, "MOST_STEPS", 5)
         patch.setitem(rank_quantile._TREES, "max_iter", 3)
         outputs = run_steps(module.steps(SMALL), Store(cache))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from experiment_runs import untrained
 from small_logs import small_corpus
 
 from experiments.towers import train
@@ -36,6 +37,11 @@ def test_training_brings_queries_to_what_is_clicked(data, first, other):
     """On held-out pairs, against towers that were trained for one step."""
     assert first["loss"] < other["loss"] - 0.5
     assert 1 <= first["steps"] <= 40
+    # The towers that tests of experiments use in place of trained ones look the same.
+    like = untrained(data, data.config)
+    for name in ("items", "vectors", "tau"):
+        assert (like[name].shape, like[name].dtype) == (first[name].shape, first[name].dtype)
+    assert set(like) == set(first)
     pairs = data.pairs("test")
 
     def advantage(found):

@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 from experiment_runs import run_small
 
-from experiments import EXPERIMENTS, comparison
+from experiments import EXPERIMENTS, comparison, plots
 from experiments.kinds import KINDS
 from experiments.writing import write_results
 
@@ -50,13 +50,19 @@ SANE = {
 @pytest.mark.slow
 def test_small_runs_of_all_experiments(tmp_path, monkeypatch):
     assert set(SANE) == set(EXPERIMENTS)
-    # Two kinds share their towers, for every policy is fitted to those of each kind.
-    monkeypatch.setattr(comparison, "KINDS", {**KINDS, "info": KINDS["info_one"]})
+    # Kinds share their towers, for every policy is fitted to those of each kind.
+    shared = {"info": KINDS["info_one"], "exp": KINDS["beta_one"]}
+    monkeypatch.setattr(comparison, "KINDS", {**KINDS, **shared})
+    # One of the two formats shows that a plot can be drawn.
+    saved = plots._saved
+    monkeypatch.setattr(
+        plots, "_saved", lambda *of, **how: saved(*of, **how) if of[1] == "svg" else b""
+    )
     for name, (module, _) in EXPERIMENTS.items():
         outputs, results = run_small(import_module(module), tmp_path / "cache")
         page = write_results(results, tmp_path / name)
         files = {path.name for path in page.parent.iterdir()}
-        plots = {f"{plot.name}.{end}" for plot in results.plots for end in ("svg", "png")}
-        assert files == {"figures.json", "tables.md", "index.html", *plots}
+        drawn = {f"{plot.name}.{end}" for plot in results.plots for end in ("svg", "png")}
+        assert files == {"figures.json", "tables.md", "index.html", *drawn}
         figures = json.loads((page.parent / "figures.json").read_text("utf-8"))["synthetic"]
         assert SANE[name](outputs, figures), name

@@ -12,6 +12,8 @@ from components.click_log_example_gen.settings import exec_properties
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = "title: tfx.Examples\ntype: object\n"
 
 

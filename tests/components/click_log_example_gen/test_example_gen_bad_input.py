@@ -25,6 +25,8 @@ from components.click_log_example_gen.accounting import Account, check_splits
 from pebr_tf.config import Config, Data, Split
 from pebr_tf.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path):

@@ -13,13 +13,14 @@ from tfx.orchestration.pipeline import Pipeline
 from components.click_log_example_gen import ClickLogExampleGen
 from pebr_tf.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 LIVE = metadata_store_pb2.Artifact.LIVE
 COMPLETE, CACHED, FAILED = (
     metadata_store_pb2.Execution.State.Value(name) for name in ("COMPLETE", "CACHED", "FAILED")
 )
 
 
-@pytest.mark.slow
 def test_a_run_is_repeated_only_when_a_file_changed(tmp_path):
     """Spans too: a new one is read; a failed run leaves its dead letters and no artifact."""
     data, root = tmp_path / "data", tmp_path / "root"

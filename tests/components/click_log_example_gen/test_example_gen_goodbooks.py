@@ -1,9 +1,12 @@
 """What `pebr import goodbooks` writes goes through the component as it is."""
 
+import pytest
 from example_gen_runs import SPLITS, csv_of, run
 
 from pebr_tf.config import Config
 from pebr_tf.data.goodbooks import write_goodbooks
+
+pytestmark = pytest.mark.slow
 
 BOOKS = 40
 

@@ -15,6 +15,8 @@ from pebr_tf.config import Config, Data
 from pebr_tf.data.click_log import check_clicks
 from pebr_tf.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 
 def touched(folder, *names):
     for name in names:

@@ -21,6 +21,8 @@ from pebr_tf.cutoff.calibration import recall_map
 from pebr_tf.cutoff.policies import LevelPolicy
 from pebr_tf.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def world():

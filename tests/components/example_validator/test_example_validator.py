@@ -21,6 +21,8 @@ from components.example_validator.executor import Executor
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 SIZES = {"train": 800, "calibrate": 200, "test": 200}
 MUST = "the click log must fit its schema and the limits of drift and skew. Received: "
 
@@ -230,7 +232,6 @@ def test_a_column_that_the_last_run_lacked_has_not_drifted(run):
     assert json.loads((run.folder() / "anomalies/anomalies.json").read_text())["accepted"]
 
 
-@pytest.mark.slow
 def test_a_rejected_run_is_rejected_again(run, tmp_path):
     good, bad = splits(0), splits(1)
     for columns in bad.values():

@@ -10,6 +10,8 @@ from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pebr_tf.release.towers import TowersDescription
 
+pytestmark = pytest.mark.slow
+
 
 def write_description(model, **changes):
     """Writes the description of a model that was trained with the default settings."""

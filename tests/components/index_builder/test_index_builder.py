@@ -16,6 +16,8 @@ from pebr_tf.errors import UserError
 from pebr_tf.retrieval import load_index
 from pebr_tf.retrieval.artifact import IndexManifest
 
+pytestmark = pytest.mark.slow
+
 ITEMS = [
     item("b2", "red shoe", 0.5, colour="red"),
     item("华为-1", "华为手机", 2.0, colour=""),
@@ -113,7 +115,6 @@ def test_the_query_sample_does_not_depend_on_the_bundles():
     assert [query for _, query in hashed_queries(clicks)] == ["手机".encode()]
 
 
-@pytest.mark.slow
 def test_a_large_catalogue_gets_a_tuned_index(tmp_path):
     random = np.random.default_rng(1)
     words = ["".join(random.choice(list("abcdefgh"), 5)) for _ in range(60)]

@@ -19,6 +19,8 @@ from pebr_tf.errors import UserError
 from pebr_tf.release.release import Release, latest_release
 from pebr_tf.release.remote import fetch
 
+pytestmark = pytest.mark.slow
+
 CONFIG = tiny_release.CONFIG.replace("cutoff.default_value", 0.7)
 KINDS = {
     "cutoff": CutoffModel,

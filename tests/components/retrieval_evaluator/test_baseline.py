@@ -10,6 +10,8 @@ from tfx.types.standard_artifacts import Examples, Model
 from components.retrieval_evaluator.baseline import Clicks, measure_baseline
 from pebr_tf.release.evaluation import default_result, named_policy
 
+pytestmark = pytest.mark.slow
+
 ORIGIN = {"pipeline": EASY.pipeline.name, "config": {"split": EASY.split.to_mapping()}}
 
 

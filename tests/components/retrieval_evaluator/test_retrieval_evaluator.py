@@ -13,6 +13,8 @@ from pebr_tf.errors import UserError
 from pebr_tf.metrics import STRATA
 from pebr_tf.release.evaluation import DataSummary, IndexResult, named_policy
 
+pytestmark = pytest.mark.slow
+
 POLICIES = ["level", "level_sample", "top_k", "score", "gap", "cdf", "nucleus", "adapter", "oracle"]
 
 
