@@ -1,12 +1,7 @@
-"""`pebr serve`: its options, and a real process from start to signal."""
+"""`pebr serve`: its options; the fuzz test has a real process from start to signal."""
 
-import signal
-import socket
-
-import httpx
 import pytest
 from click.testing import CliRunner
-from service_helpers import PATIENCE, ServeProcess
 
 from pebr_tf.errors import UserError
 from serving.cli.serve import _settings, serve
@@ -39,26 +34,3 @@ def test_settings_are_the_releases_unless_a_file_or_an_option_says_otherwise(rel
     assert _settings(releases, path, {"http_port": 9}).drain_seconds == 2
     with pytest.raises(UserError, match=r"serving\.http_port must differ from grpc_port"):
         _settings(releases, path, {"grpc_port": 7})
-
-
-@pytest.mark.slow
-def test_a_second_signal_ends_the_drain_at_once(releases, tmp_path):
-    config = tmp_path / "pebr.yaml"
-    config.write_text("serving:\n  deadline_milliseconds: 600000\n  drain_seconds: 600\n")
-    server = ServeProcess("--releases", releases, "--config", config)
-    listening = server.event("listening")
-    # A request whose body does not come keeps its connection, and with it the drain.
-    with socket.create_connection(("127.0.0.1", listening["http_port"])) as connection:
-        connection.sendall(
-            b"POST /v1/retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-            b"content-length: 9\r\n\r\n{"
-        )
-        httpx.get(listening["http"] + "healthz", timeout=PATIENCE)
-        server.process.send_signal(signal.SIGINT)
-        assert server.event("drain")["signal"] == "SIGINT"
-        server.process.send_signal(signal.SIGTERM)
-        assert server.ended() == 1
-    assert server.event("stop")["finished"] is False
-    events = [line["event"] for line in server.lines if line["event"] != "request"]
-    assert events == ["start", "ready", "listening", "drain", "stop"]
-    server.kill()
