@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -33,6 +35,7 @@ def other(data):
     return trained(data, **{"training.steps": 1, "training.seed": 1})
 
 
+@pytest.mark.slow
 def test_training_brings_queries_to_what_is_clicked(data, first, other):
     """On held-out pairs, against towers that were trained for one step."""
     assert first["loss"] < other["loss"] - 0.5
@@ -51,6 +54,7 @@ def test_training_brings_queries_to_what_is_clicked(data, first, other):
     assert advantage(first) > advantage(other) + 0.04
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_towers_and_another_does_not(data, first, other):
     tf.random.uniform([30])
     again = trained(data)
@@ -64,8 +68,8 @@ class Enough(Exception):
     """Ends a training that has shown what it trains on."""
 
 
-@pytest.fixture
-def shown(data, monkeypatch):
+@pytest.fixture(scope="module")
+def shown(data):
     """The first 60 batches and the validation that a training is given."""
     given = {}
 
@@ -73,11 +77,12 @@ def shown(data, monkeypatch):
         given.update(batches=list(batches.take(60)), validation=validation)
         raise Enough
 
-    monkeypatch.setattr(Trainer, "run", run)
-
+    @functools.cache
     def show(share=1.0, **changes):
-        with pytest.raises(Enough):
-            trained(data, share, **changes)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Trainer, "run", run)
+            with pytest.raises(Enough):
+                trained(data, share, **changes)
         return given["batches"], given["validation"]
 
     return show

@@ -26,9 +26,12 @@ def test_every_change_is_valid_and_changes_something(scale, dataset):
 def test_experiments_share_what_they_measure(tmp_path):
     """Steps are named by what decides them; a source that is no module would raise."""
     store, settings = Store(tmp_path), ExperimentSettings("full", 2)
+    steps = {
+        module: module.steps(settings) for module in (ablation, corpus_size, losses, recall_at)
+    }
     names = {
-        module: {place: store.name(step) for place, step in module.steps(settings).items()}
-        for module in (ablation, corpus_size, losses, recall_at)
+        module: {place: store.name(step) for place, step in each.items()}
+        for module, each in steps.items()
     }
     for each in names.values():
         assert len(set(each.values())) == len(each)
@@ -37,8 +40,8 @@ def test_experiments_share_what_they_measure(tmp_path):
     assert names[losses]["synthetic/info/0"] == names[ablation]["synthetic/constant_tau/0"]
     assert names[losses]["synthetic/beta/0"] != default
     # Other averages, from the same towers and the same level_temperature.
-    short = recall_at.steps(settings)["synthetic/beta/1"]
+    short = steps[recall_at]["synthetic/beta/1"]
     assert store.name(short) != default
     assert [store.name(need) for need in short.needs] == [
-        store.name(need) for need in losses.steps(settings)["synthetic/beta/1"].needs
+        store.name(need) for need in steps[losses]["synthetic/beta/1"].needs
     ]

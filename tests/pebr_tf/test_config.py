@@ -7,6 +7,7 @@ import sys
 from typing import Any, Literal, get_args, get_origin
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from pebr_tf.config import Config, ConfigError, Gates, Machine, Training
@@ -73,7 +74,7 @@ def configs(draw):
 HEALTH = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=HEALTH)
+@settings(max_examples=20, deadline=None, suppress_health_check=HEALTH)
 @given(configs(), st.booleans())
 def test_any_valid_config_survives_a_round_trip(config, comments):
     again = Config.from_yaml(config.to_yaml(comments))
@@ -83,7 +84,7 @@ def test_any_valid_config_survives_a_round_trip(config, comments):
     assert Config().replace_all(config.changes()) == config
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=HEALTH)
+@settings(max_examples=10, deadline=None, suppress_health_check=HEALTH)
 @given(configs(), configs())
 def test_fingerprints_are_equal_exactly_for_equal_configs(a, b):
     assert (a.fingerprint() == b.fingerprint()) == (a == b)
@@ -144,6 +145,7 @@ def test_another_process_has_the_same_fingerprint_and_imports_nothing_heavy():
     assert len(Config().fingerprint()) == 64
 
 
+@pytest.mark.slow
 def test_the_accelerators_are_those_of_the_client_library():
     from google.cloud.aiplatform_v1.types import AcceleratorType
 

@@ -96,13 +96,6 @@ def test_a_parquet_file_of_other_types(folder):
     assert "Received: 9 of 9 rows (100.000%): 9 item_id is not UTF-8 text." in text
 
 
-def test_one_item_is_enough_and_equal_rows_are_clicks_each(folder):
-    write_log(folder, [(f"query {n}", "i7", 1, n) for n in range(200)] * 2)
-    left = run(folder, config_of(folder))
-    assert {click["item_id"] for click in left.all_clicks()} == {b"i7"}
-    assert len(left.all_clicks()) == 400
-
-
 def test_too_few_clicks_for_every_split(folder):
     every = (
         "Every split must have a click (split.by: pair; train 80%, calibrate 10%, test 10%), but "

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from index_builder_cases import build, inputs, item
 
@@ -30,12 +31,15 @@ def require(model, **changes):
 
 
 def test_a_model_of_the_same_settings_is_used(tmp_path):
+    """One item without queries is enough."""
     given = inputs(tmp_path, [item("a", "red shoes")])
     write_description(tmp_path / "model" / "Format-Serving")
     config = Config().replace_all(
         {"training.steps": 7, "cutoff.limit": 600, "data.reject_limit": 0}
     )
-    assert (build(tmp_path, given, config, fit=True) / "ids.npy").exists()
+    uri = build(tmp_path, given, config, fit=True)
+    assert np.load(uri / "ids.npy").tolist() == ["a"]
+    assert not np.load(uri / "moments.npz")["covariance"].any()
     with pytest.raises(UserError, match=r"^the last blessed model must fit the configuration of "):
         build(tmp_path, given, config.replace("towers.dimension", 64), fit=True)
     with pytest.raises(UserError) as caught:

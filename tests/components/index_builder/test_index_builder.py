@@ -61,12 +61,6 @@ def test_every_item_is_embedded_once_and_in_one_order(tmp_path, monkeypatch):
     assert found.item_ids.tolist() == ["华为-1"]
 
 
-def test_one_item_without_queries_is_enough(tmp_path):
-    uri = build(tmp_path, inputs(tmp_path, ITEMS[:1]))
-    assert np.load(uri / "ids.npy").tolist() == ["b2"]
-    assert not np.load(uri / "moments.npz")["covariance"].any()
-
-
 REJECTED = {
     "duplicates": (
         [item(name, "x") for name in ("c", "b", "a", "a", "b", "c", "d", "d", "b")],

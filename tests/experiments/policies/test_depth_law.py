@@ -28,6 +28,7 @@ def law(candidates):
     return fit_depth_law(candidates)
 
 
+@pytest.mark.slow
 def test_shares_are_those_that_clicks_were_drawn_from(candidates, law):
     """A twentieth of the clicks in each of 20 ranks, or a two-hundredth in each of 200."""
     cells = Cells.of(candidates)
@@ -42,6 +43,7 @@ def test_shares_are_those_that_clicks_were_drawn_from(candidates, law):
             assert inside == pytest.approx(min(edge / last, 1), abs=0.05)
 
 
+@pytest.mark.slow
 def test_known_breadth_buys_recall_at_an_equal_average(candidates, law):
     """With 60 items a query, 20 for the narrow and 100 for the broad are best, about .75."""
     ours = law.lists(candidates)
@@ -92,6 +94,7 @@ def test_what_lies_beyond_the_candidates_is_one_cell(candidates):
     np.testing.assert_allclose(clicks[:, -1], beyond / candidates.totals, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_before_training_it_is_the_softmax(candidates, law):
     """The head starts at zero, so that the law starts as the exact density ratio, T = 1."""
     blank = replace(law, head=type(law.head)())

@@ -115,14 +115,6 @@ class TestEquivalences:
         reference = task(tf.constant(queries), tf.constant(items))
         assert float(tf.reduce_sum(exponential)) == pytest.approx(float(reference), abs=1e-5)
 
-    def test_general_beta_nce_with_delta_beta_zero_is_beta_nce(self):
-        queries, items, tau = random_batch(8)
-        plain = beta_nce(queries, items, tau)
-        np.testing.assert_allclose(
-            beta_nce(queries, items, tau, delta_beta=np.zeros(BATCH)), plain, rtol=1e-12
-        )
-        np.testing.assert_array_equal(beta_nce(queries, items, tau, delta_beta=0), plain)
-
     @pytest.mark.parametrize("loss", LOSSES)
     def test_vectors_need_not_have_length_one(self, loss):
         queries, items, tau = random_batch(10)

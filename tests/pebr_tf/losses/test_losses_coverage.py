@@ -80,7 +80,7 @@ class TestLoss:
         log_tau = tf.Variable(np.log([0.1, 0.1]))
         optimizer = tf.keras.optimizers.Adam(0.05)
 
-        @tf.function
+        @tf.function(autograph=False)
         def step():
             with tf.GradientTape() as tape:
                 law = Beta.from_tau(tf.repeat(tf.exp(log_tau), 1000))

@@ -280,8 +280,8 @@ class TestTraining:
         model = TwoTowers(layer)
         # In a graph, `fit` converts all of Keras with AutoGraph, which takes long.
         model.compile(tf.keras.optimizers.Adam(0.05), run_eagerly=True)
-        ids = np.tile(np.arange(8), 4)
-        history = model.fit(ids, batch_size=8, epochs=3, shuffle=False, verbose=0).history
+        ids = np.tile(np.arange(8), 2)
+        history = model.fit(ids, batch_size=8, epochs=2, shuffle=False, verbose=0).history
         assert history["loss"][-1] < history["loss"][0]
         expected = {"coverage_0.5", "coverage_0.9"} if layer.needs_tau else set()
         assert set(history) - {"loss"} == expected

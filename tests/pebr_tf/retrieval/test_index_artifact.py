@@ -160,7 +160,7 @@ def test_a_changed_or_missing_file_is_rejected(folder):
     assert len(load_index(folder)) > 0
 
 
-def test_another_format_is_rejected(folder):
+def test_another_format_and_what_is_no_json_are_rejected(folder):
     path = folder / "index.json"
     manifest = json.loads(path.read_text())
     for other in (2, 0, "1", None):
@@ -170,16 +170,10 @@ def test_another_format_is_rejected(folder):
     path.write_text("[1, 2]")
     with raises(UserError, f"{path} must have format 1. Received: [1, 2]."):
         load_index(folder)
-
-
-def test_a_manifest_that_is_no_json_is_rejected(folder):
-    path = folder / "index.json"
-    whole = path.read_bytes()
-    for damaged in (b"", b"{", whole[:-10], b"\xff" + whole, b"x" + whole[1:]):
-        path.write_bytes(damaged)
-        with pytest.raises(UserError) as error:
+    for damaged in ("", "{", json.dumps(manifest)[:-10]):
+        path.write_text(damaged)
+        with pytest.raises(UserError, match=r"/index\.json must be readable JSON\. Received: "):
             load_index(folder)
-        assert str(error.value).startswith(f"{path} must be readable JSON. Received: ")
     path.unlink()
     with raises(UserError, f"{folder} must be an index with index.json."):
         load_index(folder)
