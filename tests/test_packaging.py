@@ -36,14 +36,18 @@ def prefixes(module):
 
 
 @cache
-def importable(lock):
-    """Top-level modules that the packages of a lock install; of `google`, the level below."""
+def installed_by(package):
+    """Top-level modules that a package installs; of `google`, the level below."""
     found = set()
-    for package in locked(lock):
-        for path in distribution(package).files or ():
-            depth = 2 if path.parts[0] == "google" else 1
-            found.add(".".join(path.parts[:depth]).split(".py")[0].split(".cpython")[0])
+    for line in distribution(package).read_text("RECORD").splitlines():
+        parts = line.partition(",")[0].split("/")
+        depth = 2 if parts[0] == "google" else 1
+        found.add(".".join(parts[:depth]).split(".py")[0].split(".cpython")[0])
     return found
+
+
+def importable(lock):
+    return set().union(*map(installed_by, locked(lock)))
 
 
 @pytest.fixture(scope="module")

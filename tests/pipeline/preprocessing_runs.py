@@ -2,6 +2,7 @@
 
 import functools
 
+import apache_beam as beam
 import tensorflow as tf
 import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
@@ -15,7 +16,7 @@ TYPES = {"clicks": tf.int64, "timestamp": tf.int64, "price": tf.float32}
 
 @tf.autograph.experimental.do_not_convert
 def analysed(rows, folder, **features):
-    """The transform output and the transformed rows, for rows with the same columns.
+    """The transform output for rows with the same columns.
 
     Without AutoGraph, which takes longer than the rest; the pipeline runs of tests/e2e have it.
     """
@@ -24,7 +25,17 @@ def analysed(rows, folder, **features):
     settings = {"features": Features(**features).to_mapping(), "strata": Strata().to_mapping()}
     function = functools.partial(preprocessing_fn, custom_config=settings)
     listed = [{name: [value] for name, value in row.items()} for row in rows]
-    with tft_beam.Context(temp_dir=str(folder / "temporary")):
-        (data, _), transform = (listed, metadata) | tft_beam.AnalyzeAndTransformDataset(function)
+    with beam.Pipeline() as pipeline, tft_beam.Context(temp_dir=str(folder / "temporary")):
+        data = pipeline | beam.Create(listed)
+        transform = (data, metadata) | tft_beam.AnalyzeDataset(function)
         _ = transform | tft_beam.WriteTransformFn(str(folder / "transform"))
-    return tft.TFTransformOutput(str(folder / "transform")), data
+    return tft.TFTransformOutput(str(folder / "transform"))
+
+
+def transformed(output, rows):
+    """The columns of all rows, by the graph that training and the exported model use."""
+    columns = {
+        name: tf.constant([[row[name]] for row in rows], TYPES.get(name, tf.string))
+        for name in rows[0]
+    }
+    return tf.function(output.transform_features_layer(), autograph=False)(columns)

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import tensorflow as tf
-from preprocessing_runs import analysed
+from preprocessing_runs import analysed, transformed
 
 from pebr_tf.config import Features
 from pebr_tf.models.text import tokens_of
@@ -34,7 +34,9 @@ def as_rows(rows):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return analysed(as_rows(ROWS), tmp_path_factory.mktemp("transform"), **SETTINGS)
+    """The output of Transform, and the columns that its graph makes of the rows."""
+    output = analysed(as_rows(ROWS), tmp_path_factory.mktemp("transform"), **SETTINGS)
+    return output, transformed(output, as_rows(ROWS))
 
 
 def token_counts():
@@ -54,10 +56,10 @@ def test_the_vocabulary_has_the_frequent_tokens_most_frequent_first(run):
 def test_ids_are_positions_in_the_vocabulary_or_buckets_behind_it(run):
     output, data = run
     words = output.vocabulary_by_name("tokens")
-    for row, raw in zip(data, ROWS, strict=True):
-        for name, text in (("query_tokens", raw[0]), ("item_title_tokens", raw[3])):
-            (tokens,) = tokens_of(tf.constant([text]), Features()).to_list()
-            ids = _values(row, name)
+    for name, column in (("query_tokens", 0), ("item_title_tokens", 3)):
+        texts = tf.constant([raw[column] for raw in ROWS])
+        rows = zip(tokens_of(texts, Features()).to_list(), data[name].to_list(), strict=True)
+        for tokens, ids in rows:
             assert len(ids) == len(tokens)
             for token, position in zip(tokens, ids, strict=True):
                 if token in words:
@@ -68,28 +70,27 @@ def test_ids_are_positions_in_the_vocabulary_or_buckets_behind_it(run):
 
 def test_whole_values_keep_their_spaces_and_lose_line_breaks(run):
     assert run[0].vocabulary_by_name("values_brand") == [b"apple"]
-    values = [_values(row, "item_brand_value")[0] for row in run[1]]
-    assert [value == 0 for value in values] == [True, False, False, True, True]
+    values = run[1]["item_brand_value"].to_list()
+    assert [value == [0] for value in values] == [True, False, False, True, True]
 
 
 def test_frequencies_count_clicks_of_the_query_however_it_is_written(run):
     by_query = {"iphone 16": 4.0, "gift": 3.0, "rare": 1.0}
-    frequencies = [float(_values(row, "query_frequency")[()]) for row in run[1]]
-    assert frequencies == [by_query[q] for q in ("iphone 16", "iphone 16", "gift", "rare", "gift")]
-    assert [float(_values(row, "item_frequency")[()]) for row in run[1]] == [3, 3, 3, 2, 2]
-    assert [float(_values(row, "clicks")[()]) for row in run[1]] == [3, 1, 2, 1, 1]
+    assert run[1]["query_frequency"].numpy().tolist() == [
+        by_query[query] for query in ("iphone 16", "iphone 16", "gift", "rare", "gift")
+    ]
+    assert run[1]["item_frequency"].numpy().tolist() == [3, 3, 3, 2, 2]
+    assert run[1]["clicks"].numpy().tolist() == [3, 1, 2, 1, 1]
     # Of 8 clicks the head is where the first 4 begin, the torso the next 2.4, the tail the rest.
-    assert [int(_values(row, "stratum")[()]) for row in run[1]] == [0, 0, 1, 2, 1]
-    queries, items = (
-        [int(_values(row, name)[()]) for row in run[1]] for name in ("query_id", "item_hash")
-    )
+    assert run[1]["stratum"].numpy().tolist() == [0, 0, 1, 2, 1]
+    queries, items = (run[1][name].numpy().tolist() for name in ("query_id", "item_hash"))
     assert (queries[0], queries[2], len(set(queries))) == (queries[1], queries[4], 3)
     assert (items[1], len(set(items))) == (items[2], 3)
 
 
 def test_numbers_are_scaled_by_mean_and_deviation(run):
     prices = np.array([row[-1] for row in ROWS])
-    scaled = [float(_values(row, "item_price_number")[()]) for row in run[1]]
+    scaled = run[1]["item_price_number"]
     np.testing.assert_allclose(scaled, (prices - prices.mean()) / prices.std(), rtol=1e-5)
 
 
@@ -99,8 +100,7 @@ def test_the_graph_needs_no_column_but_the_query(run):
     answer = graph(tf.constant(["GIFT", "never seen"]))
     np.testing.assert_array_equal(answer["query_frequency"], [3.0, 0.0])
     np.testing.assert_array_equal(answer["stratum"], [1, 2])
-    gift = _values(run[1][2], "query_tokens").tolist()
-    assert answer["query_tokens"].to_list()[0] == gift
+    assert answer["query_tokens"].to_list()[0] == run[1]["query_tokens"].to_list()[2]
     assert "item_title_tokens" not in answer
 
 
@@ -120,15 +120,9 @@ def test_a_vocabulary_may_stay_empty_and_a_short_one_keeps_the_most_frequent(tmp
 
 @pytest.mark.slow
 def test_queries_that_are_ids_are_looked_up_whole(tmp_path):
-    output, data = analysed(
-        as_rows(ROWS), tmp_path, query_kind="id", item_id=True, min_token_count=1
-    )
+    rows = as_rows(ROWS)
+    output = analysed(rows, tmp_path, query_kind="id", item_id=True, min_token_count=1)
     assert output.vocabulary_by_name("queries") == [b"gift", b"iphone 16", b"rare"]
     assert output.vocabulary_by_name("items") == [b"b", b"c", b"a"]
-    assert [_values(row, "item_id_value").tolist() for row in data] == [[2], [0], [0], [1], [1]]
-
-
-def _values(row, name):
-    """Beam returns the values and the splits of a ragged column separately."""
-    key = name if name in row else f"{name}$ragged_values"
-    return np.asarray(row[key])
+    ids = transformed(output, rows)["item_id_value"]
+    assert ids.to_list() == [[2], [0], [0], [1], [1]]
