@@ -1,10 +1,18 @@
-"""Keras 2 is chosen before any test module imports TensorFlow."""
+"""Keras 2 is chosen before any test module imports TensorFlow; how workers share the tests."""
 
 import gc
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 import pebr_tf  # noqa: F401
 
 SLOW_AS_A_WHOLE = "\npytestmark = pytest.mark.slow\n"
+# They share the process that others are forked from (`forked`), and those of e2e a run.
+FORKING = (
+    *("tests/e2e/", "tests/pipeline/test_trainer.py"),
+    *("tests/pebr_tf/training/test_loop.py", "tests/pebr_tf/training/test_worker_training.py"),
+)
 
 
 def pytest_configure():
@@ -19,7 +27,26 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
+def pytest_collection_modifyitems(items):
+    """Files that take long come first, so that the workers end at about the same time."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (not item.nodeid.startswith(FORKING), item.path not in slow))
+
+
 def pytest_collection_finish():
     # Arrow 10 looks through all objects for each CSV block; those of the libraries are left out.
     gc.freeze()
     gc.enable()
+
+
+class FileScheduling(LoadScopeScheduling):
+    """All tests of a file go to one worker, which makes their fixtures once."""
+
+    def _split_scope(self, nodeid):
+        return "forking" if nodeid.startswith(FORKING) else nodeid.split("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    config.option.loadscopereorder = False
+    return FileScheduling(config, log)

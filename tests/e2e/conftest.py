@@ -1,8 +1,5 @@
 """One run of the tiny world, shared by all tests of this folder, and copies to work on."""
 
-import fcntl
-import json
-import os
 import shutil
 import subprocess
 import sys
@@ -70,19 +67,12 @@ class BaseRun(World):
 @pytest.fixture(scope="session")
 def base(tmp_path_factory):
     """`pebr run` on the tiny world, by the installed command; read-only."""
-    folder = _made_once(tmp_path_factory, "tiny_world", _run_pebr)
-    out, err, code = ((folder / name).read_text("utf-8") for name in ("out", "err", "code"))
-    return BaseRun(folder, Finished(int(code), out, err))
-
-
-def _run_pebr(folder):
+    folder = tmp_path_factory.mktemp("tiny_world")
     write_world(folder)
     done = subprocess.run(
         [PEBR, *RUN], cwd=folder, capture_output=True, encoding="utf-8", check=False
     )
-    (folder / "out").write_text(done.stdout, encoding="utf-8")
-    (folder / "err").write_text(done.stderr, encoding="utf-8")
-    (folder / "code").write_text(str(done.returncode))
+    return BaseRun(folder, Finished(done.returncode, done.stdout, done.stderr))
 
 
 @dataclass(frozen=True)
@@ -100,16 +90,12 @@ class CloudRuns(World):
 @pytest.fixture(scope="session")
 def cloud_runs(tmp_path_factory):
     """Both jobs of the tiny world, on local paths; read-only."""
-    folder = _made_once(tmp_path_factory, "cloud_world", _run_containers)
-    return CloudRuns(folder, **json.loads((folder / "result.json").read_text("utf-8")))
-
-
-def _run_containers(folder):
     from containers import Vertex
 
     from pebr_tf.config import Config
     from pipeline.kubeflow_v2_runner import compile_job
 
+    folder = tmp_path_factory.mktemp("cloud_world")
     write_world(folder)
     config = Config.load(folder / "pebr.yaml").replace_all(CLOUD)
     vertex = Vertex(folder)
@@ -120,21 +106,7 @@ def _run_containers(folder):
         for name in ("ClickLogExampleGen", "StatisticsGen", "SchemaGen")
     }
     outputs["index"] = vertex.run(jobs["index"], "index", cached, until="IndexBuilder")
-    result = {"jobs": jobs, "outputs": outputs, "log": vertex.log}
-    (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
-
-
-def _made_once(factory, name, make):
-    """A folder that all workers of pytest-xdist share; the first that needs it makes it."""
-    shared = factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    with (shared / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (shared / f"{name}.made").exists():
-            make(shared / name)
-            (shared / f"{name}.made").touch()
-    return shared / name
+    return CloudRuns(folder, jobs, outputs, vertex.log)
 
 
 @pytest.fixture

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from conftest import ALWAYS, COMPONENTS, RUN, World
+from conftest import ALWAYS, CLOUD, COMPONENTS, RUN, World
 from pebr_process import Running, edited, failing_at, pebr, waiting_at
 from pyarrow import parquet
 from tiny_world import write_world
+
+from pebr_tf.config import Config
 
 pytestmark = pytest.mark.slow
 
@@ -31,6 +33,17 @@ def test_the_first_run(base):
     # Transform leaves some of its artifacts empty.
     artifacts = base.finished_artifacts().items()
     assert [uri for uri, names in artifacts if not names and "/Transform/" not in uri] == []
+
+
+def test_compiling_is_quiet_too(tmp_path):
+    """It imports what a run does not: the locked packages fit together without a word."""
+    keys = ("pipeline.root", "pipeline.releases", "data.click_log", "data.catalogue")
+    config = Config().replace_all({**CLOUD, **{key: f"gs://shop/{key}.csv" for key in keys}})
+    (tmp_path / "pebr.yaml").write_text(config.to_yaml(), encoding="utf-8")
+    arguments = ("--target", "vertex", "--config", "pebr.yaml", "--out", "pipeline.json")
+    done = pebr(tmp_path, "compile", *arguments)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == "Wrote pipeline.json: 13 tasks, image pebr:1.\n"
 
 
 def test_its_release_can_be_queried(base):

@@ -14,6 +14,7 @@ import tensorflow as tf
 from preprocessing_runs import analysed
 from tfx.dsl.io.filesystem_registry import DEFAULT_FILESYSTEM_REGISTRY
 from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
+from trainer_process import work
 
 from pebr_tf.config import Config
 from pebr_tf.distributions.query_law import LawWeights
@@ -21,10 +22,9 @@ from pebr_tf.errors import UserError
 from pebr_tf.release.towers import TowersDescription
 from pipeline import trainer
 
-HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent / "pebr_tf" / "training"))
+sys.path.append(str(Path(__file__).parents[1] / "pebr_tf" / "training"))
 
-from worker_processes import workers  # noqa: E402
+from worker_processes import workers
 
 pytestmark = pytest.mark.slow
 BRANDS = ("apple", "huawei", "tea & co", "line\u2028break")
@@ -101,10 +101,20 @@ def arguments(folder, out, config=CONFIG, pattern="examples-*", base_model=None)
     )
 
 
+def run_fn_with_base_model(folder, out, config):
+    """Trains as if from a base model; returns which it starts from."""
+    started = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "_start_from", lambda model, *given: started.append(given[:2]))
+        run_fn(arguments(folder, out, config, base_model="base"))
+    return started
+
+
 @pytest.fixture(scope="module")
 def model(folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("model")
-    run_fn(arguments(folder, out))
+    config = CONFIG.replace("training.warm_start", True)
+    assert run_fn_with_base_model(folder, out, config) == [("base", "shop")]
     return out / "Format-Serving"
 
 
@@ -198,6 +208,9 @@ def test_the_towers_run_without_this_project(answer):
 def test_other_settings_train_and_export(folder, tmp_path):
     config = CONFIG.replace_all(
         {
+            "features.item_categories": [],
+            "features.item_numbers": [],
+            "features.item_id": False,
             "towers.kind": "transformer",
             "towers.transformer_layers": 1,
             "towers.shared_tokens": False,
@@ -205,9 +218,10 @@ def test_other_settings_train_and_export(folder, tmp_path):
             "training.steps": 1,
             "training.mixed_precision": True,
             "training.strategy": "mirrored",
+            "training.warm_start": False,
         }
     )
-    run_fn(arguments(folder, tmp_path, config))
+    assert run_fn_with_base_model(folder, tmp_path, config) == []
     towers = tf.saved_model.load(str(tmp_path / "Format-Serving"))
     answer = towers.signatures["query"](query=tf.constant(["query 3", ""]))
     np.testing.assert_allclose(np.linalg.norm(answer["embedding"], axis=1), 1.0, atol=1e-5)
@@ -216,12 +230,11 @@ def test_other_settings_train_and_export(folder, tmp_path):
 
 def test_two_workers_export_once_what_one_would(folder, model, tmp_path):
     config = CONFIG.replace("training.strategy", "multi_worker")
-    given = tmp_path / "given.json"
-    given.write_text(json.dumps(vars(arguments(folder, tmp_path, config))))
-    with workers(HERE / "trainer_process.py", tmp_path, given) as started:
-        assert [worker.answer() for worker in started] == [{"exported": True}] * 2
-        told = ["of 3 steps, loss" in worker.ended()[1] for worker in started]
-    assert told == [True, False]
+    given = vars(arguments(folder, tmp_path, config))
+    with workers(work, tmp_path, given) as started:
+        ended = [worker.finish() for worker in started]
+    assert [each.answer() for each in ended] == [{"exported": True}] * 2
+    assert ["of 3 steps, loss" in each.err for each in ended] == [True, False]
     assert [list(worker.temporary.iterdir()) for worker in started] == [[], []]
     assert not list((tmp_path / "checkpoints").iterdir())
     assert len(list((tmp_path / "logs").iterdir())) == 1
@@ -291,22 +304,6 @@ def test_all_weights_of_a_base_model_are_used(built, model):
     for name, table in made.tables.tables.items():
         np.testing.assert_array_equal(table, earlier.tables.tables[name])
     np.testing.assert_array_equal(made.item_tower._last.kernel, earlier.item_tower._last.kernel)
-
-
-@pytest.mark.parametrize("warm_start", [True, False])
-def test_training_starts_from_the_base_model_if_the_config_says_so(
-    folder, tmp_path, monkeypatch, warm_start
-):
-    def started(*given):
-        raise InterruptedError("before the first step")
-
-    taken = []
-    monkeypatch.setattr(trainer, "_start_from", lambda model, *given: taken.append(given[:2]))
-    monkeypatch.setattr(trainer, "Trainer", started)
-    config = CONFIG.replace("training.warm_start", warm_start)
-    with pytest.raises(InterruptedError, match="before the first step"):
-        run_fn(arguments(folder, tmp_path, config, base_model="base"))
-    assert taken == ([("base", "shop")] if warm_start else [])
 
 
 def test_a_split_without_pairs_is_rejected(folder, tmp_path):

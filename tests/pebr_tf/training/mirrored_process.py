@@ -1,12 +1,7 @@
-"""Training steps on two virtual devices, in a process of its own: prints what they gave as JSON."""
+"""Training steps on two virtual devices, which TensorFlow must be told of before anything else."""
 
 import json
-import sys
-from pathlib import Path
 
-import pebr_tf  # noqa: F401  (prepares the process before TensorFlow is imported)
-
-# isort: split
 import numpy as np
 import tensorflow as tf
 from training_cases import model_of, parse, small, write_pairs
@@ -76,7 +71,8 @@ def worst_gradients(strategy, files):
     return worst
 
 
-def main(folder):
+def train(folder):
+    """Prints what training on two devices gave, and one device, as JSON."""
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     # The order of the pairs depends on it, too.
@@ -116,7 +112,3 @@ def main(folder):
             }
         )
     )
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

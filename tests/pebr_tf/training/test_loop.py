@@ -1,15 +1,12 @@
 """The loop: early stop, resumption, losses that explode; checkpoints of several workers."""
 
 import itertools
-import json
 import math
-import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
+import forked
+import mirrored_process
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -21,8 +18,6 @@ from pebr_tf.training.batches import training_batches, validation_batches
 from pebr_tf.training.checkpoints import Checkpoints
 from pebr_tf.training.loop import LOG_INTERVAL, Trainer, TrainingResult
 from pebr_tf.training.optimizers import optimizer_of
-
-HERE = Path(__file__).parent
 
 
 class Counter(tf.keras.Model):
@@ -148,9 +143,7 @@ def test_an_interrupted_training_goes_on_from_its_last_checkpoint(tmp_path):
 
 @pytest.mark.slow
 def test_two_devices_train_like_one(tmp_path):
-    done = _process("mirrored_process.py", tmp_path)
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout.splitlines()[-1])
+    answer = forked.Running(mirrored_process.train, tmp_path).finish().answer()
     # Each device has half of the pairs, and all others as negatives.
     assert answer["first"] == pytest.approx(answer["expected"], rel=1e-5)
     assert answer["after"] == pytest.approx(answer["measured"], rel=1e-5)
@@ -159,17 +152,6 @@ def test_two_devices_train_like_one(tmp_path):
     # Rounding; a gradient that reached its own device's pairs only would be off by a half.
     assert answer["worst_gradients"].keys() == {"beta_nce", "info_nce"}
     assert max(answer["worst_gradients"].values()) < 1e-5
-
-
-def _process(script, *arguments):
-    command = [sys.executable, str(HERE / script), *map(str, arguments)]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": f"{HERE}:{HERE.parents[2]}"},
-    )
 
 
 @pytest.fixture

@@ -2,17 +2,15 @@
 
 import re
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
 from training_cases import write_pairs
-from worker_process import INTERVAL, STEPS, train
+from worker_process import INTERVAL, STEPS, train, work
 from worker_processes import workers
 
-SCRIPT = Path(__file__).with_name("worker_process.py")
-# The same sums of float32 in another order: over two dozen steps of Adam losses agree to some 1e-7.
-# With half of the negatives they differ by a fifth; if Adam moves absent rows, by 4%.
+# The same sums of float32 in another order: over a dozen steps of Adam losses agree to some 1e-7.
+# With half of the negatives they differ by a fifth; if Adam moves absent rows, by percents.
 TOLERANCE = 1e-5
 
 pytestmark = pytest.mark.slow
@@ -32,24 +30,24 @@ def alone(path, *steps):
 
 
 def assert_says_that_one_was_lost(worker, steps):
-    code, errors = worker.ended()
-    assert code == 1
+    ended = worker.finish()
+    assert ended.code == 1
     assert re.search(
         r"^pebr_tf\.errors\.UserError: every worker must stay until training ends: start all of "
         r"them again, and it goes on at its last checkpoint\. Received: a worker lost after step "
         rf"({'|'.join(map(str, steps))}) \(.+\)\.$",
-        errors,
+        ended.err,
         re.MULTILINE,
-    ), errors
+    ), ended.err
 
 
 def test_after_a_kill_both_workers_go_on_with_the_loss_curve_of_one(folder):
-    with workers(SCRIPT, folder / "first", folder, 1, INTERVAL + 2) as started:
-        assert started[1].ended()[0] == -signal.SIGKILL
+    with workers(work, folder / "first", folder, 1, INTERVAL + 2) as started:
+        assert started[1].finish().code == -signal.SIGKILL
         # The last step of the killed one may have ended for both, or for it alone.
         assert_says_that_one_was_lost(started[0], (INTERVAL + 1, INTERVAL + 2))
-    with workers(SCRIPT, folder / "second", folder, -1, -1) as started:
-        answers = [worker.answer() for worker in started]
+    with workers(work, folder / "second", folder, -1, -1) as started:
+        answers = [worker.finish().answer() for worker in started]
     for name in ("weights", "losses"):
         assert answers[0][name] == answers[1][name]
     for answer in answers:
@@ -62,13 +60,13 @@ def test_after_a_kill_both_workers_go_on_with_the_loss_curve_of_one(folder):
     np.testing.assert_allclose(losses, expected_losses, rtol=TOLERANCE)
     assert answers[0]["loss"] == pytest.approx(expected["loss"], rel=TOLERANCE)
     # The chief's checkpoints and a log of each start, and nothing left of the other's.
-    found = sorted(path.name for path in (folder / "checkpoints" / "latest").glob("*.index"))
-    assert found == [f"ckpt-{STEPS - INTERVAL}.index", f"ckpt-{STEPS}.index"]
+    found = {path.name for path in (folder / "checkpoints" / "latest").glob("*.index")}
+    assert found == {f"ckpt-{STEPS - INTERVAL}.index", f"ckpt-{STEPS}.index"}
     assert len(list((folder / "logs").iterdir())) == 2
     assert [list(worker.temporary.iterdir()) for worker in started] == [[], []]
 
 
 def test_the_loss_of_the_chief_is_told_too(folder):
-    with workers(SCRIPT, folder, folder, 0, 2) as started:
-        assert started[0].ended()[0] == -signal.SIGKILL
+    with workers(work, folder, folder, 0, 2) as started:
+        assert started[0].finish().code == -signal.SIGKILL
         assert_says_that_one_was_lost(started[1], (1, 2))

@@ -1,16 +1,12 @@
-"""A training as one of several workers: FOLDER, the worker that is killed and when, its index."""
+"""A training as one of several workers, and what it gave."""
 
 import hashlib
 import json
 import os
 import signal
-import sys
-from pathlib import Path
 from unittest import mock
 
-import pebr_tf  # noqa: F401  (prepares the process before TensorFlow is imported)
-
-# isort: split
+import tensorflow as tf
 from training_cases import model_of, parse, small
 
 from pebr_tf.training import loop
@@ -18,12 +14,16 @@ from pebr_tf.training.batches import training_batches, validation_batches
 from pebr_tf.training.optimizers import optimizer_of
 from pebr_tf.training.workers import strategy_of
 
-INTERVAL = 8
+INTERVAL = 4
 STEPS = 3 * INTERVAL
 
 
+@tf.autograph.experimental.do_not_convert
 def train(folder, strategy, steps=STEPS, kill_at=None):
-    """How a training on the pairs in a folder went, with the loss of every step."""
+    """How a training on the pairs in a folder went, with the loss of every step.
+
+    Without AutoGraph, which takes longer than the rest.
+    """
     config = small(
         training__strategy=strategy,
         training__steps=steps,
@@ -68,9 +68,6 @@ def train(folder, strategy, steps=STEPS, kill_at=None):
     }
 
 
-def main(folder, killed, kill_at, index):
+def work(folder, killed, kill_at, index):
+    """Prints how it went, unless this worker is the one to be killed."""
     print(json.dumps(train(folder, "multi_worker", kill_at=kill_at if index == killed else None)))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
