@@ -53,11 +53,14 @@ class ExperimentSettings:
       scale: "small" is for a look, "full" for figures.
       seeds: Towers that are trained of each kind, from other weights in another order.
       goodbooks: Folder of goodbooks-10k; None leaves it out.
+      as_released: At the scale "full", take the demo's log, and train as the config that the
+        project writes for a log says.
     """
 
     scale: Scale = "full"
     seeds: int = 3
     goodbooks: Path | None = None
+    as_released: bool = False
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -67,10 +70,14 @@ class ExperimentSettings:
     @property
     def spec(self) -> synthetic.SyntheticSpec:
         """The synthetic logs; every tower sees the same."""
+        if self.as_released and self.scale == "full":
+            return synthetic.SyntheticSpec()
         return synthetic.SyntheticSpec(seed=0, noise=0.05, **_SPECS[self.scale])
 
     def config(self, dataset: str) -> Config:
         """The configuration that a data set is measured with, before an experiment changes it."""
         base = {SYNTHETIC: synthetic.config, GOODBOOKS: goodbooks.config}[dataset](Path(dataset))
+        if self.as_released and self.scale == "full":
+            return base
         fixed = {"training.early_stop_patience": None}
         return base.replace_all(fixed | _CHANGES[dataset, self.scale])
