@@ -168,7 +168,7 @@ def _law(model: TwoTower) -> dict[str, list[Any]] | None:
     head = getattr(model.loss_layer, "law_head", None)
     if head is None:
         return None
-    return {name: value.tolist() for name, value in head.get_law()._asdict().items()}
+    return head.get_law().to_mapping()
 
 
 def _query(module: tf.Module, raw: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:

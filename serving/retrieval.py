@@ -60,6 +60,8 @@ class RetrievalResponse:
       fields: Column -> value for each item, in the order of `items`; a column without a value is
         left out. Responses share these dicts: do not change them.
       levels: [B] float32.
+      level_source: Where levels and laws come from: "probe", a small search, or "sample", the items
+        that the query model holds.
       tau, alpha, beta: [B] float32, the temperature and the Beta law of each query.
       strata: [B] int64 indices into `pebr_tf.metrics.STRATA`.
       expected_recall: [B] share of the query's relevant items that the list is expected to hold
@@ -78,6 +80,7 @@ class RetrievalResponse:
     columns: tuple[str, ...]
     fields: list[dict[str, str]]
     levels: np.ndarray
+    level_source: str
     tau: np.ndarray
     alpha: np.ndarray
     beta: np.ndarray

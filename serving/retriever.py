@@ -19,7 +19,7 @@ from pebr_tf.release.payload import Payload
 from pebr_tf.release.release import Release
 from pebr_tf.retrieval import RangeResult, Searcher, load_index
 from pebr_tf.retrieval.encoded import EncodedQueries
-from pebr_tf.retrieval.result import assemble
+from pebr_tf.retrieval.result import assemble, take_rows
 from serving.encoder import EmbeddedEncoder, Encoder
 from serving.errors import InvalidArgument
 from serving.retrieval import RetrievalRequest, RetrievalResponse, StageSeconds
@@ -125,14 +125,17 @@ class Retriever:
         begin = time.perf_counter()
         knobs = [self._knob(request) for request in requests]
         rules = [self.knobs.rule(*knob) for knob in knobs]
+        sources = [rule.policy.level_source for rule in rules]
         encoded = self.encoder.encode(
             [query for request in requests for query in request.queries],
             max(request.deadline for request in requests),
+            with_law=any(source == "sample" for source in sources),
         )
         encoded_at = time.perf_counter()
         # [B] the request that each query belongs to.
         owner = np.repeat(np.arange(len(requests)), [len(each.queries) for each in requests])
         items, levels = self._search(requests, rules, owner, encoded)
+        encoded = encoded.with_law(levels, self.calibration.law.numpy_laws)
         searched_at = time.perf_counter()
         promised = np.array([rule.is_calibrated for rule in rules])[owner] & ~encoded.unfamiliar
         expected = np.where(promised, self._recalls(encoded, items.thresholds), np.nan)
@@ -140,7 +143,9 @@ class Retriever:
         ended_at = time.perf_counter()
         columns = tuple(self.payload.columns)
         responses, last = [], 0
-        for request, (knob, value), item_fields in zip(requests, knobs, fields, strict=True):
+        for request, (knob, value), source, item_fields in zip(
+            requests, knobs, sources, fields, strict=True
+        ):
             rows = slice(last, last := last + len(request.queries))
             responses.append(
                 RetrievalResponse(
@@ -152,6 +157,7 @@ class Retriever:
                     columns=columns if request.fields is None else request.fields,
                     fields=item_fields,
                     levels=levels[rows],
+                    level_source=source,
                     tau=encoded.tau[rows],
                     alpha=encoded.alpha[rows],
                     beta=encoded.beta[rows],
@@ -178,23 +184,20 @@ class Retriever:
         limits = np.array([request.limit or most for request in requests])[owner]
         cutoffs = np.stack([rule.cutoffs for rule in rules])[owner, encoded.stratum]
         levels, parts = np.empty_like(encoded.level), []
-        is_calibrated = np.array([rule.is_calibrated for rule in rules])[owner]
-        unfamiliar = encoded.unfamiliar & is_calibrated
-        if unfamiliar.any():
-            rows = np.flatnonzero(unfamiliar)
-            count = self.settings.unfamiliar_items or max(self.calibration.floor, 1)
-            best = self.searcher.search(encoded.embedding[rows], top_k=count, limit=count)
-            levels[rows] = encoded.level[rows]
-            parts.append((rows, best.head(limits[rows])))
         for policy in {rule.policy for rule in rules}:
-            chosen = np.array([rule.policy == policy for rule in rules])[owner]
-            rows = np.flatnonzero(chosen & ~unfamiliar)
-            if parts and not len(rows):
-                continue
+            rows = np.flatnonzero(np.array([rule.policy == policy for rule in rules])[owner])
             found = policy.search(self.searcher, encoded.take(rows), cutoffs[rows], limits[rows])
             levels[rows] = found.levels
             parts.append((rows, found.items))
-        return (parts[0][1] if len(parts) == 1 else assemble(parts)), levels
+        items = parts[0][1] if len(parts) == 1 else assemble(parts)
+        unfamiliar = encoded.unfamiliar & np.array([rule.is_calibrated for rule in rules])[owner]
+        if unfamiliar.any():
+            rows, others = np.flatnonzero(unfamiliar), np.flatnonzero(~unfamiliar)
+            count = self.settings.unfamiliar_items or max(self.calibration.floor, 1)
+            best = self.searcher.search(encoded.embedding[rows], top_k=count, limit=count)
+            best = best.head(limits[rows])
+            items = assemble([(others, take_rows(items, others)), (rows, best)])
+        return items, levels
 
     def _recalls(self, encoded: EncodedQueries, thresholds: np.ndarray) -> np.ndarray:
         """[B] shares of relevant items above cosines [B], by their laws; NaN for a cosine of -1."""

@@ -8,6 +8,8 @@
     share_at             query [B], share [B] in (0, 1), of each query's relevant items -> the same
     recall_at            query [B], cosines [B, M] -> recall [B, M], the share of the query's
                          relevant items at or above each cosine
+    encode               query [B] -> embedding, tau, frequency, unfamiliar, stratum, in half of the
+                         time; a service that searches for the level needs no more
     item                 the item's columns -> embedding [B, n]
     serialized_examples  examples [B], raw tf.Examples -> query_embedding, item_embedding, tau,
                          frequency, stratum, level, threshold
@@ -46,24 +48,23 @@ from pebr_tf.release.catalogue import Moments
 from pebr_tf.release.towers import QueryModelDescription, TowersDescription
 
 TOWERS_SIGNATURES = ("query", "item", "serialized_examples")
+_TOWERS = ("embedding", "tau", "frequency", "stratum")
 
 Tensors = dict[str, tf.Tensor]
 
 
 @dataclass(frozen=True)
-class LearnedLaw:
-    """What gives each query its law, its level and its background.
+class HeldItems:
+    """The items that a query model holds, which give each query its level and its background.
 
     Attributes:
-      weights: The law head.
-      sample: [S, n] item vectors that give the level: the whole catalogue or a random sample.
-      items: N, the number of items in the catalogue.
-      moments: Mean and covariance of their vectors.
+      vectors: [S, n] of the whole catalogue, or of a random sample.
+      total: N, the number of items in the catalogue.
+      moments: Mean and covariance of the vectors of all N.
     """
 
-    weights: LawWeights
-    sample: np.ndarray
-    items: int
+    vectors: np.ndarray
+    total: int
     moments: Moments
 
 
@@ -75,7 +76,7 @@ class QueryModel(tf.Module):
         towers: Any,
         calibration: Calibration,
         settings: Cutoff,
-        law: LearnedLaw,
+        held: HeldItems,
     ):
         """Makes the module.
 
@@ -86,13 +87,13 @@ class QueryModel(tf.Module):
         knobs = ReleaseKnobs(calibration, dataclasses.replace(settings, level_source="sample"))
         self._policy, self._share = knobs.calibrated_policy, SharePolicy()
         self._default = _default(knobs, calibration, settings)
-        self._law = LawWeights(*(tf.constant(value, tf.float64) for value in law.weights))
+        self._law = LawWeights(*(tf.constant(value, tf.float64) for value in calibration.law))
         # A variable: a constant would be stored in the graph of every signature. Transposed,
         # because TensorFlow multiplies so in half the time.
-        self._sample = tf.Variable(law.sample.T, trainable=False, dtype=tf.float32)
-        self._items_per_sampled = law.items / len(law.sample)
-        self._mean = tf.constant(law.moments.mean, tf.float64)
-        self._covariance = tf.constant(law.moments.covariance, tf.float64)
+        self._sample = tf.Variable(held.vectors.T, trainable=False, dtype=tf.float32)
+        self._items_per_sampled = held.total / len(held.vectors)
+        self._mean = tf.constant(held.moments.mean, tf.float64)
+        self._covariance = tf.constant(held.moments.covariance, tf.float64)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="query")], autograph=False)
     def serving_default(self, query: tf.Tensor) -> Tensors:
@@ -139,6 +140,12 @@ class QueryModel(tf.Module):
         encoded, _ = self._encode(query)
         return {"recall": self._recall(encoded, cosines)}
 
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="query")], autograph=False)
+    def encode(self, query: tf.Tensor) -> Tensors:
+        """What the towers know of query texts [B]."""
+        encoded = self._towers.signatures["query"](query=query)
+        return {**{name: encoded[name] for name in _TOWERS}, "unfamiliar": self._unknown(encoded)}
+
     @tf.function(
         input_signature=[tf.TensorSpec([None], tf.string, name="examples")], autograph=False
     )
@@ -162,9 +169,7 @@ class QueryModel(tf.Module):
 
     def _with_law(self, encoded: Tensors) -> tuple[Tensors, tf.Tensor]:
         """Everything but the threshold, and the cosines [B, S] of the sample."""
-        embedding, tau, frequency, known = (
-            encoded[name] for name in ("embedding", "tau", "frequency", "known_share")
-        )
+        embedding, tau, frequency, stratum = (encoded[name] for name in _TOWERS)
         scores = tf.matmul(embedding, self._sample)
         family, level_temperature = self._calibration.family, self._calibration.level_temperature
         level = level_of_cosines(scores, tau, family, level_temperature)
@@ -180,11 +185,15 @@ class QueryModel(tf.Module):
             "background_alpha": tf.cast(background.alpha, tf.float32),
             "background_beta": tf.cast(background.beta, tf.float32),
             "level": level,
-            "unfamiliar": (known <= 0) | (known < self._calibration.least_known),
-            "stratum": encoded["stratum"],
+            "unfamiliar": self._unknown(encoded),
+            "stratum": stratum,
             "frequency": frequency,
         }
         return full, scores
+
+    def _unknown(self, encoded: Tensors) -> tf.Tensor:
+        known = encoded["known_share"]
+        return (known <= 0) | (known < self._calibration.least_known)
 
     def _ended(
         self, policy: Policy, cutoffs: tf.Tensor, encoded: Tensors, scores: tf.Tensor
@@ -255,12 +264,12 @@ def export_query_model(
     towers_directory: Path,
     out_directory: Path,
     calibration: Calibration,
-    law: LearnedLaw,
+    held: HeldItems,
     config: Config,
 ) -> None:
     """Writes the query model into a new folder, complete without the towers' own.
 
-    `law` is that of the vectors of the index that these towers made.
+    `held` are of the index that these towers made.
 
     Raises:
       UserError: No such towers, or a signature that they lack.
@@ -268,12 +277,12 @@ def export_query_model(
     towers_directory = Path(towers_directory)
     description = TowersDescription.load(towers_directory)
     towers = _load_towers(towers_directory)
-    if law.moments.mean.shape != (description.dimension,):
+    if held.moments.mean.shape != (description.dimension,):
         raise UserError(
             f"the moments must be of {description.dimension} dimensions, as the towers of "
-            f"{towers_directory}. Received: {len(law.moments.mean)}."
+            f"{towers_directory}. Received: {len(held.moments.mean)}."
         )
-    model = QueryModel(towers, calibration, config.cutoff, law)
+    model = QueryModel(towers, calibration, config.cutoff, held)
     with new_directory(Path(out_directory)) as scratch:
         tf.saved_model.save(
             model,
@@ -283,6 +292,7 @@ def export_query_model(
                 "query_at": model.query_at,
                 "share_at": model.share_at,
                 "recall_at": model.recall_at,
+                "encode": model.encode,
                 "item": towers.signatures["item"],
                 "serialized_examples": model.serialized_examples,
             },
@@ -293,7 +303,7 @@ def export_query_model(
         QueryModelDescription(
             **dataclasses.asdict(description),
             policy=calibration.policy,
-            moments=law.moments.fingerprint(),
+            moments=held.moments.fingerprint(),
         ).save(scratch)
 
 

@@ -38,7 +38,7 @@ from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.release.towers import TowersDescription
 from pebr_tf.release.versions import QUERY_MODEL
 from pebr_tf.retrieval.exact import sample_of
-from serving.signatures import LearnedLaw, export_query_model
+from serving.signatures import HeldItems, export_query_model
 
 # The query model holds no more items than this by default.
 MOST_SAMPLED = 50_000
@@ -129,19 +129,20 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         share,
         signature.lists(candidates),
         np.quantile(np.asarray(queries.known_share), UNFAMILIAR),
+        law,
     )
     _log(calibration, tuning, len(clicks.rows), settings.default_knob, settings.default_value)
     calibration.save(folder)
     (folder / "tuning.json").write_text(_tuning(tuning), encoding="utf-8")
-    learned = LearnedLaw(law, sample, len(ids), moments)
-    export_query_model(towers, folder / QUERY_MODEL, calibration, learned, config)
+    held = HeldItems(sample, len(ids), moments)
+    export_query_model(towers, folder / QUERY_MODEL, calibration, held, config)
 
 
 def _trained_law(description: TowersDescription) -> LawWeights:
     """The law head that was trained with the towers, or one that was not trained."""
     if description.law is None:
         return initial_weights()
-    return LawWeights(**{name: np.asarray(value) for name, value in description.law.items()})
+    return LawWeights.from_mapping("the law of the towers", description.law)
 
 
 def _log(

@@ -39,7 +39,7 @@ from pebr_tf.release.evaluation import (
 from pebr_tf.release.towers import TowersDescription
 from pebr_tf.retrieval import ExactSearcher, load_index
 from pebr_tf.retrieval.artifact import IndexManifest
-from pebr_tf.retrieval.encoded import EncodedQueries
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS, EncodedQueries
 from serving.encoder import EmbeddedEncoder
 
 BATCH = 256
@@ -63,8 +63,8 @@ class Subject:
             for begin in range(0, len(texts), BATCH)
         ]
         columns = {
-            field.name: np.concatenate([getattr(batch, field.name) for batch in batches])
-            for field in dataclasses.fields(EncodedQueries)
+            name: np.concatenate([getattr(batch, name) for batch in batches])
+            for name in ENCODED_FIELDS
         }
         return EncodedQueries(**columns)
 

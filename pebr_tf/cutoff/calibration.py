@@ -38,6 +38,7 @@ import numpy as np
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.knob_map import KnobMap, require_keys
 from pebr_tf.distributions.logit import Family, require_family
+from pebr_tf.distributions.query_law import LawWeights, initial_weights
 from pebr_tf.errors import UserError
 from pebr_tf.metrics.ranked import RankedLists
 from pebr_tf.metrics.strata import STRATA
@@ -67,6 +68,7 @@ class Calibration:
       signature: From recall to the cut-off of the query model's own thresholds.
       share: From the share of each query's relevant items to the cut-off of the policy share.
       least_known: Share of known tokens below which a query is unfamiliar.
+      law: The law head.
     """
 
     policy: str
@@ -81,6 +83,7 @@ class Calibration:
     signature: KnobMap
     share: KnobMap
     least_known: float
+    law: LawWeights
 
     def map_of(self, knob: str, stratum: int | None = None) -> KnobMap:
         """The map of a knob, for one stratum (an index into STRATA) or for all queries."""
@@ -144,6 +147,7 @@ class Calibration:
         content = {"version": VERSION, **vars(self)}
         content.update((name, getattr(self, name).to_mapping()) for name in _MAPS)
         content["strata"] = {name: each.to_mapping() for name, each in self.strata.items()}
+        content["law"] = self.law.to_mapping()
         return json.dumps(content, indent=1) + "\n"
 
     @classmethod
@@ -172,6 +176,7 @@ class Calibration:
         values["strata"] = {
             name: KnobMap.from_mapping(f"strata.{name}", each) for name, each in strata.items()
         }
+        values["law"] = LawWeights.from_mapping("law of cutoff.json", content["law"])
         return cls(**values)
 
     def _by_stratum(self, strata: np.ndarray, values_in: Callable[[int], np.ndarray]) -> np.ndarray:
@@ -207,6 +212,7 @@ def calibrate(
     share: KnobMap = TRUE_SHARE,
     signature_lists: RankedLists | None = None,
     least_known: float = 0.0,
+    law: LawWeights | None = None,
 ) -> Calibration:
     """Fits the maps to calibrate queries.
 
@@ -237,6 +243,7 @@ def calibrate(
         signature=recall_map(signature_lists or lists, config.floor, config.limit),
         share=share,
         least_known=float(least_known),
+        law=law or initial_weights(),
     )
 
 

@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from scipy.special import expit
 
 from pebr_tf.distributions.beta import Beta
 from pebr_tf.distributions.click_law import ClickLaw
+from pebr_tf.errors import UserError
 
 # log tau, tau * level and log(1 + training frequency): all known before a search.
 INPUTS = 3
@@ -72,6 +74,37 @@ class LawWeights(NamedTuple):
             (1.0 - mean) * concentration + LEAST,
             tf.sigmoid(self.noise[0] + self.noise[1] * x[:, 2]),
         )
+
+    def numpy_laws(self, tau: Any, level: Any, frequency: Any) -> tuple[np.ndarray, ...]:
+        """Alpha, beta and noise share as `laws` has them, from arrays [B], by NumPy."""
+        inputs = np.stack([np.log(tau), tau * level, np.log1p(frequency)], axis=1)
+        x = np.clip((inputs - self.center) / self.scale, self.low, self.high)
+        hidden = np.tanh(x @ self.inner + self.inner_bias)
+        raw = self.bias + x @ self.linear + hidden @ self.outer
+        mean, concentration = expit(raw[:, 0]), np.exp(np.clip(raw[:, 1], *LOG_CONCENTRATION))
+        return (
+            mean * concentration + LEAST,
+            (1.0 - mean) * concentration + LEAST,
+            expit(self.noise[0] + self.noise[1] * x[:, 2]),
+        )
+
+    def to_mapping(self) -> dict[str, list[Any]]:
+        """Lists that `from_mapping` turns into the same weights."""
+        return {name: value.tolist() for name, value in self._asdict().items()}
+
+    @classmethod
+    def from_mapping(cls, name: str, content: Any) -> LawWeights:
+        """The weights from lists; raises a UserError if their names or shapes differ."""
+        shapes = {key: np.shape(value) for key, value in initial_weights()._asdict().items()}
+        try:
+            weights = cls(**{key: np.asarray(value, np.float64) for key, value in content.items()})
+            fits = all(getattr(weights, key).shape == shape for key, shape in shapes.items())
+        except (AttributeError, TypeError, ValueError):
+            fits = False
+        if not fits or not all(np.isfinite(value).all() for value in weights):
+            wanted = ", ".join(f"{key} {list(shape)}" for key, shape in shapes.items())
+            raise UserError(f"{name} must have finite numbers {wanted}. Received: {content!r}.")
+        return weights
 
 
 # Weights that are fitted; the others describe the inputs.

@@ -108,6 +108,7 @@ def _print_json(answer: RetrievalResponse, index: int, limit: int) -> None:
         "count": int(items.counts[index]),
         "threshold": _number(items.thresholds[index]),
         "level": _number(answer.levels[index]),
+        "level_source": answer.level_source,
         "expected_recall": _number(answer.expected_recall[index]),
         "truncated": bool(items.truncated[index]),
         "unfamiliar": bool(answer.unfamiliar[index]),

@@ -39,6 +39,8 @@ class QueryResult:
       level: Logarithm of the mean relevance over all items.
       stratum: head, torso or tail: how often the query was seen in training.
       unfamiliar: Whether the model knows nothing of the query.
+      level_source: Where level, alpha and beta come from: probe, a small search, or sample, the
+        items that the query model holds.
     """
 
     query: str
@@ -52,6 +54,7 @@ class QueryResult:
     level: float
     stratum: str
     unfamiliar: bool
+    level_source: str
 
     def __len__(self) -> int:
         return len(self.items)

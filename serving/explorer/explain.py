@@ -71,8 +71,10 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
         "columns": retriever.payload.columns,
         **{
             name: _number(getattr(encoded, name)[0])
-            for name in ("tau", "alpha", "beta", "background_alpha", "background_beta")
+            for name in ("tau", "background_alpha", "background_beta")
         },
+        "alpha": _number(responses[-1].alpha[0]),
+        "beta": _number(responses[-1].beta[0]),
         "level": _number(responses[-1].levels[0]),
         "default": {"knob": settings.default_knob, "value": settings.default_value},
         "knob": knob,
@@ -131,7 +133,9 @@ def histogram(cosines: np.ndarray) -> dict[str, list[float]]:
 class _FixedEncoder:
     encoded: EncodedQueries
 
-    def encode(self, queries: Sequence[str], deadline: float = math.inf) -> EncodedQueries:
+    def encode(
+        self, queries: Sequence[str], deadline: float = math.inf, with_law: bool = True
+    ) -> EncodedQueries:
         return self.encoded.take(np.zeros(len(queries), np.int64))
 
 

@@ -168,6 +168,10 @@ class QueryResultBody(BaseModel):
         description="How often the query was seen in training."
     )
     unfamiliar: bool = Field(description="Whether the model knows nothing of the query.")
+    level_source: Literal["probe", "sample"] = Field(
+        description="Where level, alpha and beta come from: a small search, or the items that the "
+        "query model holds."
+    )
 
 
 class TimingsBody(BaseModel):

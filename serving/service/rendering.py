@@ -95,6 +95,7 @@ def _results(response: RetrievalResponse) -> Iterator[Result]:
             "level": level,
             "stratum": STRATA[stratum],
             "unfamiliar": unfamiliar,
+            "level_source": response.level_source,
         }
 
 

@@ -9,9 +9,9 @@ from tensorflow.core.framework import tensor_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import model_pb2, predict_pb2
 
-from pebr_tf.retrieval.encoded import ENCODED_FIELDS, EncodedQueries
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS, TOWER_FIELDS, EncodedQueries
 
-SIGNATURE = "serving_default"
+SIGNATURE, TOWERS_SIGNATURE = "serving_default", "encode"
 INPUT = "query"
 # The outputs that are not float32.
 _TYPES = {"stratum": types_pb2.DT_INT64, "unfamiliar": types_pb2.DT_BOOL}
@@ -32,12 +32,13 @@ def model_spec(model: str, version: int | None, signature: str = "") -> model_pb
 
 
 def encode_request(
-    queries: Sequence[str], model: str, version: int | None
+    queries: Sequence[str], model: str, version: int | None, with_law: bool = True
 ) -> predict_pb2.PredictRequest:
-    """Asks `serving_default` for all fields of `EncodedQueries`, for texts [B]."""
-    # TensorFlow prepares a graph for each set of outputs: the set must always be this one.
+    """Asks for all fields of `EncodedQueries`, or only those of the towers, for texts [B]."""
+    # TensorFlow prepares a graph for each set of outputs: there must be one for each signature.
     request = predict_pb2.PredictRequest(
-        model_spec=model_spec(model, version, SIGNATURE), output_filter=ENCODED_FIELDS
+        model_spec=model_spec(model, version, SIGNATURE if with_law else TOWERS_SIGNATURE),
+        output_filter=ENCODED_FIELDS if with_law else TOWER_FIELDS,
     )
     request.inputs[INPUT].CopyFrom(_texts(queries))
     return request
@@ -56,11 +57,15 @@ def query_at_request(
 
 
 def decode(
-    response: predict_pb2.PredictResponse, version: int, size: int, dimension: int
+    response: predict_pb2.PredictResponse,
+    version: int,
+    size: int,
+    dimension: int,
+    with_law: bool = True,
 ) -> EncodedQueries:
     """The outputs for B queries.
 
-    `size` is B, and `dimension` is n of the embeddings [B, n].
+    `size` is B, and `dimension` is n of the embeddings [B, n]; see `encode_request`.
 
     Raises:
       InvalidResponse: Another version, or an output that is missing or has another type or shape.
@@ -69,11 +74,11 @@ def decode(
     if received != version:
         raise InvalidResponse(f"version {received} instead of {version}")
     arrays = {}
-    for name in ENCODED_FIELDS:
+    for name in ENCODED_FIELDS if with_law else TOWER_FIELDS:
         if name not in response.outputs:
             raise InvalidResponse(f"no output {name}")
         arrays[name] = _array(name, response.outputs[name], size, dimension)
-    return EncodedQueries(**arrays)
+    return EncodedQueries.of(arrays)
 
 
 def check_signature(signatures: Mapping[str, meta_graph_pb2.SignatureDef], dimension: int) -> None:

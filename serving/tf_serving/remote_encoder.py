@@ -20,7 +20,7 @@ from tensorflow_serving.apis import (
 )
 
 from pebr_tf.config import TfServing
-from pebr_tf.retrieval.encoded import ENCODED_FIELDS, EncodedQueries
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS, TOWER_FIELDS, EncodedQueries
 from serving.errors import DeadlineError, UnavailableError
 from serving.retry_budget import RetryBudget
 from serving.tf_serving.circuit_breaker import CircuitBreaker
@@ -97,7 +97,9 @@ class RemoteEncoder:
         """Stops calls to a server that fails."""
         return self._breaker
 
-    def encode(self, queries: Sequence[str], deadline: float = math.inf) -> EncodedQueries:
+    def encode(
+        self, queries: Sequence[str], deadline: float = math.inf, with_law: bool = True
+    ) -> EncodedQueries:
         """Encodes texts [B], by `deadline` on the clock of `time.monotonic`.
 
         Raises:
@@ -105,17 +107,17 @@ class RemoteEncoder:
           UnavailableError: No valid response within the configured time, retries included.
         """
         own = time.monotonic() + self._time_limit
-        request = encode_request(queries, self._settings.model, self._version)
+        request = encode_request(queries, self._settings.model, self._version, with_law)
         response = self._predict(request, min(own, deadline), deadline < own)
         try:
-            encoded = decode(response, self._version, len(queries), self._dimension)
+            encoded = decode(response, self._version, len(queries), self._dimension, with_law)
         except InvalidResponse as error:
             self._breaker.failed()
             raise UnavailableError(f"{self._server} returned {error}.") from None
         # A number that is not finite is no failure of the server: if it were, one query could open
         # the breaker for all.
         self._breaker.succeeded()
-        for name in ENCODED_FIELDS:
+        for name in ENCODED_FIELDS if with_law else TOWER_FIELDS:
             if not np.isfinite(getattr(encoded, name)).all():
                 raise UnavailableError(
                     f"{self._server} returned a number in {name} that is not finite."
@@ -141,9 +143,10 @@ class RemoteEncoder:
         response.metadata["signature_def"].Unpack(signatures)
         try:
             check_signature(signatures.signature_def, self._dimension)
-            trial = encode_request([TRIAL_QUERY], self._settings.model, self._version)
-            response = self._call(self._prediction.Predict, trial)
-            decode(response, self._version, 1, self._dimension)
+            for with_law in (True, False):
+                trial = encode_request([TRIAL_QUERY], self._settings.model, self._version, with_law)
+                response = self._call(self._prediction.Predict, trial)
+                decode(response, self._version, 1, self._dimension, with_law)
         except InvalidResponse as error:
             raise UnavailableError(f"{self._server} returned {error}.") from None
 

@@ -44,9 +44,9 @@ def write_warm_up(
     """
     if not queries:
         raise UserError("a warm-up must have at least one query. Received: none.")
-    if 2 * len(batch_sizes) > MAX_RECORDS:
+    if 3 * len(batch_sizes) > MAX_RECORDS:
         raise UserError(
-            f"a warm-up must have at most {MAX_RECORDS // 2} batch sizes. "
+            f"a warm-up must have at most {MAX_RECORDS // 3} batch sizes. "
             f"Received: {len(batch_sizes)}."
         )
     if not (Path(model_directory) / "saved_model.pb").is_file():
@@ -68,5 +68,6 @@ def _requests(
     for size in batch_sizes:
         batch = list(itertools.islice(itertools.cycle(queries), size))
         requests.append(encode_request(batch, model, None))
+        requests.append(encode_request(batch, model, None, with_law=False))
         requests.append(query_at_request(batch, RECALL, model, None))
     return requests

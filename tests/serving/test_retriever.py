@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy import stats
-from tiny_release import calibration, titles
+from tiny_release import calibration, learned_law, titles
 
 from pebr_tf.errors import UserError
 from pebr_tf.release import payload
@@ -72,6 +72,11 @@ def test_recall_ends_each_list_at_its_stratum_s_cutoff_above_its_level(
     np.testing.assert_allclose(answer.expected_recall, recalls_of(encoded, thresholds), atol=1e-3)
     assert [answer.stratum(index) for index in range(4)] == ["head", "torso", "tail", "tail"]
     assert not answer.items.truncated.any()
+    # The law of a list has the level that ended it.
+    assert answer.level_source == "probe"
+    alpha, beta, _ = learned_law().numpy_laws(encoded.tau, levels, encoded.frequency)
+    np.testing.assert_allclose(answer.alpha, alpha, rtol=1e-2)
+    np.testing.assert_allclose(answer.beta, beta, rtol=1e-2)
     default, requested = retriever.retrieve(QUERIES), retriever.retrieve(QUERIES, "recall", 0.9)
     assert (default.knob, default.value) == ("recall", 0.9)
     assert found_of(default) == found_of(requested)
@@ -91,6 +96,8 @@ def test_budget_is_one_cutoff_for_all(retriever, cosines, item_ids):
 def test_a_share_is_that_of_every_query(retriever, cosines, item_ids):
     scores, encoded = cosines
     answer = retriever.retrieve(QUERIES, "share", 0.6)
+    assert answer.level_source == "sample"
+    np.testing.assert_allclose(answer.alpha, encoded.alpha, rtol=1e-5)
     medians = 2 * stats.beta.median(encoded.alpha, encoded.beta) - 1
     passed = scores >= medians[:, None]
     passed[np.arange(4), scores.argmax(axis=1)] = True

@@ -16,7 +16,8 @@ from tiny_release import DESCRIPTION, DIMENSION, calibration, learned_law, write
 from pebr_tf.config import Cutoff
 from pebr_tf.errors import UserError
 from pebr_tf.release.catalogue import Moments
-from serving.signatures import QueryModel, export_query_model, interpolate
+from pebr_tf.retrieval.encoded import TOWER_FIELDS
+from serving.signatures import HeldItems, QueryModel, export_query_model, interpolate
 
 QUERIES = ["red phone", "phone", "blue laptop bag", "手机"]
 SIGNATURES = ("serving_default", "query_at", "share_at", "recall_at")
@@ -38,8 +39,8 @@ def encoded(model):
 
 
 @pytest.fixture(scope="module")
-def law(vectors, moments):
-    return learned_law(vectors, moments)
+def held(vectors, moments):
+    return HeldItems(vectors, len(vectors), moments)
 
 
 def outputs_of(model, signature, queries=QUERIES, **inputs):
@@ -62,7 +63,11 @@ def recall_of(encoded, cosines):
 
 def test_says_all_there_is_to_know_of_a_query(model, encoded, tower_files, vectors):
     towers = tower_files[1].query(tf.constant(QUERIES))
-    assert set(model.signatures) == {*SIGNATURES, "item", "serialized_examples"}
+    assert set(model.signatures) == {*SIGNATURES, "encode", "item", "serialized_examples"}
+    lean = outputs_of(model, "encode")
+    assert set(lean) == set(TOWER_FIELDS)
+    for name in TOWER_FIELDS:
+        np.testing.assert_array_equal(lean[name], encoded[name])
     assert set(encoded) == OUTPUTS
     for name in ("embedding", "tau", "frequency", "stratum"):
         np.testing.assert_array_equal(encoded[name], towers[name].numpy())
@@ -89,8 +94,8 @@ def test_says_all_there_is_to_know_of_a_query(model, encoded, tower_files, vecto
     assert empty["embedding"].shape == [0, DIMENSION]
 
 
-def test_the_law_is_that_of_the_head(encoded, law):
-    weights = law.weights
+def test_the_law_is_that_of_the_head(encoded):
+    weights = learned_law()
     tau, level, frequency = (encoded[name].astype(float) for name in ("tau", "level", "frequency"))
     inputs = np.stack([np.log(tau), tau * level, np.log(1 + frequency)], axis=1)
     x = np.clip((inputs - weights.center) / weights.scale, -4, 4)
@@ -101,6 +106,9 @@ def test_the_law_is_that_of_the_head(encoded, law):
     np.testing.assert_allclose(encoded["beta"], (1 - mean) * concentration + 0.05, rtol=1e-5)
     noise = 1 / (1 + np.exp(2 - 0.5 * x[:, 2]))
     np.testing.assert_allclose(encoded["noise_share"], noise, rtol=1e-5)
+    alone = weights.numpy_laws(tau, level, frequency)
+    for name, values in zip(("alpha", "beta", "noise_share"), alone, strict=True):
+        np.testing.assert_allclose(encoded[name], values, rtol=1e-5)
     assert np.ptp(encoded["alpha"]) > 1
     assert np.ptp(encoded["beta"]) > 1
 
@@ -181,9 +189,9 @@ def test_items_and_serialized_examples(model, encoded, tower_files):
 
 
 @pytest.mark.slow
-def test_tensorflow_alone_loads_it_without_the_towers_folder(tmp_path, law, config):
+def test_tensorflow_alone_loads_it_without_the_towers_folder(tmp_path, held, config):
     write_towers(tmp_path / "towers", tmp_path / "vocabulary")
-    export_query_model(tmp_path / "towers", tmp_path / "model", calibration(), law, config)
+    export_query_model(tmp_path / "towers", tmp_path / "model", calibration(), held, config)
     loaded = tf.saved_model.load(str(tmp_path / "model"))
     wanted = loaded.signatures["serving_default"](query=tf.constant(QUERIES))
     shutil.rmtree(tmp_path / "towers")
@@ -225,12 +233,12 @@ def test_tensorflow_alone_loads_it_without_the_towers_folder(tmp_path, law, conf
         ("level", "beta", ("score", 0.25), lambda tau: 0 * tau + 0.25),
     ],
 )
-def test_every_policy_and_knob_gives_a_threshold(tower_files, law, policy, family, knob, wanted):
+def test_every_policy_and_knob_gives_a_threshold(tower_files, held, policy, family, knob, wanted):
     model = QueryModel(
         tf.saved_model.load(str(tower_files[0])),
         calibration(policy, family=family),
         Cutoff(default_knob=knob[0], default_value=knob[1]),
-        law,
+        held,
     )
     outputs = model.serving_default(tf.constant(["phone"]))
     np.testing.assert_allclose(outputs["threshold"], wanted(outputs["tau"].numpy()), atol=1e-6)
@@ -246,8 +254,8 @@ def test_interpolation_is_that_of_numpy():
 
 def test_rejects_what_is_not_towers(tmp_path, tower_files, moments, vectors, config):
     def export(towers, of):
-        law = learned_law(vectors, of)
-        export_query_model(towers, tmp_path / "model", calibration(), law, config)
+        held = HeldItems(vectors, len(vectors), of)
+        export_query_model(towers, tmp_path / "model", calibration(), held, config)
 
     with pytest.raises(UserError, match=r"towers\.json must be a readable JSON file"):
         export(tmp_path, moments)

@@ -15,7 +15,7 @@ from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.release.release import ReleaseSources
 from pebr_tf.release.towers import TowersDescription
 from pebr_tf.retrieval import build_index
-from serving.signatures import LearnedLaw, export_query_model
+from serving.signatures import HeldItems, export_query_model
 
 DIMENSION = 8
 BUCKETS = 64
@@ -120,8 +120,8 @@ def write_parts(folder, towers_directory, towers, config=CONFIG, examples=None):
     cutoff = folder / "cutoff"
     cutoff.mkdir()
     (cutoff / "cutoff.json").write_text(calibration().to_json())
-    law = learned_law(vectors, moments)
-    export_query_model(towers_directory, cutoff / "query_model", calibration(), law, config)
+    held = HeldItems(vectors, len(vectors), moments)
+    export_query_model(towers_directory, cutoff / "query_model", calibration(), held, config)
     evaluation = folder / "evaluation"
     evaluation.mkdir()
     with_queries(*(examples or ())).save(evaluation)
@@ -151,14 +151,14 @@ def calibration(policy="level", **changes):
         "signature": recall(np.float32(0.2)),
         "share": KnobMap(np.array([0.0, 0.6, 1]), np.array([1, 0.5, 0], "f4"), 300),
         "least_known": 0.5,
+        "law": learned_law(),
     }
     return Calibration(**{**values, **changes})
 
 
-def learned_law(vectors, moments):
-    """A law that tells queries apart, with all items as the sample."""
+def learned_law():
+    """A law that tells queries apart."""
     generator = np.random.default_rng(2)
-    weights = initial_weights()._replace(
+    return initial_weights()._replace(
         linear=generator.normal(size=(3, 2)) / 4, noise=np.array([-2.0, 0.5])
     )
-    return LearnedLaw(weights, vectors, len(vectors), moments)

@@ -49,6 +49,8 @@ class Policy(abc.ABC):
 
     # Whether a list is everything at or above one cosine, or ends by rank or mass.
     ends_at_cosine: ClassVar[bool] = True
+    # Where levels and laws come from: a small search, or the items that the query model holds.
+    level_source: ClassVar[str] = "sample"
 
     family: Family = "beta"
     floor: int = 1

@@ -27,6 +27,7 @@ class LevelPolicy(Policy):
 
     name = "level"
     short_title = "level"
+    level_source = "probe"
 
     level_temperature: float
     probe_size: int = 100
@@ -58,6 +59,7 @@ class SampleLevelPolicy(LevelPolicy):
 
     name = "level_sample"
     short_title = "level from a sample"
+    level_source = "sample"
 
     @property
     def title(self) -> str:

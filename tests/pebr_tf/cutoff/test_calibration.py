@@ -164,6 +164,10 @@ def test_a_calibration_survives_json():
             lambda c: {**c, "recall": {"knob_values": [1, 0], "cutoffs": [1, 0], "queries": 1}},
             "recall must be a monotone map. Received: a map must rise",
         ),
+        (
+            lambda c: {**c, "law": {**c["law"], "bias": [1]}},
+            r"law of cutoff\.json must have finite numbers bias \[2\], linear \[3, 2\], inner",
+        ),
     ],
 )
 def test_a_file_that_is_none_is_rejected(change, error):

@@ -25,6 +25,7 @@ ANSWER = retrieval_pb2.RetrieveResponse(
             beta=2,
             level=-3,
             stratum="head",
+            level_source="probe",
         ),
         retrieval_pb2.QueryResult(stratum="tail"),
     ],

@@ -90,10 +90,10 @@ def test_a_call_that_breaks_the_search_fails_alone(engine, monkeypatch, caplog):
     retriever = engine.retriever()
     encode = retriever.encoder.encode
 
-    def poisoned(queries, deadline):
+    def poisoned(queries, *options, **others):
         if "poison" in queries:
             raise RuntimeError("no")
-        return encode(queries, deadline)
+        return encode(queries, *options, **others)
 
     monkeypatch.setattr(retriever.encoder, "encode", poisoned)
     # The fields of the last are no names, which the APIs would have rejected.

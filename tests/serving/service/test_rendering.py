@@ -40,6 +40,7 @@ def message_of(response, request_id, total):
         result.beta, result.level = response.beta[row], response.levels[row]
         result.stratum = STRATA[response.strata[row]]
         result.unfamiliar = bool(response.unfamiliar[row])
+        result.level_source = response.level_source
     return message
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from faulty_server import PREDICT, changed, failing, faulty_server, good
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 
-from pebr_tf.retrieval.encoded import ENCODED_FIELDS
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS, TOWER_FIELDS
 from serving.errors import DeadlineError, UnavailableError
 from serving.retry_budget import RetryBudget
 from serving.tf_serving.circuit_breaker import CircuitBreaker
@@ -38,12 +38,15 @@ def test_the_request_pins_the_version_and_carries_the_earlier_deadline(faulty, e
         good(request),
     )[1]
     encoder_of(faulty.address, milliseconds=5_000).encode(["a", "ü"])
-    encoder_of(faulty.address).encode(["a"], deadline=time.monotonic() + 20)
-    (request, remaining), (_, remaining_of_caller) = seen
+    encoder = encoder_of(faulty.address)
+    encoder.encode(["a"], deadline=time.monotonic() + 20, with_law=False)
+    (request, remaining), (other, remaining_of_caller) = seen
     assert request.model_spec.name == "pebr_query"
     assert request.model_spec.version.value == 7
     assert request.model_spec.signature_name == "serving_default"
     assert list(request.output_filter) == list(ENCODED_FIELDS)
+    assert other.model_spec.signature_name == "encode"
+    assert list(other.output_filter) == list(TOWER_FIELDS)
     assert list(request.inputs["query"].string_val) == [b"a", "ü".encode()]
     assert 0 < remaining <= 6
     assert 0 < remaining_of_caller <= 21

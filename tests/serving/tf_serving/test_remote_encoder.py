@@ -5,7 +5,7 @@ import pytest
 from tf_serving_stand_in import TfServingStandIn
 
 from pebr_tf.config import TfServing
-from pebr_tf.retrieval.encoded import ENCODED_FIELDS
+from pebr_tf.retrieval.encoded import ENCODED_FIELDS, TOWER_FIELDS
 from serving.errors import UnavailableError
 from serving.retriever import Retriever
 from serving.tf_serving.remote_encoder import RemoteEncoder
@@ -17,8 +17,12 @@ QUERIES = ["red phone", "phone", "größe 42 ☕", "x" * 500, "laptop bag 3"]
 def test_equal_to_the_embedded_encoder(server, encoder_of, embedded, size):
     queries = (QUERIES * 60)[:size]
     encoder = encoder_of(server.address)
-    received = encoder.encode(queries)
     expected = embedded.encode(queries)
+    towers = encoder.encode(queries, with_law=False)
+    for name in TOWER_FIELDS:
+        np.testing.assert_array_equal(getattr(towers, name), getattr(expected, name))
+    assert np.isnan(towers.alpha).all()
+    received = encoder.encode(queries)
     for name in ENCODED_FIELDS:
         ours, theirs = getattr(received, name), getattr(expected, name)
         assert ours.dtype == theirs.dtype
