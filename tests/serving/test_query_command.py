@@ -35,17 +35,17 @@ def test_prints_a_header_and_a_table_a_query(releases, retriever):
 
 
 def test_the_header_says_what_the_list_promises(releases, retriever):
-    lines = run("--release", releases, "--recall", 0.75, "phone").output.splitlines()
-    assert lines[0].startswith("phone  torso · ")
-    assert "cosine from 0." in lines[0]
+    queries = ("phone", "qq phone", "red\x1b[31m\nphone [bold]")
+    output = run("--release", releases, "--recall", 0.75, "--limit", 0, *queries).output
+    known, unfamiliar, steering = (text.splitlines()[0] for text in output.split("\n\n"))
+    assert known.startswith("phone  torso · ")
+    assert "cosine from 0." in known
     (expected,) = retriever.retrieve(["phone"], "recall", 0.75).expected_recall
-    assert lines[0].endswith(f"expected to keep {expected:.0%} of the relevant")
-    unfamiliar = run("--release", releases, "qq phone").output.splitlines()[0]
+    assert known.endswith(f"expected to keep {expected:.0%} of the relevant")
     assert unfamiliar.endswith("1 item · unfamiliar: no recall is expected")
-    assert "cut by the limit" in run("--release", releases, "--score=-1", "phone").output
     # Text cannot steer a terminal.
-    output = run("--release", releases, "--limit", 0, "red\x1b[31m\nphone [bold]").output
-    assert output.startswith("red [31m phone [bold]  tail · ")
+    assert steering.startswith("red [31m phone [bold]  tail · ")
+    assert "cut by the limit" in run("--release", releases, "--score=-1", "phone").output
 
 
 def test_json_lines_from_a_release_with_queries_from_standard_input(releases, retriever):
