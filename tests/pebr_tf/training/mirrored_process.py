@@ -77,7 +77,8 @@ def train(folder):
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     # The order of the pairs depends on it, too.
     tf.keras.utils.set_random_seed(0)
-    config = small(training__steps=STEPS, training__validation_interval=STEPS)
+    # The loss that is traced soonest; the gradients below are of both.
+    config = small(training__steps=STEPS, training__validation_interval=STEPS, **LOSSES["info_nce"])
     training = config.training
     files = write_pairs(folder, 400)
     whole = next(iter(training_batches(files, parse, training)))

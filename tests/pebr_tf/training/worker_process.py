@@ -25,6 +25,8 @@ def train(folder, strategy, steps=STEPS, kill_at=None):
     Without AutoGraph, which takes longer than the rest.
     """
     config = small(
+        # The loss that is traced soonest.
+        loss__family="info_nce",
         training__strategy=strategy,
         training__steps=steps,
         training__checkpoint_interval=INTERVAL,
