@@ -10,7 +10,7 @@ from worker_process import INTERVAL, STEPS, train, work
 from worker_processes import workers
 
 # The same sums of float32 in another order: over a dozen steps of Adam losses agree to some 1e-7.
-# With half of the negatives they differ by a fifth; if Adam moves absent rows, by percents.
+# With half of the negatives they differ by a fifth; if Adam moves absent rows, by 2%.
 TOLERANCE = 1e-5
 
 pytestmark = pytest.mark.slow
