@@ -72,11 +72,10 @@ class RetrievalLoss(tf.keras.layers.Layer):
         tau: Any,
         negatives: Negatives | None,
         sample_weight: Any,
-        **laws: CosineLaw | None,
     ) -> tf.Tensor:
         tau = self._temperature_of(tau)
         loss = self._function(
-            query_vectors, item_vectors, tau, negatives=negatives, **self._options, **laws
+            query_vectors, item_vectors, tau, negatives=negatives, **self._options
         )
         if sample_weight is not None:
             sample_weight = tf.cast(sample_weight, tf.float32)
@@ -84,7 +83,7 @@ class RetrievalLoss(tf.keras.layers.Layer):
             shapes.require("loss", loss, "B")
             shapes.require("sample_weight", sample_weight, "B")
         cosines = similarity.positive_cosines(query_vectors, item_vectors)
-        loss += self._coverage_term(cosines, tau, sample_weight, **laws)
+        loss += self._coverage_term(cosines, tau, sample_weight)
         return tf.nn.compute_average_loss(tf.cast(loss, tf.float32), sample_weight=sample_weight)
 
     def _temperature_of(self, tau: Any) -> Any:
@@ -92,11 +91,7 @@ class RetrievalLoss(tf.keras.layers.Layer):
         raise NotImplementedError
 
     def _coverage_term(
-        self,
-        cosines: tf.Tensor,
-        tau: Any,
-        sample_weight: tf.Tensor | None,
-        **laws: CosineLaw | None,
+        self, cosines: tf.Tensor, tau: Any, sample_weight: tf.Tensor | None
     ) -> tf.Tensor | float:
         """What is added to the loss for the law's calibration."""
         return 0.0
@@ -193,13 +188,9 @@ class QueryTemperature(RetrievalLoss):
         return tau
 
     def _coverage_term(
-        self,
-        cosines: tf.Tensor,
-        tau: Any,
-        sample_weight: tf.Tensor | None,
-        **laws: CosineLaw | None,
+        self, cosines: tf.Tensor, tau: Any, sample_weight: tf.Tensor | None
     ) -> tf.Tensor | float:
-        law = laws.get("relevant") or self.law(tf.cast(tau, cosines.dtype))
+        law = self.law(tf.cast(tau, cosines.dtype))
         survival = law.survival(cosines)
         for metric in self.coverage:
             metric.update_state(survival, sample_weight)

@@ -24,7 +24,7 @@ from pebr_tf.losses.beta_nce import beta_nce
 from pebr_tf.losses.exp_nce import exp_nce, info_nce
 from pebr_tf.losses.law_head import LawHead, law_term
 from pebr_tf.losses.layer_base import GlobalTemperature, QueryTemperature, RetrievalLoss
-from pebr_tf.losses.mle import Guard, mle, require_guard
+from pebr_tf.losses.mle import mle
 from pebr_tf.losses.negatives import Negatives
 from pebr_tf.losses.pointwise import pointwise
 from pebr_tf.losses.softmax import require_symmetric, require_weight
@@ -158,38 +158,21 @@ class BetaNCE(QueryTemperature):
 
 @_register
 class MLE(QueryTemperature):
-    """`mle` as a layer, with the coverage of its law of relevant items; see `mle` for `guard`."""
+    """`mle` as a layer, with the coverage of the law of each temperature."""
 
     def __init__(
         self,
         *,
-        guard: Guard = "given_cosines",
         negative_weight: float = 1.0,
         coverage_weight: float = 0.0,
         recall: Sequence[float] = (0.9,),
         **kwargs: Any,
     ) -> None:
         require_weight("negative_weight", negative_weight)
-        options = {"guard": require_guard(guard), "negative_weight": negative_weight}
+        options = {"negative_weight": negative_weight}
         super().__init__(mle, options, coverage_weight, recall, **kwargs)
 
-    def call(
-        self,
-        query_vectors: Any,
-        item_vectors: Any,
-        tau: Any = None,
-        negatives: Negatives | None = None,
-        sample_weight: Any = None,
-        relevant: CosineLaw | None = None,
-        irrelevant: CosineLaw | None = None,
-    ) -> tf.Tensor:
-        """The mean loss, as in the base class, under the laws that `mle` describes."""
-        if relevant is None and tau is not None:
-            relevant = self.law(tau).on_sphere(query_vectors.shape[-1])
-        laws = {"relevant": relevant, "irrelevant": irrelevant}
-        return self._mean(query_vectors, item_vectors, tau, negatives, sample_weight, **laws)
-
-    def law(self, tau: Any) -> Beta:
+    def law(self, tau: Any) -> CosineLaw:
         """The Beta law of each query, over a uniform background."""
         return Beta.from_tau(tau)
 

@@ -27,7 +27,7 @@ CONFIGURED = [
         coverage_weight=0.3,
         recall=(0.5, 0.8),
     ),
-    MLE(guard="stopped_towers", negative_weight=0.1, coverage_weight=0.3, recall=(0.5, 0.8)),
+    MLE(negative_weight=0.1, coverage_weight=0.3, recall=(0.5, 0.8)),
 ]
 
 
@@ -118,10 +118,6 @@ class TestOptions:
                 "recall must hold shares in (0, 1). Received: (0.9, 1.0).",
             ),
             (
-                lambda: MLE(guard="hope"),
-                "guard must be one of given_cosines, stopped_towers, none. Received: 'hope'.",
-            ),
-            (
                 lambda: Pointwise(negative_weight=-1.0),
                 "negative_weight must be a finite number, 0 or more. Received: -1.0.",
             ),
@@ -208,18 +204,6 @@ class TestCoverage:
             expected = np.average(survival <= recall, weights=np.arange(BATCH))
             assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
             metric.reset_state()
-
-    def test_mle_takes_the_coverage_of_its_law_on_the_sphere_or_of_the_law_that_it_is_given(self):
-        queries, items, tau = random_batch()
-        layer = MLE(recall=(0.5,))
-        layer(queries, items, tau=tau)
-        law = Beta.from_tau(tau).on_sphere(DIMENSION)
-        covered = law.survival(losses.positive_cosines(queries, items)).numpy() <= 0.5
-        assert float(layer.metrics[0].result()) == pytest.approx(covered.mean())
-        narrow = Beta(np.full(BATCH, 1e4), 1.0)
-        layer = MLE(recall=(0.9,))
-        layer(queries, items, tau=tau, relevant=narrow)
-        assert float(layer.metrics[0].result()) == 0.0
 
 
 class TwoTowers(tf.keras.Model):

@@ -1,4 +1,4 @@
-"""Maximum likelihood, and the guards that keep it from collapse."""
+"""Maximum likelihood of which items are relevant, given the cosines."""
 
 import losses_oracle as oracle
 import numpy as np
@@ -7,168 +7,83 @@ import scipy.stats
 import tensorflow as tf
 from losses_oracle import BATCH, DIMENSION, random_batch
 
-from pebr_tf.distributions import Beta
 from pebr_tf.losses import Negatives, mle
 
 
-def log_beta(s, alpha, beta):
-    """Log density of Beta(alpha, beta) stretched over cosines."""
-    return scipy.stats.beta.logpdf(s, alpha, beta, loc=-1, scale=2)
+def density(s, alpha, beta):
+    """Of Beta(alpha, beta) stretched over cosines."""
+    return scipy.stats.beta.pdf(s, alpha, beta, loc=-1, scale=2)
 
 
-def loops(queries, items, relevant, irrelevant, facts=None, negative_weight=1.0, guard="none"):
-    """The laws are (alpha, beta) for each query."""
+def loops(queries, items, tau, facts=None, negative_weight=1.0):
+    """By Bayes' rule, with the odds of one positive to the weight of all negatives."""
+    shift = (DIMENSION - 3) / 2
     losses = []
     for i in range(len(queries)):
-        positive = oracle.cosine(queries[i], items[i])
         others = oracle.candidates_of(i, queries, items, facts or {})
-        negatives = np.array([s for s, _, removed in others if not removed])
-        if guard == "none":
-            loss = -log_beta(positive, *relevant[i])
-            loss -= negative_weight * log_beta(negatives, *irrelevant[i]).sum()
-        else:
-            # Bayes' rule, with the odds of one positive to the weight of all negatives.
-            odds = negative_weight * len(negatives)
-            f, h = (
-                np.exp(log_beta(np.append(negatives, positive), *laws[i]))
-                for laws in (relevant, irrelevant)
-            )
-            is_relevant = f / (f + odds * h)
-            loss = -np.log(is_relevant[-1]) - negative_weight * np.log1p(-is_relevant[:-1]).sum()
+        negatives = [s for s, _, removed in others if not removed]
+        cosines = np.array([*negatives, oracle.cosine(queries[i], items[i])])
+        f = density(cosines, 1 + 1 / tau[i] + shift, 1 + shift)
+        h = density(cosines, 1 + shift, 1 + shift)
+        is_relevant = f / (f + negative_weight * len(negatives) * h)
+        loss = -np.log(is_relevant[-1]) - negative_weight * np.log1p(-is_relevant[:-1]).sum()
         losses.append(loss)
     return losses
 
 
-@pytest.mark.parametrize("guard", ["given_cosines", "none"])
-def test_the_default_laws_are_on_the_sphere(guard):
-    queries, items, tau = random_batch()
-    shift = (DIMENSION - 3) / 2
-    relevant = [(1 + 1 / value + shift, 1.0 + shift) for value in tau]
-    irrelevant = [((DIMENSION - 1) / 2,) * 2] * BATCH
-    expected = loops(queries, items, relevant, irrelevant, guard=guard)
-    np.testing.assert_allclose(mle(queries, items, tau, guard=guard), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("guard", ["given_cosines", "none"])
-def test_laws_of_each_query_masks_and_extras_equal_the_loops(guard):
+def test_masks_extras_and_weights_equal_the_loops():
     queries, items, tau = random_batch(1)
-    generator = np.random.default_rng(2)
-    relevant, irrelevant = generator.uniform(0.5, 9.0, (2, BATCH, 2))
+    np.testing.assert_allclose(mle(queries, items, tau), loops(queries, items, tau), rtol=1e-9)
+    extras = oracle.unit_rows(np.random.default_rng(2), BATCH, 3, DIMENSION)
     facts = {
         "item_ids": np.array([1, 2, 1, 3, 4]),
         "known_positive_ids": np.array([[3], [1], [-1], [9], [2]]),
-        "extra_item_vectors": oracle.unit_rows(generator, BATCH, 3, DIMENSION),
+        "extra_item_vectors": extras,
         "extra_item_ids": np.array([9, 1, 20]),
     }
-    actual = mle(
-        queries,
-        items,
-        tau,
-        negatives=Negatives(**facts),
-        relevant=Beta(relevant[:, 0], relevant[:, 1]),
-        irrelevant=Beta(irrelevant[:, 0], irrelevant[:, 1]),
-        negative_weight=0.3,
-        guard=guard,
-    )
-    expected = loops(queries, items, relevant, irrelevant, facts, 0.3, guard)
-    np.testing.assert_allclose(actual, expected, rtol=1e-9)
+    actual = mle(queries, items, tau, negatives=Negatives(**facts), negative_weight=0.6)
+    np.testing.assert_allclose(actual, loops(queries, items, tau, facts, 0.6), rtol=1e-9)
 
 
-def laws_of(parameters):
-    return {
-        "relevant": Beta(parameters[0], parameters[1]),
-        "irrelevant": Beta(parameters[2], parameters[3]),
-    }
+def test_gradients_equal_finite_differences():
+    def value(*arguments):
+        return tf.reduce_sum(mle(*arguments))
+
+    oracle.assert_gradients(value, list(random_batch(4)), atol=1e-6)
 
 
-def gradients_of(guard, queries, items, parameters):
-    variables = [tf.Variable(value) for value in (queries, items, parameters)]
-    with tf.GradientTape() as tape:
-        total = tf.reduce_sum(mle(*variables[:2], 1.0, guard=guard, **laws_of(variables[2])))
-    return tape.gradient(total, variables, unconnected_gradients="zero")
+@pytest.mark.slow
+def test_training_tells_relevant_from_irrelevant():
+    """Free vectors on a ring of queries, whose neighbours share items: clicks connect them all.
 
-
-@pytest.mark.parametrize("guard", ["given_cosines", "none"])
-def test_gradients_equal_finite_differences(guard):
-    queries, items, _ = random_batch(4)
-    parameters = np.random.default_rng(5).uniform(1.5, 6.0, (4, BATCH))
-
-    def value(queries, items, parameters):
-        return tf.reduce_sum(mle(queries, items, 1.0, guard=guard, **laws_of(parameters)))
-
-    oracle.assert_gradients(value, [queries, items, parameters], atol=1e-6)
-
-
-def test_stopped_towers_get_no_gradient_and_the_laws_get_theirs():
-    queries, items, _ = random_batch(6)
-    arguments = queries, items, np.random.default_rng(7).uniform(1.5, 6.0, (4, BATCH))
-    free = gradients_of("none", *arguments)
-    stopped = gradients_of("stopped_towers", *arguments)
-    np.testing.assert_array_equal(stopped[0], np.zeros_like(queries))
-    np.testing.assert_array_equal(stopped[1], np.zeros_like(items))
-    assert (np.asarray(stopped[2]) != 0).all()
-    np.testing.assert_allclose(stopped[2], free[2], rtol=1e-12)
-
-
-def train_toy(guard, steps=400, size=48, dimension=8, width=6):
-    """Trains free vectors and laws on a ring of queries, each with `width` relevant items.
-
-    Neighbours share items, so that clicks connect everything with everything.
-
-    Returns the mean cosines of relevant and irrelevant pairs and the mean |cosine|.
+    The likelihood of the cosines would gather all of them in one place.
     """
+    size, dimension, width = 48, 8, 6
     generator = np.random.default_rng(0)
     queries, items = (
         tf.Variable(generator.normal(size=(size, dimension)), dtype=tf.float32) for _ in range(2)
     )
-    log_relevant = tf.Variable(tf.ones([size]))
-    log_irrelevant = tf.Variable(tf.ones([2, size]))
-    variables = [queries, items, log_relevant, log_irrelevant]
+    log_tau = tf.Variable(tf.fill([size], -2.0))
+    variables = [queries, items, log_tau]
     optimizer = tf.keras.optimizers.Adam(0.03)
     offsets = (np.arange(size)[:, np.newaxis] + np.arange(width)) % size
 
     @tf.function
     def step(clicked):
+        negatives = Negatives(item_ids=clicked, known_positive_ids=offsets)
         with tf.GradientTape() as tape:
-            clicked_items = tf.gather(items, clicked)
-            alpha = 1.0 + tf.exp(tf.clip_by_value(log_relevant, -3.0, 6.0))
-            background = tf.exp(tf.clip_by_value(log_irrelevant, -3.0, 6.0))
-            loss = mle(
-                queries,
-                clicked_items,
-                1.0,
-                negatives=Negatives(item_ids=clicked, known_positive_ids=offsets),
-                relevant=Beta(alpha, 1.0),
-                irrelevant=Beta(background[0], background[1]),
-                guard=guard,
-                negative_weight=1.0 / size,
-            )
-        gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
+            tau = tf.exp(tf.clip_by_value(log_tau, -5.0, 0.0))
+            loss = mle(queries, tf.gather(items, clicked), tau, negatives=negatives)
+        gradients = tape.gradient(loss, variables)
         optimizer.apply_gradients(zip(gradients, variables, strict=True))
 
-    def mean_cosines():
-        units = [tf.math.l2_normalize(value, axis=1).numpy() for value in (queries, items)]
-        cosines = units[0] @ units[1].T
-        relevant = np.zeros((size, size), bool)
-        np.put_along_axis(relevant, offsets, True, axis=1)
-        return cosines[relevant].mean(), cosines[~relevant].mean(), np.abs(cosines).mean()
-
-    for _ in range(steps):
+    for _ in range(400):
         step(tf.constant(offsets[np.arange(size), generator.integers(0, width, size)]))
-    return mean_cosines()
-
-
-@pytest.mark.slow
-def test_without_a_guard_training_collapses():
-    relevant, irrelevant, magnitude = train_toy("none")
-    assert magnitude > 0.9, "all vectors lie on one line"
-    assert relevant - irrelevant < 0.05, "and nothing tells relevant from irrelevant"
-
-
-@pytest.mark.slow
-def test_given_the_cosines_training_tells_relevant_from_irrelevant():
-    relevant, irrelevant, _ = train_toy("given_cosines")
-    assert relevant - irrelevant > 0.3
+    units = [tf.math.l2_normalize(value, axis=1).numpy() for value in (queries, items)]
+    cosines = units[0] @ units[1].T
+    relevant = np.zeros((size, size), bool)
+    np.put_along_axis(relevant, offsets, True, axis=1)
+    assert cosines[relevant].mean() - cosines[~relevant].mean() > 0.5
 
 
 @pytest.mark.parametrize("tau", [0.002, 1.0])
