@@ -15,11 +15,6 @@ FORKING = (
 )
 
 
-def pytest_configure():
-    # Imports make objects that stay; looking for garbage among them takes a tenth of the time.
-    gc.disable()
-
-
 def pytest_ignore_collect(collection_path, config):
     """A file that is slow as a whole is not imported only to be deselected."""
     if config.option.markexpr.startswith("not slow") and collection_path.suffix == ".py":
@@ -36,7 +31,6 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
     # Arrow 10 looks through all objects for each CSV block; those of the libraries are left out.
     gc.freeze()
-    gc.enable()
 
 
 class FileScheduling(LoadScopeScheduling):

@@ -83,14 +83,3 @@ def test_the_truth_is_of_the_same_queries_and_all_their_relevant_items(towers):
     assert found.totals.tolist() == totals
     clicks = towers.candidates("test", (1.0,), 11)
     np.testing.assert_array_equal(found.cosines, clicks.cosines)
-
-
-def test_levels_by_hand(towers):
-    """T log mean exp(logit / T) over the corpus, in float64."""
-    rows, _ = asked(towers, "test")
-    found = towers.candidates("test", (0.5, 1.0), 5)
-    cosines = towers.queries.vectors[rows].astype(float) @ towers.items.T.astype(float)
-    logits = np.log((1 + cosines) / 2) / towers.queries.tau[rows][:, None]
-    for level_temperature in (0.5, 1.0):
-        expected = level_temperature * np.log(np.exp(logits / level_temperature).mean(axis=1))
-        np.testing.assert_allclose(found.levels[level_temperature], expected, rtol=1e-4, atol=1e-4)
