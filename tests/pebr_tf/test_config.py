@@ -122,11 +122,6 @@ def test_replace_changes_one_setting_of_a_copy():
     assert config.replace("training", {"seed": 7}).training == Training(seed=7)
 
 
-def test_replace_all_passes_through_no_contradiction():
-    strata = Config().replace_all({"strata.head": 0.7, "strata.tail": 0.05, "strata.torso": 0.25})
-    assert strata.strata.tail == 0.05
-
-
 def test_errors_survive_pickling():
     error = ConfigError("training.seed", "be an integer", "null", "pebr.yaml")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
