@@ -24,7 +24,7 @@ from pebr_tf.metrics.results import (
 from pebr_tf.metrics.strata import STRATA
 
 RECALLS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
-EXAMPLES = 12
+EXAMPLES, CLICKS = 12, 100
 
 
 def evaluate_policies(
@@ -97,9 +97,15 @@ class KnobEvaluation:
                 threshold=float(self.candidates.cosines[row, self.counts[row] - 1])
                 if self.counts[row]
                 else 1.0,
+                clicks=self._clicks(row),
             )
             for row in order[chosen]
         ]
+
+    def _clicks(self, row: int) -> list[float]:
+        relevant = self.candidates.relevant
+        ranks = np.sort(relevant.ranks[relevant.rows == row])[:CLICKS]
+        return self.candidates.cosines[row, ranks].tolist()
 
     def _lists_of(self, policy: Policy) -> RankedLists:
         if policy not in self._lists:

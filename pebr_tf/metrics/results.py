@@ -5,7 +5,7 @@ A *group* is `overall` or the name of a stratum. A stratum without queries is ab
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -147,6 +147,7 @@ class ExampleQuery:
     Attributes:
       relevant: Relevant items in the catalogue.
       threshold: Cosine of the last item of its list, in [-1, 1]; 1 if the list is empty.
+      clicks: Cosines of the relevant items that are among the candidates, at most 100, best first.
     """
 
     query: str
@@ -155,3 +156,4 @@ class ExampleQuery:
     relevant: int
     hits: int
     threshold: float
+    clicks: list[float] = field(default_factory=list)

@@ -7,15 +7,20 @@ every value of a fine grid, found by the same search that answers requests.
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pebr_tf.cutoff.calibration import CALIBRATED_KNOBS
+from pebr_tf.errors import UserError
 from pebr_tf.metrics import STRATA
+from pebr_tf.metrics.results import ExampleQuery
+from pebr_tf.release.evaluation import ModelEvaluation
 from pebr_tf.retrieval.encoded import EncodedQueries
 from serving.retrieval import RetrievalRequest, RetrievalResponse
 from serving.retriever import Retriever
@@ -38,6 +43,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
         stops       [{value, cutoff, count, truncated, threshold, level, expected_recall, missed}],
                     from the shortest list to the longest
         background  {edges [n + 1], counts [n]} of the cosines of the index's random sample
+        clicks      cosines of the query's held-out clicks; empty if the release has none of it
 
     The list at a stop is the first `count` of `items` whose indices are not in `missed`: those that
     the approximate search for that list did not find. `threshold` is None if the list ends at a
@@ -46,7 +52,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
     Raises:
       InvalidArgument: As `Retriever.retrieve`.
     """
-    calibration, settings = retriever.calibration, retriever.settings
+    calibration, settings, release = retriever.calibration, retriever.settings, retriever.release
     values = stop_values(retriever, knob)
     retriever.check(RetrievalRequest((query,), knob, values[0], limit))
     encoded = retriever.encoder.encode([query])
@@ -63,7 +69,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
         "query": query,
         "stratum": STRATA[encoded.stratum[0]],
         "unfamiliar": bool(encoded.unfamiliar[0]),
-        "release": retriever.release.version,
+        "release": release.version,
         "catalogue": len(retriever.searcher),
         "floor": calibration.floor,
         "limit": calibration.limit,
@@ -101,7 +107,19 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
             for response in responses
         ],
         "background": histogram(retriever.searcher.background @ encoded.embedding[0]),
+        "clicks": next(
+            (each.clicks for each in example_queries(release.directory) if each.query == query), []
+        ),
     }
+
+
+@functools.lru_cache(maxsize=2)
+def example_queries(release: Path) -> list[ExampleQuery]:
+    """Test queries of the evaluation in a release's folder, specific ones first; may be empty."""
+    try:
+        return ModelEvaluation.load(release).examples
+    except UserError:
+        return []
 
 
 def stop_values(retriever: Retriever, knob: str) -> list[float]:

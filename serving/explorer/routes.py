@@ -13,10 +13,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.staticfiles import StaticFiles
 
 from pebr_tf.config.retrieval import KNOBS
-from pebr_tf.errors import UserError
-from pebr_tf.release.evaluation import ModelEvaluation
 from serving.errors import InvalidArgument, OverloadError, UnavailableError
-from serving.explorer.explain import explain
+from serving.explorer.explain import example_queries, explain
 from serving.retriever import Retriever
 
 STATIC = Path(__file__).parent / "static"
@@ -100,12 +98,8 @@ def start(retriever: Retriever) -> dict[str, Any]:
 
 
 def examples(release: Path) -> list[str]:
-    """Test queries of the evaluation in a release's folder, specific ones first; may be empty."""
-    try:
-        evaluation = ModelEvaluation.load(release)
-    except UserError:
-        return []
-    queries = [example.query for example in evaluation.examples]
+    """Queries to try, specific ones first; may be empty."""
+    queries = [example.query for example in example_queries(release)]
     if len(queries) <= EXAMPLES:
         return queries
     # Evenly spaced from the first to the last: the evaluation orders them by breadth.

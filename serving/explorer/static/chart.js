@@ -178,8 +178,9 @@ function background(data, view, across, cut) {
   const subject = total < data.catalogue ? `${whole(total)} of ${every}` : `All ${every}`;
   const name = `Beta(${parameter(data.background_alpha)}, ${parameter(data.background_beta)})`;
   const law = `Beta(${parameter(data.alpha)}, ${parameter(data.beta)})`;
+  const clicks = data.clicks.length ? `; ${data.clicks.length} held-out clicks (circles)` : "";
   const parts = [
-    title(`${subject}, ${name}; relevant items, ${law}`, BACKGROUND.top - 10),
+    title(`${subject}, ${name}; relevant items, ${law}${clicks}`, BACKGROUND.top - 10),
   ];
   heights.forEach((height, at) => {
     const [left, width] = [across(edges[at]), across(edges[at + 1]) - across(edges[at])];
@@ -194,6 +195,9 @@ function background(data, view, across, cut) {
   const scale = peak / Math.max(...relevant);
   const own = indices.map((cosine, at) => `${across(cosine)} ${up(scale * relevant[at])}`).join("L");
   parts.push(shape("path", { class: "law", d: `M${own}` }));
+  for (const cosine of data.clicks.filter((each) => each >= view.low)) {
+    parts.push(shape("circle", { class: "click", cx: across(cosine), cy: BACKGROUND.bottom, r: 3 }));
+  }
   return parts;
 }
 

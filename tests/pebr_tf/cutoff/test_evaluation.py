@@ -106,6 +106,10 @@ def test_examples_go_from_few_items_to_many(knobs, test_candidates):
         above = test_candidates.cosines[row] >= np.float32(example.threshold)
         assert above.sum() == example.count
         assert example.hits <= example.relevant == test_candidates.totals[row]
+        clicked = test_candidates.relevant
+        ranks = clicked.ranks[clicked.rows == row]
+        assert sorted(example.clicks) == sorted(test_candidates.cosines[row, ranks].tolist())
+        assert example.clicks == sorted(example.clicks, reverse=True)
 
 
 @pytest.mark.parametrize(("knob", "value"), [("top_k", 7), ("score", 0.5)])

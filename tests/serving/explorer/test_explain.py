@@ -1,10 +1,12 @@
 """The data of the page, against the responses of the service and brute force."""
 
+import copy
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from evaluation_example import with_queries
 from tiny_release import calibration
 
 from pebr_tf.cutoff.knob_map import KnobMap
@@ -136,6 +138,17 @@ def test_the_background_is_that_of_the_sample(retriever, vectors):
     np.testing.assert_allclose(np.cumsum(counts)[:-1], inside, atol=1)
     assert sum(counts) == 200
     assert histogram(np.empty(0, np.float32)) == {"edges": [], "counts": []}
+
+
+def test_held_out_clicks_of_a_query_that_the_evaluation_has(retriever, tmp_path):
+    evaluation = with_queries("phone", "cable")
+    evaluation.examples[0].clicks.extend([0.75, 0.5])
+    evaluation.save(tmp_path)
+    other = copy.copy(retriever)
+    other.release = replace(retriever.release, directory=tmp_path)
+    assert explain(other, "phone", 5)["clicks"] == [0.75, 0.5]
+    assert explain(other, "red phone", 5)["clicks"] == []
+    assert explain(retriever, "phone", 5)["clicks"] == []
 
 
 class ForgetfulSearcher(ExactSearcher):
