@@ -90,9 +90,6 @@ class Beta(CosineLaw):
         guess = tfp.math.betaincinv(*(tf.stop_gradient(v) for v in (self.alpha, self.beta, p)))
         return quantile(self._cdf, self._log_prob, tf.broadcast_to(p, tf.shape(guess)), guess)
 
-    def _mean(self) -> tf.Tensor:
-        return self.alpha / (self.alpha + self.beta)
-
 
 def require_convention(convention: Convention) -> Convention:
     """The convention itself, when it is one."""

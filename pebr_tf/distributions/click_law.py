@@ -33,8 +33,5 @@ class ClickLaw(CosineLaw):
     def _quantile(self, p: tf.Tensor) -> tf.Tensor:
         return self.relevant._quantile(p)
 
-    def _mean(self) -> tf.Tensor:
-        return self._mixed(self.relevant._mean(), self.background._mean())
-
     def _mixed(self, relevant: tf.Tensor, background: tf.Tensor) -> tf.Tensor:
         return relevant + self.noise_share * (background - relevant)

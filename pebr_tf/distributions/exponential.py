@@ -40,9 +40,3 @@ class TruncatedExponential(CosineLaw):
         """Solves z = 1 + log(p * (1 - exp(-k)) + exp(-k)) / k, as a stable log-sum."""
         mass = tf.math.log(-tf.math.expm1(-self._rate))
         return 1.0 + tfp.math.log_add_exp(tf.math.log(p) + mass, -self._rate) / self._rate
-
-    def _mean(self) -> tf.Tensor:
-        """E[z] = 1 / (1 - exp(-k)) - 1 / k, by its series where that cancels."""
-        series = 0.5 + self._rate / 12.0
-        exact = -1.0 / tf.math.expm1(-self._rate) - 1.0 / self._rate
-        return tf.where(self._rate < 1e-3, series, exact)

@@ -22,8 +22,8 @@ class CosineLaw(abc.ABC):
     domain a ValueError is raised eagerly, and NaN returned in graphs. Everything is differentiable
     in the argument and in the parameters.
 
-    Subclasses implement the law of z = (1 + s) / 2 in float64: `_log_prob`, `_cdf`, `_quantile`,
-    `_mean` and, where 1 - cdf loses digits, `_survival`.
+    Subclasses implement the law of z = (1 + s) / 2 in float64: `_log_prob`, `_cdf`, `_quantile`
+    and, where 1 - cdf loses digits, `_survival`.
     """
 
     def __init__(self, *parameters: Any):
@@ -60,11 +60,6 @@ class CosineLaw(abc.ABC):
         z = tf.clip_by_value(self._quantile(1.0 - recall64), 0.0, 1.0)
         return self._cast(2.0 * z - 1.0, recall)
 
-    @traced_as_is
-    def mean(self) -> tf.Tensor:
-        """The mean cosine."""
-        return self._cast(2.0 * self._mean() - 1.0)
-
     @abc.abstractmethod
     def _log_prob(self, z: tf.Tensor) -> tf.Tensor:
         """Log density of z, for z inside (0, 1)."""
@@ -72,10 +67,6 @@ class CosineLaw(abc.ABC):
     @abc.abstractmethod
     def _cdf(self, z: tf.Tensor) -> tf.Tensor:
         """P(Z < z)."""
-
-    @abc.abstractmethod
-    def _mean(self) -> tf.Tensor:
-        """E[Z]."""
 
     @abc.abstractmethod
     def _quantile(self, p: tf.Tensor) -> tf.Tensor:

@@ -41,12 +41,6 @@ class Oracle:
         z = (1 + mp.mpf(s)) / 2
         return self._log_density(z) - self._scale - mp.log(2 * self._normaliser)
 
-    def mean(self):
-        """The mean cosine: raising alpha by one multiplies the density by z."""
-        raised = Oracle(self.alpha + 1, self.beta, 2 / self.rate if self.rate else mp.inf)
-        ratio = raised._normaliser / self._normaliser * mp.e ** (raised._scale - self._scale)
-        return 2 * ratio - 1
-
     def _log_density(self, z):
         return (self.alpha - 1) * mp.log(z) + (self.beta - 1) * mp.log(1 - z) + self.rate * z
 

@@ -31,7 +31,7 @@ def oracles_of(*columns):
 
 
 def check_against_oracles(law, oracles, keeps=RECALLS[::2]):
-    """Thresholds, CDF, survival, density and mean of a law with a row for each oracle."""
+    """Thresholds, CDF, survival, density of a law with a row for each oracle."""
     thresholds = law.threshold(keeps).numpy()
     assert thresholds.dtype == np.float32
     assert np.all(np.diff(thresholds, axis=1) <= 0)
@@ -54,8 +54,6 @@ def check_against_oracles(law, oracles, keeps=RECALLS[::2]):
     np.testing.assert_allclose(law.cdf(s), cdf, rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(law.survival(s), 1 - cdf, rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(law.log_prob(s), expected("log_prob"), rtol=1e-6, atol=1e-5)
-    means = [float(oracle.mean()) for oracle in oracles]
-    np.testing.assert_allclose(law.mean()[:, 0], means, rtol=0, atol=TOLERANCE)
 
 
 @pytest.mark.slow
@@ -83,7 +81,7 @@ def test_spherical_beta_matches_mpmath(alpha, beta, dimension):
         )
 
     law = Beta(np.float32(alpha), np.float32(beta)).on_sphere(dimension)
-    middle = float(law.mean())
+    middle = float(2 * law.alpha / (law.alpha + law.beta) - 1)
     s = np.float32(middle + 0.02)
     cuts = [-1, (middle - 1) / 2, middle]
     below = mp.quad(density, [*cuts, float(s)])
