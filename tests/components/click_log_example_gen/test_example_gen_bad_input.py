@@ -76,6 +76,10 @@ def test_catalogues_that_cannot_be_used(folder):
     )
     with pytest.raises(UserError) as error:
         Account("items", ["DIR/items.csv"], 0, {}, {}).check(Data(), "letters")
+    # One row in a hundred may be bad, and not one more.
+    Account("items", [], 500, {"items": 495}, {"no id": 5}).check(Data(), "letters")
+    with pytest.raises(UserError, match=r"\(1\.000%\)\. Received: 6 of 500 rows \(1\.200%\): 6 no"):
+        Account("items", [], 500, {"items": 494}, {"no id": 6}).check(Data(), "letters")
     assert str(error.value) == (
         "The catalogue must have a good row. Received: no row in DIR/items.csv."
     )
