@@ -16,7 +16,7 @@ def beta_logits(cosines: tf.Tensor, tau: Any, delta_beta: Any = 0.0) -> tf.Tenso
         log r(d, q) = log z / tau_q + delta_beta_q * log(1 - z)      z = (1 + s) / 2
 
     where 1 / tau = alpha_g - alpha_k and delta_beta = beta_g - beta_k, each scalar or [B]. Cosines
-    and logits are [B, C]. Both logarithms are bounded at the poles; see `log_unit`.
+    and logits are [B, B]. Both logarithms are bounded at the poles; see `log_unit`.
     """
     logits = _scaled_logarithm(cosines, similarity.per_query(tau, cosines))
     if isinstance(delta_beta, float | int) and delta_beta == 0:
@@ -26,7 +26,7 @@ def beta_logits(cosines: tf.Tensor, tau: Any, delta_beta: Any = 0.0) -> tf.Tenso
 
 @tf.custom_gradient
 def _scaled_logarithm(cosines: tf.Tensor, tau: tf.Tensor) -> tuple[tf.Tensor, Any]:
-    """`relevance_logit` [B, C] for tau [] or [B, 1], with its gradient in closed form.
+    """`relevance_logit` [B, B] for tau [] or [B, 1], with its gradient in closed form.
 
         d logit / d s = 1 / (tau * 2 max(z, UNIT_EPSILON))        d logit / d tau = -logit / tau
 

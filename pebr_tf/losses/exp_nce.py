@@ -13,7 +13,7 @@ from pebr_tf.losses.softmax import contrastive
 def exp_logits(cosines: tf.Tensor, tau: Any) -> tf.Tensor:
     """The score of the truncated exponential law (paper, section 3.2.1): log r(d, q) = s / tau_q.
 
-    Cosines s and logits are [B, C]; tau is scalar or [B].
+    Cosines s and logits are [B, B]; tau is scalar or [B].
     """
     return relevance_logit(cosines, similarity.per_query(tau, cosines), "exponential")
 
@@ -35,7 +35,7 @@ def exp_nce(
       query_vectors: [B, n] vectors.
       item_vectors: [B, n] vectors; row i is the positive of query i.
       tau: [B] temperatures (or a scalar), above 0.
-      negatives: Masks, extra items and corrections.
+      negatives: Masks and corrections.
       symmetric_weight: Weight of the item -> query term; see `softmax.contrastive`.
       gamma: Query prior correction of that term.
 

@@ -51,7 +51,7 @@ class RetrievalLoss(tf.keras.layers.Layer):
           item_vectors: [B, n] vectors; row i is the positive of query i.
           tau: [B] temperatures where `needs_tau`, else None. Float32 under mixed precision, too:
             its gradient, of the order of 1 / tau^2, does not fit into float16.
-          negatives: Masks, extra items and corrections.
+          negatives: Masks and corrections.
           sample_weight: [B] weights.
 
         Returns:

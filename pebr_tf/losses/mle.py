@@ -34,7 +34,7 @@ def mle(
       query_vectors: [B, n] vectors, n of at least 3.
       item_vectors: [B, n] vectors; row i is the positive of query i.
       tau: Scalar or [B] temperatures.
-      negatives: Masks and extra items.
+      negatives: Masks.
       symmetric_weight: Must be 0: a pair is the same pair in both directions.
       gamma: Must be 0, likewise.
       negative_weight: Weight of one negative; 1 is the paper's.

@@ -1,4 +1,4 @@
-"""Optional inputs of a loss about its negatives: ids to mask by, extra items, corrections."""
+"""Optional inputs of a loss about its negatives: ids to mask by, corrections."""
 
 from __future__ import annotations
 
@@ -16,83 +16,38 @@ class Negatives(NamedTuple):
     given: it takes candidates that are no negatives out of the comparison, in both directions, and
     never touches the positive itself.
 
-    B is the batch, n the dimension, M the number of extra items, P the longest list of known
-    positives. Ids are integers or strings, all of one kind (integers only under XLA).
+    B is the batch, P the longest list of known positives. Ids are integers or strings, all of one
+    kind (integers only under XLA).
 
     Attributes:
       item_ids: [B] ids of the batch's items. Takes out copies of the query's own item.
       query_ids: [B] ids of the batch's queries. Takes out items that came with the same query.
       known_positive_ids: [B, P] ids of items known to be relevant to each query, padded with
         anything that is no item's id, such as -1 or "". Takes those items out. Needs `item_ids`.
-      extra_item_vectors: [M, n] sampled items that all queries share, or [B, M, n] items of each
-        query, such as mined hard negatives.
-      extra_cosines: [B, M] cosines of extra items, in place of their vectors.
-      extra_item_ids: [M] or [B, M] ids of the extra items: copies of the query's own item and known
-        positives are taken out of them, too. Needs `item_ids`.
       log_q: [B] log probability with which each item is sampled into a batch; it is subtracted from
         the item's logits (logQ correction).
-      extra_log_q: [M] or [B, M] the same for the extra items; both or neither. The two meet in one
-        softmax, so they must be on one scale: log of the expected number of the item's copies among
-        the candidates, up to a common constant.
       log_query_prior: [B] log probability of each query, for the item -> query direction.
     """
 
     item_ids: Any = None
     query_ids: Any = None
     known_positive_ids: Any = None
-    extra_item_vectors: Any = None
-    extra_cosines: Any = None
-    extra_item_ids: Any = None
     log_q: Any = None
-    extra_log_q: Any = None
     log_query_prior: Any = None
 
     def validated(self, shapes: Shapes) -> Negatives:
         """The fields as tensors, ids as int64; `shapes` has seen the batch's vectors, [B, n].
 
         Raises:
-          ValueError: Shapes disagree, or a field lacks another that it needs.
+          ValueError: Shapes or kinds of ids disagree, or `known_positive_ids` lack `item_ids`.
         """
-        self._require_companions()
+        if self.known_positive_ids is not None and self.item_ids is None:
+            raise ValueError("known_positive_ids requires item_ids. Received: item_ids=None.")
         values = {name: _tensor(name, value) for name, value in self._asdict().items()}
-        for name, layouts in _LAYOUTS.items():
-            if values[name] is not None:
-                shapes.require(name, values[name], *layouts)
+        for name, value in values.items():
+            if value is not None:
+                shapes.require(name, value, "B P" if name == "known_positive_ids" else "B")
         return Negatives(**_comparable(values))
-
-    def _require_companions(self) -> None:
-        has_extra = self.extra_item_vectors is not None or self.extra_cosines is not None
-        if self.extra_item_vectors is not None and self.extra_cosines is not None:
-            raise ValueError(
-                "At most one of extra_item_vectors and extra_cosines may be given. Received: both."
-            )
-        for name in ("extra_item_ids", "extra_log_q"):
-            if getattr(self, name) is not None and not has_extra:
-                raise ValueError(
-                    f"{name} requires extra_item_vectors or extra_cosines. Received: neither."
-                )
-        for name in ("known_positive_ids", "extra_item_ids"):
-            if getattr(self, name) is not None and self.item_ids is None:
-                raise ValueError(f"{name} requires item_ids. Received: item_ids=None.")
-        if has_extra and (self.log_q is None) != (self.extra_log_q is None):
-            missing = "log_q" if self.log_q is None else "extra_log_q"
-            raise ValueError(
-                "With extra items, log_q and extra_log_q must be given together: half a correction "
-                f"favours one kind of negative. Received: {missing}=None."
-            )
-
-
-_LAYOUTS = {
-    "item_ids": ("B",),
-    "query_ids": ("B",),
-    "known_positive_ids": ("B P",),
-    "extra_item_vectors": ("M n", "B M n"),
-    "extra_cosines": ("B M",),
-    "extra_item_ids": ("M", "B M"),
-    "log_q": ("B",),
-    "extra_log_q": ("M", "B M"),
-    "log_query_prior": ("B",),
-}
 
 
 def _tensor(name: str, value: Any) -> tf.Tensor | None:
@@ -111,7 +66,7 @@ def _comparable(values: dict[str, Any]) -> dict[str, Any]:
     """Ids as int64, strings by a hash of 63 bits: a collision is rarer than a flipped bit."""
     dtypes = {
         name: values[name].dtype
-        for name in ("item_ids", "known_positive_ids", "extra_item_ids")
+        for name in ("item_ids", "known_positive_ids")
         if values[name] is not None
     }
     if len({dtype == tf.string for dtype in dtypes.values()}) > 1:

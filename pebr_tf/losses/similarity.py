@@ -15,7 +15,7 @@ def compute_dtype(tensor: tf.Tensor) -> tf.DType:
 
 
 def unit_vectors(vectors: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """Vectors [..., n] cast to `dtype` and scaled to length 1.
+    """Vectors [B, n] cast to `dtype` and scaled to length 1.
 
     Towers already return unit vectors, but a float16 tower is off by 1e-3; a second scaling costs
     next to nothing and leaves the gradient of a unit vector as it is.
@@ -32,7 +32,7 @@ def positive_cosines(query_vectors: Any, item_vectors: Any) -> tf.Tensor:
 
 
 def per_query(value: Any, cosines: tf.Tensor) -> tf.Tensor:
-    """A scalar, or a [B] vector as [B, 1], in the dtype of the [B, C] cosines it will meet."""
+    """A scalar, or a [B] vector as [B, 1], in the dtype of the [B, B] cosines it will meet."""
     # A cast would take a Python number through float32.
     if hasattr(value, "dtype"):
         value = tf.cast(value, cosines.dtype)

@@ -36,10 +36,9 @@ def contrastive(
     Args:
       query_vectors: [B, n] vectors.
       item_vectors: [B, n] vectors; row i is the positive of query i.
-      logits: The loss's own equation: cosines [B, C] and the parameters to logits [B, C].
+      logits: The loss's own equation: cosines [B, B] and the parameters to logits [B, B].
       parameters: Its scalar or [B] parameters by name, such as tau.
-      negatives: Masks, extra items and corrections. Extra items have no positive query, so they
-        take part in the first term only.
+      negatives: Masks and corrections.
       symmetric_weight: Weight of the item -> query term, 0 or more.
       gamma: Share of the query prior that is taken off in the item -> query term, 0 or more.
 
@@ -58,12 +57,12 @@ def contrastive(
 
 
 def without_removed(logits: tf.Tensor, removed: tf.Tensor) -> tf.Tensor:
-    """Logits [B, C] with -inf where they are removed: no weight and no gradient."""
+    """Logits [B, B] with -inf where they are removed: no weight and no gradient."""
     return tf.where(removed, tf.constant(-math.inf, logits.dtype), logits)
 
 
 def cross_entropy(logits: tf.Tensor) -> tf.Tensor:
-    """[B] -log softmax of the diagonal of logits [B, C], C >= B; -inf marks removed candidates.
+    """[B] -log softmax of the diagonal of logits [B, B]; -inf marks removed candidates.
 
         log(1 + sum_j exp(l[i, j] - l[i, i]))      j != i
 
@@ -90,7 +89,6 @@ def column_cross_entropy(logits: tf.Tensor) -> tuple[tf.Tensor, Any]:
 
 
 def _item_to_query(scores: tf.Tensor, candidates: LossCandidates, gamma: float) -> tf.Tensor:
-    scores = scores[:, : tf.shape(scores)[0]]
     if gamma:
         if candidates.log_query_prior is None:
             raise ValueError(

@@ -22,14 +22,15 @@ def beta_score(s, tau, delta_beta=0.0):
     return np.log(z) / tau + delta_beta * np.log(1 - z)
 
 
-def is_removed(i, item_id, query_id, facts):
-    """Whether an item may not serve as a negative of query i."""
-    if "item_ids" in facts and item_id is not None:
+def is_removed(i, j, facts):
+    """Whether item j may not serve as a negative of query i."""
+    if "item_ids" in facts:
+        item_id = facts["item_ids"][j]
         if item_id == facts["item_ids"][i]:
             return True
-        if item_id in list(facts.get("known_positive_ids", [[]] * (i + 1))[i]):
+        if "known_positive_ids" in facts and item_id in list(facts["known_positive_ids"][i]):
             return True
-    return "query_ids" in facts and query_id is not None and query_id == facts["query_ids"][i]
+    return "query_ids" in facts and facts["query_ids"][j] == facts["query_ids"][i]
 
 
 def candidates_of(i, queries, items, facts):
@@ -38,28 +39,9 @@ def candidates_of(i, queries, items, facts):
     for j in range(len(items)):
         if j == i:
             continue
-        item_id = facts["item_ids"][j] if "item_ids" in facts else None
-        query_id = facts["query_ids"][j] if "query_ids" in facts else None
         log_q = facts["log_q"][j] if "log_q" in facts else 0.0
-        removed = is_removed(i, item_id, query_id, facts)
-        found.append((cosine(queries[i], items[j]), log_q, removed))
-    extra = facts.get("extra_item_vectors")
-    if extra is None:
-        return found
-    extra = extra if extra.ndim == 2 else extra[i]
-    for m in range(len(extra)):
-        item_id = pick(facts.get("extra_item_ids"), i, m)
-        log_q = pick(facts.get("extra_log_q"), i, m) or 0.0
-        removed = is_removed(i, item_id, None, facts)
-        found.append((cosine(queries[i], extra[m]), log_q, removed))
+        found.append((cosine(queries[i], items[j]), log_q, is_removed(i, j, facts)))
     return found
-
-
-def pick(values, i, m):
-    if values is None:
-        return None
-    values = np.asarray(values)
-    return values[m] if values.ndim == 1 else values[i, m]
 
 
 def contrastive(
@@ -83,9 +65,7 @@ def contrastive(
         if symmetric_weight:
             column = np.exp(positive - gamma * prior[i])
             for j in range(batch):
-                item_id = facts["item_ids"][i] if "item_ids" in facts else None
-                query_id = facts["query_ids"][i] if "query_ids" in facts else None
-                if j == i or is_removed(j, item_id, query_id, facts):
+                if j == i or is_removed(j, i, facts):
                     continue
                 other = score(cosine(queries[j], items[i]), tau[j], delta_beta[j])
                 column += np.exp(other - gamma * prior[j])

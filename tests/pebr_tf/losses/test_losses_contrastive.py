@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_recommenders as tfrs
-from losses_oracle import BATCH, DIMENSION, random_batch, tau_for
+from losses_oracle import BATCH, random_batch, tau_for
 
 from pebr_tf.losses import Negatives, beta_logits, beta_nce, exp_nce, info_nce, positive_cosines
 from pebr_tf.losses.softmax import column_cross_entropy, cross_entropy
@@ -43,15 +43,14 @@ class TestGradients:
     def test_equal_finite_differences(self, loss):
         queries, items, tau = random_batch(1)
         ids = np.array([1, 1, 2, 3, 4])
-        extra = oracle.unit_rows(np.random.default_rng(2), 3, DIMENSION)
 
-        def value(queries, items, tau, extra):
-            negatives = Negatives(item_ids=ids, extra_item_vectors=extra)
+        def value(queries, items, tau):
+            negatives = Negatives(item_ids=ids)
             return tf.reduce_sum(
                 loss(queries, items, tau, negatives=negatives, symmetric_weight=0.7)
             )
 
-        oracle.assert_gradients(value, [queries, items, np.array(tau_for(loss, tau)), extra])
+        oracle.assert_gradients(value, [queries, items, np.array(tau_for(loss, tau))])
 
     def test_of_the_general_form_equal_finite_differences_in_delta_beta(self):
         queries, items, tau = random_batch(3)
@@ -59,15 +58,6 @@ class TestGradients:
             lambda delta: tf.reduce_sum(beta_nce(queries, items, tau, delta_beta=delta)),
             [np.linspace(-0.5, 1.0, BATCH)],
         )
-
-    def test_in_the_cosines_of_extra_items_equal_finite_differences(self):
-        queries, items, tau = random_batch(4)
-
-        def value(extra):
-            negatives = Negatives(extra_cosines=extra)
-            return tf.reduce_sum(beta_nce(queries, items, tau, negatives=negatives))
-
-        oracle.assert_gradients(value, [np.linspace(-0.9, 0.9, 2 * BATCH).reshape(BATCH, 2)])
 
 
 class TestOracle:
@@ -212,9 +202,7 @@ class TestExtremes:
     @pytest.mark.parametrize("loss", LOSSES)
     def test_with_all_negatives_masked_there_is_no_loss(self, loss):
         queries, items, tau = (value.astype(np.float32) for value in random_batch(15))
-        negatives = Negatives(
-            item_ids=[7] * BATCH, extra_cosines=np.ones((BATCH, 2)), extra_item_ids=[7, 7]
-        )
+        negatives = Negatives(item_ids=[7] * BATCH)
         values, gradients = self.assert_finite(
             loss, queries, items, tau_for(loss, tau), negatives=negatives, symmetric_weight=1.0
         )

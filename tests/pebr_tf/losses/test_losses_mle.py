@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import tensorflow as tf
-from losses_oracle import BATCH, DIMENSION, random_batch
+from losses_oracle import DIMENSION, random_batch
 
 from pebr_tf.losses import Negatives, mle
 
@@ -31,15 +31,12 @@ def loops(queries, items, tau, facts=None, negative_weight=1.0):
     return losses
 
 
-def test_masks_extras_and_weights_equal_the_loops():
+def test_masks_and_weights_equal_the_loops():
     queries, items, tau = random_batch(1)
     np.testing.assert_allclose(mle(queries, items, tau), loops(queries, items, tau), rtol=1e-9)
-    extras = oracle.unit_rows(np.random.default_rng(2), BATCH, 3, DIMENSION)
     facts = {
         "item_ids": np.array([1, 2, 1, 3, 4]),
         "known_positive_ids": np.array([[3], [1], [-1], [9], [2]]),
-        "extra_item_vectors": extras,
-        "extra_item_ids": np.array([9, 1, 20]),
     }
     actual = mle(queries, items, tau, negatives=Negatives(**facts), negative_weight=0.6)
     np.testing.assert_allclose(actual, loops(queries, items, tau, facts, 0.6), rtol=1e-9)

@@ -33,15 +33,13 @@ def test_by_hand_with_the_sign_corrected():
 
 
 @pytest.mark.parametrize("negative_weight", [1.0, 0.25, 0.0])
-def test_masks_and_extras_equal_the_loops(negative_weight):
+def test_masks_equal_the_loops(negative_weight):
     generator = np.random.default_rng(0)
     queries, items = oracle.unit_rows(generator, 6, 4), oracle.unit_rows(generator, 6, 4)
     facts = {
         "item_ids": np.array([1, 2, 1, 3, 4, 5]),
         "known_positive_ids": np.array([[3], [1], [-1], [-1], [9], [2]]),
         "query_ids": np.array([1, 2, 3, 4, 5, 5]),
-        "extra_item_vectors": oracle.unit_rows(generator, 3, 4),
-        "extra_item_ids": np.array([9, 1, 20]),
     }
     actual = pointwise(
         queries, items, 0.5, negatives=Negatives(**facts), negative_weight=negative_weight
