@@ -34,9 +34,10 @@ def measure_law(towers: Study, level_temperature: float) -> dict[str, Any]:
       Measure to group to figure. `raw` and `mapped`: Kolmogorov-Smirnov distance of the transformed
       clicks to uniform; `share`: mean distance of the clicks kept to those expected, over SHARES;
       `recall`: the same for recall, by the map of the signature; `noise`: the noise share less the
-      true one; `relevant`: the share of truly relevant clicks kept less the share, worst of SHARES;
-      the last two only with a known truth. `deciles` (overall): the worst distance of expected and
-      measured recall, over deciles of the expected one, at a recall of .75.
+      true one; `relevant` and `relevant_worst`: the share of truly relevant clicks kept less the
+      share, mean and worst over SHARES; the last three only with a known truth. `deciles`
+      (overall): the worst distance of expected and measured recall, over deciles of the expected
+      one, at a recall of .75.
     """
     calibrate, test = (_clicks(towers, split, level_temperature) for split in ("calibrate", "test"))
     weights = fit_law(initial_weights(), calibrate)
@@ -75,15 +76,18 @@ def measure_law(towers: Study, level_temperature: float) -> dict[str, Any]:
         found["noise"] = _by_group(
             strata, lambda chosen: float(np.mean(noise[chosen] - true_noise[chosen]))
         )
-        found["relevant"] = _by_group(
-            strata,
-            lambda chosen: float(
-                max(
-                    abs(np.nanmean(each[chosen]) - share)
-                    for each, share in zip(relevant, SHARES, strict=True)
-                )
-            ),
-        )
+        for name, figure in {"relevant": np.mean, "relevant_worst": np.max}.items():
+            found[name] = _by_group(
+                strata,
+                lambda chosen, figure=figure: float(
+                    figure(
+                        [
+                            abs(np.nanmean(each[chosen]) - share)
+                            for each, share in zip(relevant, SHARES, strict=True)
+                        ]
+                    )
+                ),
+            )
     return found
 
 
