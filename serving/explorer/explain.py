@@ -7,7 +7,6 @@ every value of a fine grid, found by the same search that answers requests.
 from __future__ import annotations
 
 import copy
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -113,7 +112,6 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
     }
 
 
-@functools.lru_cache(maxsize=2)
 def example_queries(release: Path) -> list[ExampleQuery]:
     """Test queries of the evaluation in a release's folder, specific ones first; may be empty."""
     try:

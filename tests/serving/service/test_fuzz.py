@@ -143,8 +143,8 @@ def test_http(server):
     fuzz(GenerationMode.POSITIVE)
     fuzz(GenerationMode.NEGATIVE)
     assert len(seen) >= REQUESTS
-    assert seen.count(200) > 20
-    assert seen.count(422) > 500
+    assert seen.count(200) > 3
+    assert seen.count(422) > 300
     check_whole(server, memory[0])
 
 
@@ -203,8 +203,8 @@ def test_grpc(server):
 
         run()
     assert len(seen) >= REQUESTS
-    assert seen.count("OK") > 20
-    assert seen.count("INVALID_ARGUMENT") > 500
+    assert seen.count("OK") > 3
+    assert seen.count("INVALID_ARGUMENT") > 300
     check_whole(server, memory[0])
 
 
