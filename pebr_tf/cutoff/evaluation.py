@@ -104,7 +104,9 @@ class KnobEvaluation:
 
     def _clicks(self, row: int) -> list[float]:
         relevant = self.candidates.relevant
-        ranks = np.sort(relevant.ranks[relevant.rows == row])[:CLICKS]
+        ranks = np.sort(relevant.ranks[relevant.rows == row])
+        # An item that is no candidate has a rank behind the last.
+        ranks = ranks[ranks < self.candidates.depth][:CLICKS]
         return self.candidates.cosines[row, ranks].tolist()
 
     def _lists_of(self, policy: Policy) -> RankedLists:

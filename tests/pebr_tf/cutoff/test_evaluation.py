@@ -106,10 +106,17 @@ def test_examples_go_from_few_items_to_many(knobs, test_candidates):
         above = test_candidates.cosines[row] >= np.float32(example.threshold)
         assert above.sum() == example.count
         assert example.hits <= example.relevant == test_candidates.totals[row]
-        clicked = test_candidates.relevant
-        ranks = clicked.ranks[clicked.rows == row]
-        assert sorted(example.clicks) == sorted(test_candidates.cosines[row, ranks].tolist())
-        assert example.clicks == sorted(example.clicks, reverse=True)
+
+
+def test_examples_have_the_cosines_of_clicks_that_are_candidates(knobs):
+    shallow = candidates_of(0, depth=10)
+    clicked = shallow.relevant
+    assert clicked.ranks.max() >= 10
+    examples = KnobEvaluation(knobs.calibration, shallow, knobs.settings).examples(range(400))
+    for example in examples:
+        ranks = clicked.ranks[clicked.rows == example.query]
+        cosines = shallow.cosines[example.query, ranks[ranks < 10]]
+        assert example.clicks == sorted(cosines.tolist(), reverse=True)
 
 
 @pytest.mark.parametrize(("knob", "value"), [("top_k", 7), ("score", 0.5)])
