@@ -34,7 +34,7 @@ class PlainRequest(BaseModel):
 def application(release: Path, top_k: int, in_threads: bool) -> fastapi.FastAPI:
     """The service."""
     model = tf.saved_model.load(str(release / "query_model"))
-    encode = model.signatures["serving_default"]
+    encode = model.signatures["encode"]
     index = load_index(release / "index", verify=False)
     # The settings of ScaNN's own example, scaled to the corpus.
     leaves = max(int(len(index) ** 0.5), 1)
