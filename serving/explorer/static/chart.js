@@ -60,11 +60,12 @@ export function drawChart(svg, data, stop, view, width) {
 export function describe(data, stop) {
   const cut = endCosine(data, stop);
   const ends = cut === null ? "" : ` The list ends at cosine ${cosineText(cut)}.`;
+  const held = data.clicks.length ? ` Held-out clicks, circles: ${data.clicks.length}.` : "";
   const peak = 2 * (data.background_alpha / (data.background_alpha + data.background_beta)) - 1;
   return (
     `Relevance as a function of the cosine. The best item is at ${cosineText(best(data))}, the ` +
     `relevant items are around ${cosineText(2 * (data.alpha / (data.alpha + data.beta)) - 1)}, ` +
-    `most items around ${cosineText(peak)}.${ends}`
+    `most items around ${cosineText(peak)}.${ends}${held}`
   );
 }
 
@@ -178,9 +179,9 @@ function background(data, view, across, cut) {
   const subject = total < data.catalogue ? `${whole(total)} of ${every}` : `All ${every}`;
   const name = `Beta(${parameter(data.background_alpha)}, ${parameter(data.background_beta)})`;
   const law = `Beta(${parameter(data.alpha)}, ${parameter(data.beta)})`;
-  const clicks = data.clicks.length ? `; ${data.clicks.length} held-out clicks (circles)` : "";
+  const clicks = data.clicks.length ? `; \u25cb ${data.clicks.length} clicks` : "";
   const parts = [
-    title(`${subject}, ${name}; relevant items, ${law}${clicks}`, BACKGROUND.top - 10),
+    title(`${subject}, ${name}; relevant, ${law}${clicks}`, BACKGROUND.top - 10),
   ];
   heights.forEach((height, at) => {
     const [left, width] = [across(edges[at]), across(edges[at + 1]) - across(edges[at])];
