@@ -1,9 +1,11 @@
 """The one place that reads or sets environment variables for the frameworks below us.
 
 Every package of the project imports `pebr_tf` first, so `configure` runs before TensorFlow does,
-however the code is entered. Two things are arranged:
+however the code is entered. Three things are arranged:
 
 * `TF_USE_LEGACY_KERAS=1`: TFX, tensorflow-recommenders and tensorflow-probability speak Keras 2.
+* `ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16`, unless the user has set it: some virtual machines advertise
+  AMX and end the process with an illegal instruction when 16-bit products use it.
 * Quiet: C++ start-up lines, Python-version warnings of cloud libraries and INFO logs are off unless
   `PEBR_VERBOSE=1` or `pebr --verbose` brings them back. A value that the user has set always wins.
 """
@@ -36,6 +38,7 @@ def configure(verbose: bool | None = None) -> None:
       ImportError: Keras 3 is already in use in this process, so it is too late to ask for Keras 2.
     """
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     _require_keras_2()
     if verbose is None:
         verbose = is_verbose()
