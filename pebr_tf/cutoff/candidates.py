@@ -23,6 +23,8 @@ BLOCK, LARGEST_BLOCK = 1 << 20, 1 << 24
 MOST_CANDIDATES = 20_000_000
 # Queries per step where a step needs a copy of the candidates.
 ROWS = 256
+# Scores in the sample that selects candidates, and how far beyond the M-th best it looks.
+SELECTION_SAMPLE, SELECTION_MARGIN, SELECTION_EXTRA = 16_384, 1.5, 16
 # Levels of a larger catalogue come from the candidates and a sample of the other items.
 EXACT_LEVELS_UP_TO = 100_000
 SAMPLE = 20_000
@@ -234,21 +236,24 @@ def collect_candidates(
     levels = np.empty((len(queries), len(level_temperatures)), np.float32)
     sample = _sample(len(corpus))
     step = _block(len(corpus))
+    rank_of = np.full((min(step, len(queries)), len(corpus)), depth, np.int32)
     for begin in range(0, len(queries), step):
         part = slice(begin, begin + step)
-        scores = np.clip(queries.vectors[part] @ corpus.T, -1, 1)
+        scores = queries.vectors[part] @ corpus.T
+        np.clip(scores, -1, 1, out=scores)
         order = _best(scores, depth)
         cosines[part] = np.take_along_axis(scores, order, axis=1)
         levels[part] = _levels(
             scores, cosines[part], queries.tau[part], family, level_temperatures, sample
         )
-        rank_of = np.full(scores.shape, depth, np.int32)
-        np.put_along_axis(rank_of, order, np.arange(depth, dtype=np.int32)[None], axis=1)
+        ranked = rank_of[: len(scores)]
+        np.put_along_axis(ranked, order, np.arange(depth, dtype=np.int32)[None], axis=1)
         for found, some in zip(ranks, pairs, strict=True):
             first, last = np.searchsorted(some.rows, [begin, begin + len(scores)])
             items = some.items[first:last]
-            rank = rank_of[some.rows[first:last] - begin, items]
+            rank = ranked[some.rows[first:last] - begin, items]
             found.append(np.where(items < 0, depth, rank))
+        np.put_along_axis(ranked, order, np.int32(depth), axis=1)
     return Candidates(
         cosines=cosines,
         queries=queries,
@@ -310,12 +315,26 @@ def _sample(items: int) -> np.ndarray | None:
 
 def _best(scores: np.ndarray, depth: int) -> np.ndarray:
     """[B, M] indices of the best scores [B, N], best first."""
-    items = scores.shape[1]
-    if depth < items:
-        chosen = np.argpartition(scores, items - depth, axis=1)[:, items - depth :]
-        inner = np.argsort(-np.take_along_axis(scores, chosen, axis=1), axis=1)
-        return np.take_along_axis(chosen, inner, axis=1)
-    return np.argsort(-scores, axis=1)
+    if depth == scores.shape[1]:
+        return np.argsort(-scores, axis=1)
+    return np.stack([_best_of(row, depth) for row in scores])
+
+
+def _best_of(scores: np.ndarray, depth: int) -> np.ndarray:
+    """[M] indices of the best scores [N], best first.
+
+    Where most items are out of the question, a sample of the scores shows which ones: to look at
+    each score once takes a twentieth of the time of a partition.
+    """
+    items, chosen = len(scores), None
+    sampled = scores[:: max(items // SELECTION_SAMPLE, 1)]
+    likely = int(SELECTION_MARGIN * depth * len(sampled) / items) + SELECTION_EXTRA
+    if 4 * likely < len(sampled):
+        lowest = np.partition(sampled, len(sampled) - likely)[len(sampled) - likely]
+        chosen = np.flatnonzero(scores >= lowest)
+    if chosen is None or len(chosen) < depth:
+        chosen = np.argpartition(scores, items - depth)[items - depth :]
+    return chosen[np.argsort(-scores[chosen])[:depth]]
 
 
 def _among(some: ClickedPairs, others: ClickedPairs) -> np.ndarray:

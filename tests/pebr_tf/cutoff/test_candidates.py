@@ -21,9 +21,15 @@ def ranks_by_loop(corpus, queries, pairs):
     ]
 
 
-@pytest.mark.parametrize("block", [1, 1_000, 1 << 20])
-def test_cosines_ranks_and_totals_are_those_of_a_loop(world, block, monkeypatch):
+# Candidates by a partition of all scores, by a sample, and by a sample that finds too few.
+@pytest.mark.parametrize(
+    ("block", "margin", "extra"),
+    [(1, 1.5, 16), (1_000, 1.5, 16), (1 << 20, 1.5, 0), (1 << 20, 0.5, 0)],
+)
+def test_cosines_ranks_and_totals_are_those_of_a_loop(world, block, margin, extra, monkeypatch):
     monkeypatch.setattr(module, "BLOCK", block)
+    monkeypatch.setattr(module, "SELECTION_MARGIN", margin)
+    monkeypatch.setattr(module, "SELECTION_EXTRA", extra)
     corpus, queries, relevant = world
     shuffled = np.random.default_rng(1).permutation(len(relevant.rows))
     mixed = ClickedPairs(relevant.rows[shuffled], relevant.items[shuffled])
