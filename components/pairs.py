@@ -25,7 +25,9 @@ _FEATURES = {
     "item_id": tf.io.FixedLenFeature([], tf.string),
     "clicks": tf.io.FixedLenFeature([], tf.int64),
 }
-_SCHEMA = pa.schema([("query", pa.binary()), ("item_id", pa.binary()), ("clicks", pa.int64())])
+# Large: a column may have more than 2 GiB.
+_TEXT = pa.large_binary()
+_SCHEMA = pa.schema([("query", _TEXT), ("item_id", _TEXT), ("clicks", pa.int64())])
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,13 @@ class ClickLogPairs:
     Attributes:
       queries: The different queries.
       rows: [P] position in `queries` of each pair's query.
-      item_ids: [P] text.
+      item_ids: [P] UTF-8 text.
       clicks: Sum of the clicks of all pairs.
     """
 
     queries: list[str]
     rows: np.ndarray
-    item_ids: np.ndarray
+    item_ids: pa.Array
     clicks: int
 
     def limited(self, count: int) -> ClickLogPairs:
@@ -53,26 +55,30 @@ class ClickLogPairs:
         position[chosen] = np.arange(count)
         kept = position[self.rows] >= 0
         queries = [self.queries[row] for row in chosen]
-        return ClickLogPairs(queries, position[self.rows[kept]], self.item_ids[kept], self.clicks)
+        item_ids = self.item_ids.filter(pa.array(kept))
+        return ClickLogPairs(queries, position[self.rows[kept]], item_ids, self.clicks)
 
     def pairs(self, ids: np.ndarray) -> ClickedPairs:
         """The pairs with items as positions in `ids` [N]; -1 for an item that is not there."""
-        order = np.argsort(ids)
-        position = np.searchsorted(ids, self.item_ids, sorter=order)
-        found = order[np.minimum(position, len(ids) - 1)]
-        return ClickedPairs(self.rows, np.where(ids[found] == self.item_ids, found, -1))
+        known = pa.array(ids).cast(_TEXT)
+        found = pc.fill_null(pc.index_in(self.item_ids, value_set=known), -1)
+        return ClickedPairs(self.rows, found.to_numpy().astype(np.int64))
 
 
 def read_pairs(examples: Artifact, split: str) -> ClickLogPairs:
     """The clicked pairs of a split, queries sorted; no pair if the split does not exist."""
     table = _clicked(list(_tables(examples, split)))
-    names, rows = np.unique(np.array(_texts(table["query"]), np.str_), return_inverse=True)
-    return _pairs_of(table, names.tolist(), rows)
+    encoded = table["query"].combine_chunks().dictionary_encode()
+    order = pc.array_sort_indices(encoded.dictionary).to_numpy()
+    position = np.empty_like(order, dtype=np.int64)
+    position[order] = np.arange(len(order))
+    queries = [value.decode("utf-8") for value in encoded.dictionary.take(order).to_pylist()]
+    return _pairs_of(table, queries, position[encoded.indices.to_numpy()])
 
 
 def read_training_pairs(examples: Artifact, queries: list[str]) -> tuple[ClickLogPairs, int]:
     """The clicked pairs of `queries` in the training split, and the clicks of the whole split."""
-    wanted = pa.array([query.encode("utf-8") for query in queries], pa.binary())
+    wanted = pa.array([query.encode("utf-8") for query in queries], _TEXT)
     total, tables = 0, []
     for table in _tables(examples, "train"):
         total += _click_sum(table)
@@ -93,16 +99,12 @@ def _clicked(tables: list[pa.Table]) -> pa.Table:
 
 
 def _pairs_of(table: pa.Table, queries: list[str], rows: np.ndarray) -> ClickLogPairs:
-    item_ids = np.array(_texts(table["item_id"]), np.str_)
+    item_ids = table["item_id"].combine_chunks()
     return ClickLogPairs(queries, rows, item_ids, _click_sum(table))
 
 
 def _click_sum(table: pa.Table) -> int:
     return int(pc.sum(table["clicks"]).as_py() or 0)
-
-
-def _texts(column: pa.Array | pa.ChunkedArray) -> list[str]:
-    return [value.decode("utf-8") for value in column.to_pylist()]
 
 
 def _tables(examples: Artifact, split: str) -> Iterator[pa.Table]:

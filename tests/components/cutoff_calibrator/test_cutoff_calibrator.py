@@ -1,6 +1,7 @@
 """CutoffCalibrator: the files after Do, compared with the library on the vectors themselves."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -118,25 +119,41 @@ def test_pairs_are_read_once_and_only_with_clicks(world, inputs, monkeypatch):
     monkeypatch.setattr("components.pairs.ROWS_AT_ONCE", 100)
     examples = inputs["examples"][0]
     clicked = read_pairs(examples, "test")
-    received = {
-        (clicked.queries[row], item)
-        for row, item in zip(clicked.rows, clicked.item_ids, strict=True)
-    }
+    received = text_pairs(clicked)
     assert received == {(q, i) for q, i, c in world.clicks["test"] if c}
     assert (len(clicked.rows), clicked.clicks) == (600, 1200)
     known, total = read_training_pairs(examples, ["q4", "q0"])
     assert total == 300 * 8 * 2
-    pairs = {(["q4", "q0"][row], i) for row, i in zip(known.rows, known.item_ids, strict=True)}
-    assert pairs == {(q, i) for q, i, _ in world.clicks["train"] if q in ("q0", "q4")}
+    assert text_pairs(known) == {(q, i) for q, i, _ in world.clicks["train"] if q in ("q0", "q4")}
     few = clicked.limited(10)
     assert len(few.queries) == 10
-    assert {(few.queries[row], item) for row, item in zip(few.rows, few.item_ids, strict=True)} == {
-        pair for pair in received if pair[0] in few.queries
-    }
+    assert text_pairs(few) == {pair for pair in received if pair[0] in few.queries}
     assert read_pairs(examples, "nothing").queries == []
     places = clicked.pairs(world.ids)
-    assert (world.ids[places.items] == clicked.item_ids).all()
+    assert world.ids[places.items].tolist() == texts(clicked.item_ids)
     assert clicked.pairs(world.ids[:3]).items.min() == -1
+
+
+def text_pairs(clicked):
+    named = zip(clicked.rows, texts(clicked.item_ids), strict=True)
+    return {(clicked.queries[row], item) for row, item in named}
+
+
+def texts(column):
+    return [value.decode() for value in column.to_pylist()]
+
+
+def test_memory_does_not_depend_on_the_longest_query(tmp_path):
+    clicks = {"test": [(f"q{i}", f"item-{i:03}", 1) for i in range(300)]}
+    clicks["test"].append(("long " * 20_000, "item-000", 1))
+    examples = write_examples(tmp_path / "long", clicks)
+    read_pairs(examples, "test")
+    tracemalloc.start()
+    assert len(read_pairs(examples, "test").limited(20).queries) == 20
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # As fixed-width strings, the queries took 120 MB.
+    assert peak < 10e6
 
 
 def test_too_few_queries_leave_nothing_behind(world, inputs, tmp_path):
