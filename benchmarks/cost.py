@@ -88,6 +88,7 @@ def measure(folder: str) -> None:
             # Long enough to measure a rate.
             "training.early_stop_patience": None,
             "training.steps": 1_000,
+            "training.batch_size": 512,
         }
     )
     meter = Meter()

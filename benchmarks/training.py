@@ -146,7 +146,7 @@ def input_seconds(corpus: ClickCorpus, config: Config, rounds: int) -> float:
 
 def rows(corpus: ClickCorpus, size: int, rounds: int) -> dict[str, float]:
     """CPU seconds per batch of each side, the stock task first, and of the input."""
-    config = Config().replace("training.batch_size", size)
+    config = Config().replace_all({"training.batch_size": size, "towers.dimension": 128})
     source = iter(training_batches([corpus.file], corpus.parse, config.training))
     data = [next(source) for _ in range(_HELD)]
     del source

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from pebr_tf.config import Config
 from pebr_tf.data import goodbooks, synthetic
+from pebr_tf.data.automatic import resolve
+from pebr_tf.data.log_size import LogSize
 
 Scale = Literal["small", "full"]
 SCALES: tuple[Scale, ...] = ("small", "full")
@@ -25,6 +27,11 @@ _SMALL_TOWERS: dict[str, Any] = {
     "training.batch_size": 256,
     "training.steps": 300,
     "cutoff.min_calibration_queries": 50,
+}
+# Training splits of the demo's log and of goodbooks-10k, in round numbers.
+_SIZES = {
+    SYNTHETIC: LogSize(rows=240_000, queries=8_000, items=20_000),
+    GOODBOOKS: LogSize(rows=418_000, queries=8_000, items=10_000),
 }
 # All towers see the same number of steps, and none stops early: what differs is what is compared.
 _CHANGES: dict[tuple[str, str], dict[str, Any]] = {
@@ -77,7 +84,7 @@ class ExperimentSettings:
     def config(self, dataset: str) -> Config:
         """The configuration that a data set is measured with, before an experiment changes it."""
         base = {SYNTHETIC: synthetic.config, GOODBOOKS: goodbooks.config}[dataset](Path(dataset))
-        if self.as_released and self.scale == "full":
-            return base
-        fixed = {"training.early_stop_patience": None}
-        return base.replace_all(fixed | _CHANGES[dataset, self.scale])
+        if not (self.as_released and self.scale == "full"):
+            fixed = {"training.early_stop_patience": None, "training.validation_interval": 250}
+            base = base.replace_all(fixed | _CHANGES[dataset, self.scale])
+        return resolve(base, _SIZES[dataset])

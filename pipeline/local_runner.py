@@ -27,6 +27,8 @@ from tfx.orchestration.portable import launcher, runtime_parameter_utils, tfx_ru
 from tfx.proto.orchestration import pipeline_pb2
 
 from pebr_tf.config import Config
+from pebr_tf.data.log_size import FILE as SIZE_FILE
+from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
 from pebr_tf.release.evaluation import REPORT_FILE, ModelEvaluation
 from pebr_tf.release.release import PushResult
@@ -54,8 +56,13 @@ class Display(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results of a run; those that the run did not reach are None."""
+    """The results of a run; those that the run did not reach are None.
 
+    Attributes:
+      size: Size of the log, which determines the settings that are `auto`.
+    """
+
+    size: LogSize | None
     evaluation: ModelEvaluation | None
     report: Path | None
     release: Path | None
@@ -182,15 +189,19 @@ def _outcome(pipeline: Pipeline, run_id: str, seconds: float) -> Outcome:
     store = MetadataStore(pipeline.metadata_connection_config)
     context = store.get_context_by_type_and_name("pipeline_run", run_id)
     types = {kind.id: kind.name for kind in store.get_artifact_types()}
+    artifacts = store.get_artifacts_by_context(context.id) if context else ()
     found: dict[str, metadata_store_pb2.Artifact] = {
-        types[artifact.type_id]: artifact
-        for artifact in (store.get_artifacts_by_context(context.id) if context else ())
+        # The catalogue is of the type Examples, too.
+        "LogSize" if (Path(each.uri) / SIZE_FILE).exists() else types[each.type_id]: each
+        for each in artifacts
     }
-    evaluation = report = release = None
+    evaluation = report = release = size = None
+    if sized := found.get("LogSize"):
+        size = LogSize.load(sized.uri)
     if measured := found.get("components.RetrievalEvaluation"):
         report = Path(measured.uri) / REPORT_FILE
         evaluation = ModelEvaluation.load(Path(measured.uri))
     if pushed := found.get("components.PushedRelease"):
         path = PushResult.load(Path(pushed.uri)).path
         release = Path(path) if path else None
-    return Outcome(evaluation, report, release, seconds)
+    return Outcome(size, evaluation, report, release, seconds)

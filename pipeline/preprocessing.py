@@ -19,7 +19,8 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_transform as tft
 
-from pebr_tf.config import Features, Strata
+from pebr_tf.config import AUTO, Features, Strata
+from pebr_tf.data.automatic import VOCABULARY_SIZE
 from pebr_tf.models.fields import Field, item_fields, query_fields
 from pebr_tf.models.text import normalised, tokens_of
 from pipeline.counting import strata_of, totals, vocabulary
@@ -67,7 +68,8 @@ def _fields(
         by_vocabulary.setdefault(field.vocabulary, {})[field.name] = words
     for name, parts in by_vocabulary.items():
         words = tf.concat([part.flat_values for part in parts.values()], axis=0)
-        path = vocabulary(words, name, features.vocabulary_size, features.min_token_count)
+        size = VOCABULARY_SIZE if features.vocabulary_size == AUTO else features.vocabulary_size
+        path = vocabulary(words, name, size, features.min_token_count)
         for field_name, part in parts.items():
             outputs[field_name] = tft.apply_vocabulary(
                 part, path, num_oov_buckets=features.oov_buckets

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -16,6 +17,8 @@ from tfx.components.trainer.fn_args_utils import FnArgs
 from tfx.dsl.io import fileio
 
 from pebr_tf.config import TOWER_SECTIONS, Config
+from pebr_tf.data.automatic import resolve
+from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
 from pebr_tf.models.fields import item_fields, query_fields
 from pebr_tf.models.two_tower import TwoTower, family_of
@@ -39,7 +42,9 @@ def run_fn(fn_args: FnArgs) -> None:
     folder that all workers share and that survives a killed run; and `pipeline`, the name of the
     pipeline. `fn_args.base_model` is the model of a warm start, or None.
     """
-    config = Config.from_mapping(fn_args.custom_config["config"])
+    # Files of the train split are in a folder of the artifact.
+    examples = os.path.dirname(os.path.dirname(fn_args.train_files[0]))
+    config = resolve(Config.from_mapping(fn_args.custom_config["config"]), LogSize.load(examples))
     # First, because workers cannot connect after TensorFlow has run an operation.
     strategy = strategy_of(config.training)
     checkpoints = f"{fn_args.custom_config['checkpoints']}/{_identity(fn_args)}"

@@ -21,6 +21,7 @@ from pebr_tf.data.click_log import check_clicks, check_clicks_and_items, join_it
 from pebr_tf.data.tables import Batch
 
 TABLE = "clicks"
+QUERIES = "queries"
 
 
 class _Items:
@@ -90,7 +91,10 @@ def _no_times() -> splits.TimeCounts:
 
 
 class WriteClicks(beam.DoFn):
-    """`Rows` of a click log -> Examples in the temporary folder; one summary per bundle."""
+    """`Rows` of a click log -> Examples in the temporary folder; one summary per bundle.
+
+    The hashes of the queries that train go to QUERIES.
+    """
 
     def __init__(self, settings: IngestSettings, now: int, folder: str):
         self._settings = settings
@@ -99,6 +103,7 @@ class WriteClicks(beam.DoFn):
 
     def start_bundle(self) -> None:
         self._writer = BundleWriter(TABLE, self._folder)
+        self._queries: list[np.ndarray] = []
 
     def process(self, rows: Rows, path: str, begins: int | None = None) -> tuple[()]:
         if path:
@@ -116,6 +121,8 @@ class WriteClicks(beam.DoFn):
         )
         seconds = time.to_numpy(zero_copy_only=False)
         assigned = splits.assign(self._settings.split, query, item, seconds, begins)
+        trained = query.filter(pa.array(assigned == splits.TRAIN))
+        self._queries.append(splits.hashes(trained.unique()))
         # Logs are sorted by time or query; training needs a random order.
         seed = [self._settings.split.seed, rows.source_number, int(clicks.rows[0])]
         order = np.random.default_rng(seed).permutation(len(clicks))
@@ -125,3 +132,9 @@ class WriteClicks(beam.DoFn):
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         yield at_end(self._writer.close())
+        yield beam.pvalue.TaggedOutput(QUERIES, at_end(different(self._queries)))
+
+
+def different(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """[H] the different hashes of all parts."""
+    return np.unique(np.concatenate([np.empty(0, np.uint64), *parts]))

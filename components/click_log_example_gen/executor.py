@@ -21,6 +21,7 @@ from components.click_log_example_gen.ingest import Ingest
 from components.click_log_example_gen.inputs import Inputs
 from components.click_log_example_gen.settings import from_exec_properties
 from pebr_tf.data import splits
+from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
 
 # Folder inside an artifact: every worker reaches it, and TFX removes it if the run fails.
@@ -86,6 +87,11 @@ class Executor(BaseBeamExecutor):
             publish.move_shards(summaries, name, artifacts["examples"].uri)
         publish.move_shards(summaries, items.SPLIT, artifacts["catalogue"].uri)
         publish.write_dead_letters(summaries, accounting, artifacts["dead_letters"].uri)
+        LogSize(
+            rows=accounting["splits"]["train"],
+            queries=publish.read_query_count(working),
+            items=accounting["items"]["kept"],
+        ).save(artifacts["examples"].uri)
         publish.remove(working)
         _describe(artifacts["examples"], splits.NAMES, found)
         _describe(artifacts["catalogue"], (items.SPLIT,), found)

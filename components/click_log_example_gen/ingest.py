@@ -19,7 +19,14 @@ import apache_beam as beam
 from apache_beam.pvalue import AsIter, AsSingleton
 
 from components.click_log_example_gen import items, publish
-from components.click_log_example_gen.clicks import CountTimes, WriteClicks, cut_time, merged
+from components.click_log_example_gen.clicks import (
+    QUERIES,
+    CountTimes,
+    WriteClicks,
+    cut_time,
+    different,
+    merged,
+)
 from components.click_log_example_gen.reading import ReadTable
 from components.click_log_example_gen.settings import IngestSettings
 
@@ -49,9 +56,15 @@ class Ingest:
             sides.append(AsSingleton(self._build_cut_time(pipeline, table)))
         rows, failed = pipeline | "ReadClicks" >> self._read_clicks(after=table)
         writer = WriteClicks(self.settings, self.now, self.folder)
-        click_summaries = rows | "WriteClicks" >> beam.ParDo(writer, *sides)
+        write = beam.ParDo(writer, *sides)
+        written = rows | "WriteClicks" >> write.with_outputs(QUERIES, main="summaries")
         _ = (
-            (*summaries, failed, click_summaries)
+            written[QUERIES]
+            | "DifferentQueries" >> beam.CombineGlobally(different)
+            | "WriteQueries" >> beam.Map(publish.write_query_count, self.folder)
+        )
+        _ = (
+            (*summaries, failed, written.summaries)
             | "AllSummaries" >> beam.Flatten()
             | "ListSummaries" >> beam.combiners.ToList()
             | "WriteSummaries" >> beam.Map(publish.write_summaries, self.folder)

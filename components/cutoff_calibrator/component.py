@@ -47,7 +47,7 @@ class CutoffCalibrator(BaseComponent):
     ):
         settings = {
             "cutoff": config.cutoff.to_mapping(),
-            "evaluation": {"average_k": list(config.evaluation.average_k)},
+            "evaluation": {"average_k": config.evaluation.average_k},
         }
         super().__init__(
             CutoffCalibratorSpec(

@@ -32,6 +32,8 @@ from pebr_tf.cutoff import (
 )
 from pebr_tf.cutoff.calibration import CALIBRATED_KNOBS, require_enough
 from pebr_tf.cutoff.candidates import levels_of
+from pebr_tf.data.automatic import resolve
+from pebr_tf.data.log_size import LogSize
 from pebr_tf.distributions import background_law
 from pebr_tf.distributions.query_law import LawWeights, initial_weights
 from pebr_tf.release.catalogue import EmbeddedCatalogue
@@ -60,8 +62,9 @@ class Executor(BaseExecutor):
         Raises:
           UserError: There are too few calibrate queries, or an input is invalid.
         """
-        config = Config.from_mapping(json.loads(exec_properties["settings"]))
         examples = artifact_utils.get_single_instance(input_dict["examples"])
+        settings = Config.from_mapping(json.loads(exec_properties["settings"]))
+        config = resolve(settings, LogSize.load(examples.uri))
         model = artifact_utils.get_single_instance(input_dict["model"])
         with (
             local_folder(path_utils.serving_model_path(model.uri)) as towers,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pebr_tf.config import TOWER_SECTIONS, Config
+from pebr_tf.config import AUTO, TOWER_SECTIONS, Config
 from pebr_tf.errors import UserError
 from pebr_tf.release.towers import TowersDescription
 
@@ -15,7 +15,10 @@ SHOWN = 3
 
 
 def wanted_of(config: Config) -> dict[str, Any]:
-    """The pipeline and the settings that a model must have been trained with."""
+    """The pipeline and the settings that a model must have been trained with.
+
+    A setting that is `auto` fits every model.
+    """
     sections = config.to_mapping()
     return {
         "pipeline": config.pipeline.name,
@@ -52,5 +55,5 @@ def _differences(model: Any, wanted: Any, key: str = "") -> Iterator[str]:
         for name in dict.fromkeys((*wanted, *model)):
             inner = f"{key}.{name}" if key else name
             yield from _differences(model.get(name), wanted.get(name), inner)
-    elif model != wanted:
+    elif wanted not in (AUTO, model):
         yield f"{key} {json.dumps(model)} in the model, {json.dumps(wanted)} in the configuration"

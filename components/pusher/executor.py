@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import Any
 
 from absl import logging
@@ -13,7 +14,11 @@ from tfx.types import Artifact, artifact_utils
 
 from components.folders import local_folder, published_folder
 from pebr_tf.config import Config
+from pebr_tf.data.automatic import resolve
+from pebr_tf.data.log_size import LogSize
 from pebr_tf.release.release import PushResult, ReleaseSources
+from pebr_tf.release.towers import QueryModelDescription
+from pebr_tf.release.versions import QUERY_MODEL
 from serving.push import push_anywhere
 
 
@@ -49,11 +54,20 @@ class Executor(BaseExecutor):
             )
             # ExampleGen's span is a custom property, and 0 where there is none.
             span = examples.get_int_custom_property(SPAN_PROPERTY_NAME) or None
-            sources = ReleaseSources(cutoff, index, evaluation, config, span)
+            sources = ReleaseSources(
+                cutoff, index, evaluation, _used(config, cutoff, examples), span
+            )
             result = push_anywhere(exec_properties["releases"], sources)
         output.set_int_custom_property("version", result.version)
         output.set_int_custom_property("pushed", 1)
         _save(result, output)
+
+
+def _used(config: Config, cutoff: Path, examples: Artifact) -> Config:
+    """The configuration with the values that `auto` stood for; the model states its own."""
+    model = QueryModelDescription.load(cutoff / QUERY_MODEL)
+    config = Config.from_mapping({**config.to_mapping(), **model.config})
+    return resolve(config, LogSize.load(examples.uri))
 
 
 def _save(result: PushResult, output: Artifact) -> None:

@@ -19,8 +19,10 @@ from tfx.utils import path_utils
 from components.folders import local_folder, published_folder
 from components.retrieval_evaluator.baseline import measure_baseline
 from components.retrieval_evaluator.measures import Subject, measure
-from pebr_tf.config import Cutoff, Evaluation
+from pebr_tf.config import Config, Cutoff, Evaluation
 from pebr_tf.cutoff import Calibration
+from pebr_tf.data.automatic import resolve
+from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
 from pebr_tf.files import is_remote
 from pebr_tf.release.catalogue import EmbeddedCatalogue
@@ -69,6 +71,11 @@ class Executor(tfx_evaluator.Executor):
         settings = json.loads(exec_properties["settings"])
         cutoff = Cutoff.from_mapping(settings["cutoff"])
         evaluation = Evaluation.from_mapping(settings["evaluation"])
+        averages = resolve(
+            Config(cutoff=cutoff, evaluation=Evaluation(average_k=evaluation.average_k)),
+            LogSize.load(artifact_utils.get_single_uri(input_dict["examples"])),
+        ).evaluation.average_k
+        evaluation = dataclasses.replace(evaluation, average_k=averages)
         result = _measured(input_dict, cutoff, evaluation, settings["origin"])
         result = dataclasses.replace(
             result,

@@ -40,7 +40,7 @@ def check(file: Path) -> None:
 def _model_line(loaded: Config) -> str:
     towers, cutoff = loaded.towers, loaded.cutoff
     return (
-        f"{loaded.loss.family} on {towers.kind} towers of {towers.dimension} dimensions, "
+        f"{loaded.loss.family} on {towers.kind} towers of dimension {towers.dimension}, "
         f"cut off by {cutoff.policy} at {cutoff.default_knob} {cutoff.default_value:g}."
     )
 

@@ -8,8 +8,10 @@ from pebr_tf.config.pipeline import Pipeline
 from pebr_tf.config.retrieval import Cutoff, Evaluation, Gates, Index
 from pebr_tf.config.root import TOWER_SECTIONS, Config
 from pebr_tf.config.serving import Batching, Limits, Serving, TfServing, Tls
+from pebr_tf.config.setting import AUTO
 
 __all__ = [
+    "AUTO",
     "TOWER_SECTIONS",
     "Batching",
     "Cloud",

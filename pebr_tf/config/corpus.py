@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pebr_tf.config.section import Section
-from pebr_tf.config.setting import setting
+from pebr_tf.config.setting import AUTO, setting
 
 MAX_SEED = 2**31 - 1
 # Of two distributions: L-infinity for text, Jensen-Shannon for numbers.
@@ -72,6 +72,9 @@ class Strata(Section):
     head: float = setting(0.5, "Click share of the head queries", "(0, 1)")
     torso: float = setting(0.3, "Click share of the torso queries", "(0, 1)")
     tail: float = setting(0.2, "Click share of the tail queries", "(0, 1)")
+    min_queries: int = setting(
+        150, "Queries of head and torso at least, or a third of all queries", "[0, 1_000_000]"
+    )
 
     def check(self) -> None:
         # Shares written with a few decimals need not sum to 1 in binary.
@@ -107,7 +110,7 @@ class Features(Section):
     )
     max_tokens: int = setting(64, "Tokens kept of a text", "[1, 4096]")
     vocabulary_size: int = setting(
-        100_000, "Most frequent tokens with a vector of their own", "[1, 100_000_000]"
+        AUTO, "Most frequent tokens with a vector of their own", "[1, 100_000_000]", automatic=True
     )
     min_token_count: int = setting(
         2, "Rarer tokens go to the out-of-vocabulary buckets", "[1, 1_000_000]"

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pebr_tf.config.corpus import MAX_SEED
 from pebr_tf.config.section import Section
-from pebr_tf.config.setting import setting
+from pebr_tf.config.setting import AUTO, setting
 
 # The laws of the cosine are accurate for tau in this range.
 _TAU_RANGE = "[0.002, 1]"
@@ -23,7 +23,7 @@ class Towers(Section):
     """The two towers, and the head that gives each query its temperature tau."""
 
     kind: Literal["dssm", "transformer"] = setting("dssm", "Encoder of both towers")
-    dimension: int = setting(128, "Length of query and item vectors", "[2, 4096]")
+    dimension: int = setting(AUTO, "Length of query and item vectors", "[2, 4096]", automatic=True)
     token_dimension: int = setting(128, "Length of a token's vector", "[1, 4096]")
     shared_tokens: bool = setting(True, "Both towers use the same token vectors")
     hidden_layers: tuple[int, ...] = setting(
@@ -119,10 +119,12 @@ class Training(Section):
     optimizer: Literal["adam", "adagrad"] = setting("adam", "Optimizer; the paper's is adagrad")
     learning_rate: float | None = setting(None, "null: 0.003 for adam, 0.05 for adagrad", "(0, 10]")
     batch_size: int = setting(
-        1024, "Pairs in a step, each the negative of the others", "[2, 1_048_576]"
+        AUTO, "Pairs in a step, each the negative of the others", "[2, 1_048_576]", automatic=True
     )
-    steps: int = setting(3_000, "Steps at most", "[1, 1_000_000_000]")
-    validation_interval: int = setting(250, "Steps between validations", "[1, 1_000_000_000]")
+    steps: int = setting(AUTO, "Steps at most", "[1, 1_000_000_000]", automatic=True)
+    validation_interval: int = setting(
+        AUTO, "Steps between validations", "[1, 1_000_000_000]", automatic=True
+    )
     early_stop_patience: int | None = setting(
         4, "Validations without gain before training ends; null: never", "[1, 1_000]"
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from pebr_tf.config.section import Section
-from pebr_tf.config.setting import setting
+from pebr_tf.config.setting import AUTO, setting
 
 MAX_LIMIT = 1_000_000
 
@@ -140,11 +140,12 @@ class Evaluation(Section):
     """What a trained model is measured at."""
 
     average_k: tuple[int, ...] = setting(
-        (50, 150, 500),
+        AUTO,
         "Average items to compare policies at",
         f"[1, {MAX_LIMIT}]",
         filled=True,
         increasing=True,
+        automatic=True,
     )
     max_queries: int | None = setting(None, "Test queries at most; null: all", "[1, 100_000_000]")
     gates: Gates = field(default_factory=Gates)

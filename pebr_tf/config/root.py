@@ -14,6 +14,7 @@ from pebr_tf.config.pipeline import Pipeline
 from pebr_tf.config.retrieval import Cutoff, Evaluation, Index
 from pebr_tf.config.section import Section, leaves
 from pebr_tf.config.serving import Serving
+from pebr_tf.config.setting import AUTO
 from pebr_tf.config.yaml_text import parse, render
 from pebr_tf.files import replacing_file
 
@@ -47,7 +48,7 @@ class Config(Section):
         )
         # With every list cut at the limit, no policy can reach a larger average.
         self.require(
-            self.evaluation.average_k[-1] <= self.cutoff.limit,
+            self.evaluation.average_k == AUTO or self.evaluation.average_k[-1] <= self.cutoff.limit,
             "evaluation.average_k",
             f"stay within cutoff.limit ({self.cutoff.limit})",
         )

@@ -13,6 +13,8 @@ from typing import Any, Literal, get_args, get_origin
 from pebr_tf.config.error import ConfigError, shown
 
 METADATA_KEY = "setting"
+# Stands for a value that the size of the click log determines.
+AUTO: Any = "auto"
 _NOUNS = {int: "an integer", float: "a number"}
 _PLURALS = {int: "integers", float: "numbers", str: "strings"}
 
@@ -49,6 +51,8 @@ class Setting:
       filled: Whether a list needs an entry.
       distinct: Whether a list rejects repeats.
       increasing: Whether each number of a list must exceed the one before.
+      automatic: Whether AUTO is accepted, too. The type of the key is that of the value which
+        `pebr_tf.data.automatic.resolve` puts in its place.
     """
 
     doc: str
@@ -58,6 +62,7 @@ class Setting:
     filled: bool = False
     distinct: bool = False
     increasing: bool = False
+    automatic: bool = False
 
 
 def setting(default: Any, doc: str, bounds: str | None = None, **constraints: Any) -> Any:
@@ -95,7 +100,9 @@ def remark(hint: Any, rule: Setting) -> str:
     kind, _ = split_null(hint)
     if get_origin(kind) is Literal:
         return " | ".join(get_args(kind))
-    return str(rule.bounds).removeprefix("from ") + _list_terms(rule) if rule.bounds else ""
+    automatic = "auto, or " if rule.automatic else ""
+    limits = str(rule.bounds).removeprefix("from ") + _list_terms(rule) if rule.bounds else ""
+    return automatic + limits
 
 
 def accept(hint: Any, rule: Setting, value: object) -> Any:
@@ -112,6 +119,8 @@ def accept(hint: Any, rule: Setting, value: object) -> Any:
     kind, nullable = split_null(hint)
     if value is None and nullable:
         return None
+    if rule.automatic and value == AUTO:
+        return AUTO
     if get_origin(kind) is tuple and isinstance(value, list | tuple):
         value = tuple(_accept_entry(get_args(kind)[0], rule, i, v) for i, v in enumerate(value))
     if not _fits(kind, rule, value):

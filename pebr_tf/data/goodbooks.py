@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from pebr_tf.config import Config, Cutoff, Data, Evaluation, Features, Pipeline, Training
+from pebr_tf.config import Config, Cutoff, Data, Evaluation, Features, Pipeline
 from pebr_tf.errors import UserError
 from pebr_tf.files import new_directory
 
@@ -105,8 +105,6 @@ def config(directory: Path) -> Config:
             payload_columns=("title", "authors"),
         ),
         features=Features(item_text=("title", "authors"), item_categories=("language", "year")),
-        # A few minutes on two cores; recall still rises when there is time for more.
-        training=Training(steps=1_000),
         # A recall of 0.9 takes more than twice as many items.
         cutoff=Cutoff(default_value=0.8),
         evaluation=Evaluation(average_k=(100, 400)),

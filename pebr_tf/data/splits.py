@@ -113,7 +113,7 @@ def _uniform(seed: int, purpose: int, *columns: pa.Array) -> np.ndarray:
     state = _mixed(np.full(len(columns[0]), seed * 4 + purpose, np.uint64))
     with np.errstate(over="ignore"):
         for column in columns:
-            state = _mixed(state ^ _hashes(column))
+            state = _mixed(state ^ hashes(column))
     return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
@@ -125,11 +125,12 @@ def _mixed(state: np.ndarray) -> np.ndarray:
     return state ^ (state >> np.uint64(31))
 
 
-def _hashes(column: pa.Array) -> np.ndarray:
+def hashes(column: pa.Array) -> np.ndarray:
+    """[M] uint64 hashes of texts [M]; collisions are negligible."""
     encoded = column.dictionary_encode()
     digests = [
         hashlib.blake2b(word.encode("utf-8"), digest_size=8).digest()
         for word in encoded.dictionary.to_pylist()
     ]
-    hashes = np.frombuffer(b"".join(digests), "<u8")
-    return hashes[encoded.indices.to_numpy(zero_copy_only=False)]
+    found = np.frombuffer(b"".join(digests), "<u8")
+    return found[encoded.indices.to_numpy(zero_copy_only=False)]

@@ -29,13 +29,21 @@ def strata_of(clicks: np.ndarray, shares: Strata) -> np.ndarray:
 def first_of_strata(clicks: np.ndarray, queries: np.ndarray, shares: Strata) -> tuple[float, float]:
     """The fewest clicks of a head query and of a torso query; infinity if there is none.
 
+    Where few queries have most of the clicks, head and torso are extended to `shares.min_queries`
+    each, or to a third of the queries with clicks: of fewer queries nothing can be measured.
     `clicks` [M] are distinct numbers of clicks, `queries` [M] counts their queries.
     """
     order = np.argsort(-np.asarray(clicks, np.float64))
     level = np.asarray(clicks, np.float64)[order]
-    of_level = level * np.asarray(queries)[order]
-    before = np.cumsum(of_level) - of_level
-    # Sums of shares such as .5 + .3 are off in the last bits.
-    ends = np.array([shares.head, shares.head + shares.torso]) * of_level.sum() * (1 - 1e-9)
-    head, torso = (level[(before < end) & (level > 0)].min(initial=np.inf) for end in ends)
-    return float(head), float(torso)
+    number = np.where(level > 0, np.asarray(queries)[order], 0)
+    of_level = level * number
+    clicks_before, queries_before = (np.cumsum(each) - each for each in (of_level, number))
+    least = min(shares.min_queries, number.sum() / 3)
+
+    def first(share: float, strata: int) -> float:
+        # Sums of shares such as .5 + .3 are off in the last bits.
+        inside = clicks_before < share * of_level.sum() * (1 - 1e-9)
+        inside |= queries_before < strata * least
+        return float(level[inside & (level > 0)].min(initial=np.inf))
+
+    return first(shares.head, 1), first(shares.head + shares.torso, 2)

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from pebr_tf.cli.output import print_facts
 from pebr_tf.config import Config
+from pebr_tf.data.automatic import chosen_line
 from pipeline.cli.cloud_request import (
     config_option,
     index_only_option,
@@ -69,6 +70,7 @@ def run(
         console.print(summary_table(outcome.evaluation))
         console.print()
     facts = {
+        "auto": outcome.size and chosen_line(config, outcome.size),
         "report": outcome.report,
         "release": outcome.release,
         "run": config.pipeline.root,

@@ -89,9 +89,9 @@ evaluation: {max_empty_rate: 0.1}
     evaluation.max_empty_rate must be a known key (did you mean gates.max_empty_rate?).
     Received: 0.1.
 strata: {middle: 0.3}
-    strata.middle must be a known key (head, torso, tail). Received: 0.3.
+    strata.middle must be a known key (head, torso, tail, min_queries). Received: 0.3.
 strata: {3: 0.3}
-    strata.3 must be a known key (head, torso, tail). Received: 0.3.
+    strata.3 must be a known key (head, torso, tail, min_queries). Received: 0.3.
 """
 
 
@@ -179,8 +179,8 @@ serving.tls.client_authority: clients.pem
     serving.tls.mutual must be true when client_authority is set. Received: false.
 split.by: time, data.timestamp_column: null
     data.timestamp_column must name a column when split.by is time. Received: null.
-cutoff.limit: 100
-    evaluation.average_k must stay within cutoff.limit (100). Received: [50, 150, 500].
+cutoff.limit: 100, evaluation.average_k: [50, 150]
+    evaluation.average_k must stay within cutoff.limit (100). Received: [50, 150].
 evaluation.gates.min_index_recall: 0.995
     evaluation.gates.min_index_recall must be at most index.recall_target (0.99). Received: 0.995.
 """

@@ -17,6 +17,7 @@ from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
 from trainer_process import work
 
 from pebr_tf.config import Config
+from pebr_tf.data.log_size import LogSize
 from pebr_tf.distributions.query_law import LawWeights
 from pebr_tf.errors import UserError
 from pebr_tf.release.towers import TowersDescription
@@ -79,7 +80,9 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trainer")
     names = ("item_categories", "item_numbers", "item_id", "min_token_count", "oov_buckets")
     analysed(rows(), folder, **{name: getattr(CONFIG.features, name) for name in names})
-    with tf.io.TFRecordWriter(str(folder / "examples-0.gz"), "GZIP") as writer:
+    (folder / "Split-train").mkdir()
+    LogSize(rows=60, queries=12, items=10).save(folder)
+    with tf.io.TFRecordWriter(str(folder / "Split-train/examples-0.gz"), "GZIP") as writer:
         for row in rows():
             writer.write(example(row))
     return folder
@@ -94,7 +97,7 @@ def arguments(folder, out, config=CONFIG, pattern="examples-*", base_model=None)
             "pipeline": "shop",
         },
         transform_output=str(folder / "transform"),
-        train_files=[str(folder / pattern)],
+        train_files=[str(folder / "Split-train" / pattern)],
         model_run_dir=str(out / "logs"),
         serving_model_dir=str(out / "Format-Serving"),
         base_model=base_model,
@@ -122,6 +125,8 @@ def test_the_description_of_the_towers(model):
     description = json.loads((model / TowersDescription.FILE).read_text())
     law = LawWeights(**description.pop("law"))
     assert np.shape(law.linear) == (3, 2)
+    # In place of auto.
+    changes = {"features": {"vocabulary_size": 100_000}}
     assert description == {
         "family": "beta",
         "dimension": 8,
@@ -129,7 +134,7 @@ def test_the_description_of_the_towers(model):
         "steps": 3,
         "pipeline": "shop",
         "config": {
-            name: getattr(CONFIG, name).to_mapping()
+            name: getattr(CONFIG, name).to_mapping() | changes.get(name, {})
             for name in ("features", "towers", "loss", "split", "strata")
         },
     }
@@ -166,7 +171,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def answer(folder, model):
-    command = [sys.executable, "-c", CLEAN, str(model), str(folder / "examples-0.gz")]
+    command = [sys.executable, "-c", CLEAN, str(model), str(folder / "Split-train/examples-0.gz")]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -254,7 +259,7 @@ def built(folder):
     transform = trainer.tft.TFTransformOutput(str(folder / "transform"))
     vocabularies = trainer._vocabularies(transform, config)
     made = trainer.TwoTower(config, {name: len(words) for name, words in vocabularies.items()})
-    files = [str(folder / "examples-0.gz")]
+    files = [str(folder / "Split-train/examples-0.gz")]
     trainer._build(made, files, trainer._parser(transform, config), config)
     return made, vocabularies
 
@@ -307,7 +312,7 @@ def test_all_weights_of_a_base_model_are_used(built, model):
 
 
 def test_a_split_without_pairs_is_rejected(folder, tmp_path):
-    (folder / "none-0.gz").write_bytes(gzip.compress(b""))
+    (folder / "Split-train/none-0.gz").write_bytes(gzip.compress(b""))
     with pytest.raises(
         UserError, match=r"^the train split must have a pair to train on\. Received: none\.$"
     ):

@@ -16,6 +16,6 @@ def config(directory: Path) -> Config:
             click_log=str(directory / "clicks" / "*"),
             catalogue=str(directory / "catalogue" / "*"),
         ),
-        training=Training(batch_size=512, steps=750, early_stop_patience=2),
+        training=Training(steps=750, validation_interval=250),
         cutoff=Cutoff(default_value=0.75),
     )

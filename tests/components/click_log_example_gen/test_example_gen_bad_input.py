@@ -157,6 +157,7 @@ def test_a_run_after_a_kill_is_right(folder, snapshot_at):
                 f"examples/1/Split-{split}/data_tfrecord-00000-of-00001.gz"
                 for split in ("train", "calibrate", "test")
             ),
+            "examples/1/log_size.json",
         ]
     )
     for moment in moments:

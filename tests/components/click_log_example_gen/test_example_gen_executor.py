@@ -25,6 +25,7 @@ from tfx.types import artifact_utils
 from components.click_log_example_gen import bundle_writer
 from pebr_tf.config import Split
 from pebr_tf.data import splits
+from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -72,6 +73,7 @@ def test_every_click_comes_out_once_with_its_item_in_the_split_of_its_pair(folde
         }
         for n in range(ITEMS)
     ]
+    examples, catalogue = (left.artifacts[name] for name in ("examples", "catalogue"))
     counts = {name: len(left.clicks(name)) for name in SPLITS}
     assert left.accounting == {
         "clicks": {
@@ -91,9 +93,11 @@ def test_every_click_comes_out_once_with_its_item_in_the_split_of_its_pair(folde
         "splits": counts,
         "span": None,
     }
+    trained = left.clicks("train")
+    different = len({row["query"] for row in trained})
+    assert LogSize.load(examples.uri) == LogSize(len(trained), different, ITEMS)
     assert left.letters == []
     assert not any(".writing" in name for name in left_behind(folder))
-    examples, catalogue = (left.artifacts[name] for name in ("examples", "catalogue"))
     assert artifact_utils.decode_split_names(examples.split_names) == list(SPLITS)
     assert artifact_utils.decode_split_names(catalogue.split_names) == ["items"]
     assert examples.get_string_custom_property("payload_format") == "FORMAT_TF_EXAMPLE"

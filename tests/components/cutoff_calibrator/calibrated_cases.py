@@ -10,6 +10,7 @@ from components.artifacts import CutoffModel, RetrievalIndex
 from components.cutoff_calibrator.component import CutoffCalibrator
 from components.cutoff_calibrator.executor import Executor
 from pebr_tf.config import Config
+from pebr_tf.data.log_size import LogSize
 from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.release.towers import TowersDescription
 from pebr_tf.retrieval import build_index
@@ -105,6 +106,8 @@ def example(query, item_id, clicks):
 
 
 def write_examples(folder, clicks):
+    queries = {query for query, *_ in clicks["train"]}
+    LogSize(len(clicks["train"]), len(queries), ITEMS).save(folder)
     for split, rows in clicks.items():
         target = folder / f"Split-{split}"
         target.mkdir(parents=True)

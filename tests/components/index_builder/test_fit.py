@@ -21,7 +21,8 @@ def write_description(model, **changes):
         dimension=8,
         loss="beta_nce",
         steps=1,
-        **{**wanted_of(Config()), **changes},
+        # The model states what it was trained with, the configuration of the run says auto.
+        **{**wanted_of(Config().replace("towers.dimension", 128)), **changes},
     ).save(model)
 
 

@@ -15,6 +15,8 @@ from tfx.types.standard_artifacts import Examples, ModelBlessing
 
 from components.artifacts import CutoffModel, PushedRelease, RetrievalEvaluation, RetrievalIndex
 from components.pusher.executor import Executor
+from pebr_tf.data.automatic import resolve
+from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
 from pebr_tf.release.release import Release, latest_release
 from pebr_tf.release.remote import fetch
@@ -22,6 +24,7 @@ from pebr_tf.release.remote import fetch
 pytestmark = pytest.mark.slow
 
 CONFIG = tiny_release.CONFIG.replace("cutoff.default_value", 0.7)
+SIZE = LogSize(rows=100, queries=10, items=20)
 KINDS = {
     "cutoff": CutoffModel,
     "index": RetrievalIndex,
@@ -38,6 +41,7 @@ def artifacts(tmp_path_factory):
     towers = tiny_release.write_towers(folder / "towers", folder / "vocabulary")
     examples = ["red phone", "phone"]
     tiny_release.write_parts(folder, folder / "towers", towers, CONFIG, examples)
+    SIZE.save(folder / "examples")
     return folder
 
 
@@ -71,7 +75,7 @@ def test_a_blessed_model_becomes_a_release(artifacts, tmp_path):
     artifact = push(artifacts, tmp_path, span=5)
     release = Release.load(latest_release(tmp_path / "releases"))
     assert release.manifest.span == 5
-    assert release.config() == CONFIG
+    assert release.config() == resolve(CONFIG, SIZE)
     assert not (release.directory / "vectors.npy").exists()
     answers = json.loads((release.directory / "self_test.json").read_text())["answers"]
     assert {answer["query"] for answer in answers} == {"red phone", "phone"}

@@ -49,7 +49,7 @@ def test_check_accepts_the_default():
     assert result.exit_code == 0
     assert result.output == (
         "pebr.yaml is valid.\n"
-        "beta_nce on dssm towers of 128 dimensions, cut off by level at recall 0.9.\n"
+        "beta_nce on dssm towers of dimension auto, cut off by level at recall 0.9.\n"
         "Every setting has its default.\n"
     )
 

@@ -167,7 +167,7 @@ def test_a_curve_of_ties_has_the_averages_that_there_are():
     assert found == Curve(average=[2.0, 4.0], precision=[0.125, 0.25], recall=[0.5, 0.75])
 
 
-SHARES = Strata(head=0.5, torso=0.3, tail=0.2)
+SHARES = Strata(head=0.5, torso=0.3, tail=0.2, min_queries=0)
 HEAD, TORSO, TAIL = range(3)
 
 
@@ -187,6 +187,23 @@ HEAD, TORSO, TAIL = range(3)
 )
 def test_by_hand(clicks, strata):
     assert strata_of(np.array(clicks), SHARES).tolist() == strata
+
+
+@pytest.mark.parametrize(
+    ("least", "strata"),
+    [
+        (0, [HEAD] + [TAIL] * 11),
+        (1, [HEAD, TORSO] + [TAIL] * 10),
+        (2, [HEAD] * 2 + [TORSO] * 2 + [TAIL] * 8),
+        # A third of twelve queries is four.
+        (100, [HEAD] * 4 + [TORSO] * 4 + [TAIL] * 4),
+    ],
+)
+def test_head_and_torso_have_enough_queries(least, strata):
+    clicks = np.array([1_000, *range(20, 9, -1)])
+    shares = Strata(head=0.5, torso=0.3, tail=0.2, min_queries=least)
+    assert strata_of(clicks, shares).tolist() == strata
+    assert strata_of(np.append(clicks, [0] * 90), shares).tolist() == strata + [TAIL] * 90
 
 
 def test_shares_of_many_queries_are_those_asked_for():

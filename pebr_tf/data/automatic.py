@@ -1,0 +1,91 @@
+"""Settings that follow the size of the click log: what `auto` stands for.
+
+Every rule is bounded and grows with the log.
+
+    training.batch_size           power of two, at most rows / 400, from 256 to 4,096
+    training.steps                20 epochs where that is at most 1,000 steps, else 1,000 steps or
+                                  2 epochs, whichever is more; from 100 to 20,000
+    training.validation_interval  a quarter of the steps
+    towers.dimension              32 below 300 items, 64 below 3,000 items, else 128
+    features.vocabulary_size      100,000 at most: Transform counts the tokens and drops rare ones
+    evaluation.average_k          by the table AVERAGE_K, at most the items and cutoff.limit
+
+                        rows    batch_size     steps    epochs
+                       1,000           256       100      25.6
+                      10,000           256       781      20.0
+                     100,000           256     1,000       2.6
+                     300,000           512     1,171       2.0
+                   1,000,000         2,048     1,000       2.0
+                 100,000,000         4,096    20,000        .8
+
+Small logs get many epochs because validation ends a training that no longer gains. Their batches
+are small so that there are enough steps; below 256 pairs a batch has too few negatives. The strata
+are shares of the clicks and follow the log by themselves; `strata.min_queries` keeps them from
+being too small to measure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pebr_tf.config import AUTO, Config
+from pebr_tf.data.log_size import LogSize
+
+VOCABULARY_SIZE = 100_000
+# Catalogues with fewer items than the first number -> the averages; the largest is at most about a
+# tenth of the catalogue.
+AVERAGE_K: tuple[tuple[float, tuple[int, ...]], ...] = (
+    (100, (2, 5, 10)),
+    (300, (3, 10, 20)),
+    (1_000, (5, 10, 30)),
+    (3_000, (10, 30, 100)),
+    (10_000, (20, 60, 200)),
+    (float("inf"), (50, 150, 500)),
+)
+
+
+def resolve(config: Config, size: LogSize) -> Config:
+    """`config` with the values of `chosen`; other settings stay as they are."""
+    return config.replace_all(chosen(config, size))
+
+
+def chosen(config: Config, size: LogSize) -> dict[str, Any]:
+    """The dotted keys that are `auto`, with the values that fit a log of this size."""
+    training = config.training
+    batch_size = _or(training.batch_size, _batch_size(size.rows))
+    steps = _or(training.steps, _steps(size.rows, batch_size))
+    values = {
+        "features.vocabulary_size": VOCABULARY_SIZE,
+        "towers.dimension": 32 if size.items < 300 else 64 if size.items < 3_000 else 128,
+        "training.batch_size": batch_size,
+        "training.steps": steps,
+        "training.validation_interval": max(steps // 4, 1),
+        "evaluation.average_k": _average_k(size.items, config.cutoff.limit),
+    }
+    return {key: value for key, value in values.items() if config.value_at(key) == AUTO}
+
+
+def chosen_line(config: Config, size: LogSize) -> str:
+    """`chosen` as one line for a reader; empty if nothing is `auto`."""
+    return ", ".join(
+        f"{key.split('.')[-1]} {list(value) if isinstance(value, tuple) else value}"
+        for key, value in chosen(config, size).items()
+    )
+
+
+def _or(value: int, automatic: int) -> int:
+    return automatic if value == AUTO else value
+
+
+def _batch_size(rows: int) -> int:
+    return 2 ** min(max((rows // 400).bit_length() - 1, 8), 12)
+
+
+def _steps(rows: int, batch_size: int) -> int:
+    epoch = rows / batch_size
+    return int(min(max(min(20 * epoch, 1_000), 2 * epoch, 100), 20_000))
+
+
+def _average_k(items: int, limit: int) -> tuple[int, ...]:
+    averages = next(averages for below, averages in AVERAGE_K if items < below)
+    return tuple(sorted({max(min(k, items, limit), 1) for k in averages}))
