@@ -138,7 +138,8 @@ class QueryModel(tf.Module):
     def recall_at(self, query: tf.Tensor, cosines: tf.Tensor) -> Tensors:
         """The share of each query's relevant items at or above cosines [B, M]."""
         encoded, _ = self._encode(query)
-        return {"recall": self._recall(encoded, cosines)}
+        recall = self._recall(encoded, cosines)
+        return {"recall": tf.where(encoded["unfamiliar"][:, tf.newaxis], float("nan"), recall)}
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="query")], autograph=False)
     def encode(self, query: tf.Tensor) -> Tensors:
@@ -208,10 +209,11 @@ class QueryModel(tf.Module):
             recall = self._recall(encoded, threshold[:, tf.newaxis])[:, 0]
             above = tf.cast(scores >= threshold[:, tf.newaxis], tf.float32)
             count = self._items_per_sampled * tf.reduce_sum(above, axis=1)
-            count = tf.where(tf.math.is_nan(threshold), threshold, count)
-            unfamiliar = encoded["unfamiliar"]
-            threshold = tf.where(unfamiliar, tf.reduce_max(scores, axis=1), threshold)
-            recall, count = (tf.where(unfamiliar, float("nan"), value) for value in (recall, count))
+            invalid, unfamiliar = tf.math.is_nan(threshold), encoded["unfamiliar"]
+            best = tf.reduce_max(scores, axis=1)
+            threshold = tf.where(unfamiliar & ~invalid, best, threshold)
+            unknown = invalid | unfamiliar
+            recall, count = (tf.where(unknown, float("nan"), value) for value in (recall, count))
         return {
             **encoded,
             "threshold": threshold,

@@ -34,6 +34,7 @@ public final class QueryModel {
         TFloat32 shares = filled(Shape.of(queries.size()), SHARE);
         TFloat32 cosines = repeated(queries.size(), COSINES)) {
       print(model, "serving_default", Map.of("query", texts));
+      print(model, "encode", Map.of("query", texts));
       print(model, "query_at", Map.of("query", texts, "recall", shares));
       print(model, "share_at", Map.of("query", texts, "share", shares));
       print(model, "recall_at", Map.of("query", texts, "cosines", cosines));

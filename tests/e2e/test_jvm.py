@@ -60,6 +60,7 @@ def test_all_signatures_return_what_python_returns(program, model, tmp_path):
     loaded, texts = tf.saved_model.load(str(model)), tf.constant(QUERIES)
     inputs = {
         "serving_default": {},
+        "encode": {},
         "query_at": {"recall": tf.fill([len(QUERIES)], SHARE)},
         "share_at": {"share": tf.fill([len(QUERIES)], SHARE)},
         "recall_at": {"cosines": tf.constant([COSINES] * len(QUERIES))},

@@ -136,7 +136,8 @@ def test_a_share_is_kept_of_every_query(model, encoded):
 @pytest.mark.parametrize("signature", ["query_at", "share_at"])
 def test_a_share_outside_its_range_gives_nan(model, signature):
     name = {"query_at": "recall", "share_at": "share"}[signature]
-    outputs = outputs_of(model, signature, **{name: [0.0, 1.0, -0.5, np.nan]})
+    queries, invalid = ["phone", "qq phone"] * 4, np.repeat([0.0, 1.0, -0.5, np.nan], 2)
+    outputs = outputs_of(model, signature, queries, **{name: invalid})
     for output in ("threshold", "expected_recall", "expected_count"):
         assert np.isnan(outputs[output]).all()
 
@@ -154,6 +155,8 @@ def test_nothing_is_expected_of_an_unfamiliar_query(model, vectors):
     assert np.isnan(outputs["expected_recall"]).tolist() == [False, True]
     best = (outputs["embedding"] @ vectors.T).max(axis=1)
     np.testing.assert_allclose(outputs["threshold"][1], best[1], atol=1e-6)
+    shares = outputs_of(model, "recall_at", ["phone", "qq phone"], cosines=[[0.5], [0.5]])
+    assert np.isnan(shares["recall"]).tolist() == [[False], [True]]
 
 
 def test_the_graph_has_the_incomplete_beta_function_and_no_custom_op(parts):
