@@ -7,6 +7,7 @@ the inputs of the towers (`pebr_tf.models.fields`):
     clicks                      float, clicks of the row
     query_frequency             float, clicks of the query in the training split
     item_frequency              float, clicks of the item in the training split
+    known_share                 float, share of the query's words that the training split knows
     stratum                     int64, position in `pebr_tf.metrics.STRATA`
 """
 
@@ -49,6 +50,7 @@ def preprocessing_fn(
         "clicks": clicks,
         "query_frequency": frequency,
         "item_frequency": totals(item_hash, clicks, "item_clicks"),
+        "known_share": _known_share(columns["query"], features),
         "stratum": strata_of(frequency, query_id, clicks, strata),
     }
 
@@ -75,6 +77,16 @@ def _fields(
                 part, path, num_oov_buckets=features.oov_buckets
             )
     return outputs
+
+
+def _known_share(queries: tf.Tensor, features: Features) -> tf.Tensor:
+    """[B] share of the words of queries [B] that queries of the training split have."""
+    words = _whole(queries) if features.query_kind == "id" else _tokens(queries, features.words())
+    counted = features.vocabulary_size, features.min_token_count
+    path = vocabulary(words.flat_values, "query_words", *counted)
+    known = tft.apply_vocabulary(words.flat_values, path, default_value=-1) >= 0
+    known = tf.cast(known, tf.float32)
+    return tf.math.unsorted_segment_mean(known, words.value_rowids(), words.nrows())
 
 
 def _tokens(column: tf.Tensor, features: Features) -> tf.RaggedTensor:

@@ -183,7 +183,7 @@ def _query(module: tf.Module, raw: Mapping[str, tf.Tensor]) -> dict[str, tf.Tens
         "embedding": encoded.vectors,
         "tau": encoded.tau,
         "frequency": features["query_frequency"],
-        "known_share": getattr(module, MODEL).known_share(features),
+        "known_share": features["known_share"],
         "stratum": features["stratum"],
     }
 
@@ -216,7 +216,14 @@ def _parser(transform: tft.TFTransformOutput, config: Config) -> batches.Parse:
     columns = {**_item_columns(config), **dict.fromkeys(("query", "item_id"), tf.string)}
     spec = {name: tf.io.FixedLenFeature([1], dtype) for name, dtype in columns.items()}
     spec["clicks"] = tf.io.FixedLenFeature([1], tf.int64)
-    return lambda examples: layer(tf.io.parse_example(examples, spec))
+
+    def parse(examples: tf.Tensor) -> batches.Batch:
+        batch = layer(tf.io.parse_example(examples, spec))
+        # Training has no use for it, and does not compute what it drops.
+        del batch["known_share"]
+        return batch
+
+    return parse
 
 
 def _item_columns(config: Config) -> dict[str, tf.DType]:

@@ -44,8 +44,6 @@ from serving.signatures import HeldItems, export_query_model
 
 # The query model holds no more items than this by default.
 MOST_SAMPLED = 50_000
-# Queries with fewer known tokens than all but this share of the calibrate queries are unfamiliar.
-UNFAMILIAR = 0.005
 
 
 class Executor(BaseExecutor):
@@ -131,7 +129,7 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         settings,
         share,
         signature.lists(candidates),
-        np.quantile(np.asarray(queries.known_share), UNFAMILIAR),
+        queries.known_share,
         law,
     )
     _log(calibration, tuning, len(clicks.rows), settings.default_knob, settings.default_value)

@@ -1,6 +1,6 @@
 """Settings of what goes in: files, splits, strata, and the features made of the columns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pebr_tf.config.section import Section
@@ -118,6 +118,10 @@ class Features(Section):
     oov_buckets: int = setting(
         1_000, "Hash buckets for tokens out of the vocabulary", "[1, 10_000_000]"
     )
+
+    def words(self) -> "Features":
+        """The same with single words as the only tokens."""
+        return replace(self, word_ngrams=(1,), character_ngrams=())
 
     def check(self) -> None:
         self.require(

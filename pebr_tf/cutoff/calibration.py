@@ -23,6 +23,10 @@ calibration needs. The others use the overall map.
 queries, so that what TF Serving returns keeps its promise without the service.
 
 *Share.* From a share of each query's own relevant items to the CDF of its law; see `law_fit`.
+
+*Familiarity.* A query is unfamiliar if none of its words, or a smaller share of them than all but
+UNFAMILIAR of the calibrate queries have, occurs in training queries. The order of words is not
+compared: most new queries are known words in a new order.
 """
 
 from __future__ import annotations
@@ -49,6 +53,7 @@ VERSION = 3
 RECALLS = tuple(percent / 100 for percent in range(1, 100))
 # Number of points of a budget map.
 AVERAGES = 60
+UNFAMILIAR = 0.005
 CALIBRATED_KNOBS = ("recall", "budget")
 _MAPS = (*CALIBRATED_KNOBS, "signature", "share")
 # The share map of laws that are true without one.
@@ -67,7 +72,7 @@ class Calibration:
       budget: From average items per query to cut-off.
       signature: From recall to the cut-off of the query model's own thresholds.
       share: From the share of each query's relevant items to the cut-off of the policy share.
-      least_known: Share of known tokens below which a query is unfamiliar.
+      least_known: Share of known words below which a query is unfamiliar.
       law: The law head.
     """
 
@@ -211,19 +216,20 @@ def calibrate(
     config: Cutoff,
     share: KnobMap = TRUE_SHARE,
     signature_lists: RankedLists | None = None,
-    least_known: float = 0.0,
+    known_share: np.ndarray | None = None,
     law: LawWeights | None = None,
 ) -> Calibration:
     """Fits the maps to calibrate queries.
 
     `lists` are their candidates, scored by `policy`; a list never exceeds the candidates. `strata`
     [Q] are indices into STRATA. `signature_lists` are scored as the query model scores them; None
-    if that is the same.
+    if that is the same. `known_share` [Q] are shares of known words; None: 0 for all.
 
     Raises:
       UserError: Too few queries.
     """
     require_enough(len(lists), config)
+    known_share = np.zeros(1) if known_share is None else known_share
     least = max(1, config.min_calibration_queries // 4)
     parts = {name: np.asarray(strata) == index for index, name in enumerate(STRATA)}
     return Calibration(
@@ -242,7 +248,7 @@ def calibrate(
         budget=budget_map(lists, config.floor, config.limit),
         signature=recall_map(signature_lists or lists, config.floor, config.limit),
         share=share,
-        least_known=float(least_known),
+        least_known=float(np.quantile(known_share, UNFAMILIAR)),
         law=law or initial_weights(),
     )
 

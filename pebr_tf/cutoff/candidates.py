@@ -41,7 +41,7 @@ class QueryVectors:
       breadth: [Q] number of different items that were clicked in the training split, or None;
         policies of experiments use it.
       frequency: [Q] clicks in the training split, or None.
-      known_share: [Q] share of the query's tokens that are in the vocabulary, or None.
+      known_share: [Q] share of the query's words that training queries have, or None.
       alpha, beta: [Q] the Beta law of each query's relevant items, or None.
     """
 

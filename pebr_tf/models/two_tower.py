@@ -46,7 +46,6 @@ class TwoTower(tfrs.Model):
         super().__init__(**kwargs)
         features, towers = config.features, config.towers
         self._config = config
-        self._vocabulary_sizes = dict(vocabulary_sizes)
         query, item = query_fields(features), item_fields(features)
         both = table_sizes((*query, *item), vocabulary_sizes, features.oov_buckets)
         self.tables = TokenTables(both, towers.token_dimension, name="tables")
@@ -76,13 +75,6 @@ class TwoTower(tfrs.Model):
             frequency = tf.math.log1p(features["query_frequency"])
             pooled = tf.concat([pooled, frequency[:, tf.newaxis]], axis=1)
         return Query(vectors, self.tau_head(tf.cast(pooled, tf.float32)))
-
-    def known_share(self, features: Mapping[str, Any]) -> tf.Tensor:
-        """[B] share of each query's tokens that are words of the vocabulary; 0 without tokens."""
-        (field,) = query_fields(self._config.features)
-        ids = features[field.name]
-        known = tf.cast(ids.flat_values < self._vocabulary_sizes[field.vocabulary], tf.float32)
-        return tf.math.unsorted_segment_mean(known, ids.value_rowids(), ids.nrows())
 
     def encode_item(self, features: Mapping[str, Any], training: bool = False) -> tf.Tensor:
         """Item vectors [B, n] of a batch."""

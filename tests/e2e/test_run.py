@@ -1,18 +1,26 @@
 """The whole pipeline by its command, on the tiny world: results, cache, gates, errors."""
 
+import itertools
 import os
 import signal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import tensorflow as tf
 from conftest import ALWAYS, CLOUD, COMPONENTS, RUN, World
 from pebr_process import Running, edited, failing_at, pebr, waiting_at
 from pyarrow import parquet
-from tiny_world import write_world
+from tiny_world import write_clicks, write_world
 
 from pebr_tf.config import Config
 
+# Words of a library; the shop knows only the last.
+FOREIGN = (
+    "ancient gothic nordic lunar tragic comic epic 现代 russian victorian",
+    "poetry history romance biography mythology 哲学 memoir fable drama satire",
+    "wars kings dragons islands letters ghosts winters voyages gardens black",
+)
 pytestmark = pytest.mark.slow
 
 
@@ -55,6 +63,22 @@ def test_its_release_can_be_queried(base):
     assert "huawei phone" in english.splitlines()[1]
     assert chinese.startswith("华为手机  ")
     assert "华为手机" in chinese.splitlines()[1]
+
+
+def test_queries_of_another_vocabulary_are_unfamiliar(base, tmp_path):
+    encode = tf.saved_model.load(str(base.releases[-1] / "query_model")).signatures["encode"]
+
+    def unfamiliar(queries):
+        return encode(query=tf.constant(queries))["unfamiliar"].numpy().mean()
+
+    foreign = [" ".join(words) for words in itertools.product(*map(str.split, FOREIGN))]
+    assert len(foreign) == 1_000
+    assert unfamiliar(foreign) >= 0.95
+    write_clicks(tmp_path / "data/clicks.tsv", seed=8)
+    rows = (tmp_path / "data/clicks.tsv").read_text("utf-8").splitlines()[1:]
+    queries = [row.split("\t")[0] for row in rows]
+    assert unfamiliar(queries) <= 0.02
+    assert unfamiliar([" ".join(reversed(query.split())) for query in queries]) <= 0.02
 
 
 def test_the_cache(world):

@@ -88,6 +88,11 @@ def test_frequencies_count_clicks_of_the_query_however_it_is_written(run):
     assert (items[1], len(set(items))) == (items[2], 3)
 
 
+def test_a_word_is_known_if_training_queries_have_it_often_enough(run):
+    assert run[1]["known_share"].numpy().tolist() == [1, 1, 1, 0, 1]
+    assert run[0].vocabulary_by_name("query_words") == [b"16", b"gift", b"iphone"]
+
+
 def test_numbers_are_scaled_by_mean_and_deviation(run):
     prices = np.array([row[-1] for row in ROWS])
     scaled = run[1]["item_price_number"]
@@ -97,9 +102,11 @@ def test_numbers_are_scaled_by_mean_and_deviation(run):
 def test_the_graph_needs_no_column_but_the_query(run):
     layer = run[0].transform_features_layer()
     graph = tf.function(lambda query: layer({"query": query[:, tf.newaxis]}), autograph=False)
-    answer = graph(tf.constant(["GIFT", "never seen"]))
-    np.testing.assert_array_equal(answer["query_frequency"], [3.0, 0.0])
-    np.testing.assert_array_equal(answer["stratum"], [1, 2])
+    answer = graph(tf.constant(["GIFT", "never seen", "16 iPhone", "apple gift", ""]))
+    np.testing.assert_array_equal(answer["query_frequency"], [3.0, 0.0, 0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(answer["stratum"], [1, 2, 2, 2, 2])
+    # The order of words is free, and a word of a title is not one of a query.
+    np.testing.assert_array_equal(answer["known_share"], [1, 0, 1, 0.5, 0])
     assert answer["query_tokens"].to_list()[0] == run[1]["query_tokens"].to_list()[2]
     assert "item_title_tokens" not in answer
 
