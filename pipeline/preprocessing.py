@@ -13,6 +13,7 @@ the inputs of the towers (`pebr_tf.models.fields`):
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -34,6 +35,8 @@ def preprocessing_fn(
 ) -> dict[str, Any]:
     """Converts raw columns [B, 1] to the inputs of training, by `features` and `strata`."""
     features = Features.from_mapping(custom_config["features"])
+    if features.vocabulary_size == AUTO:
+        features = dataclasses.replace(features, vocabulary_size=VOCABULARY_SIZE)
     strata = Strata.from_mapping(custom_config["strata"])
     columns = {name: tf.reshape(values, [-1]) for name, values in inputs.items()}
     # Frequencies do not depend on the case and width of letters.
@@ -70,8 +73,7 @@ def _fields(
         by_vocabulary.setdefault(field.vocabulary, {})[field.name] = words
     for name, parts in by_vocabulary.items():
         words = tf.concat([part.flat_values for part in parts.values()], axis=0)
-        size = VOCABULARY_SIZE if features.vocabulary_size == AUTO else features.vocabulary_size
-        path = vocabulary(words, name, size, features.min_token_count)
+        path = vocabulary(words, name, features.vocabulary_size, features.min_token_count)
         for field_name, part in parts.items():
             outputs[field_name] = tft.apply_vocabulary(
                 part, path, num_oov_buckets=features.oov_buckets

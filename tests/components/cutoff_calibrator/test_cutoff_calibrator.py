@@ -144,7 +144,7 @@ def texts(column):
 
 
 def test_memory_does_not_depend_on_the_longest_query(tmp_path):
-    clicks = {"test": [(f"q{i}", f"item-{i:03}", 1) for i in range(300)]}
+    clicks = {"train": [], "test": [(f"q{i}", f"item-{i:03}", 1) for i in range(300)]}
     clicks["test"].append(("long " * 20_000, "item-000", 1))
     examples = write_examples(tmp_path / "long", clicks)
     read_pairs(examples, "test")
