@@ -111,6 +111,7 @@ def calibration() -> CalibrationResult:
         },
         average=[6.1, 8.4, 12.0, 17.3, 26.2, 41.5, 70.8, 136.4, 301.7, 1043.2],
         error={"overall": 0.0041, "head": 0.0136, "torso": 0.0071, "tail": 0.0182},
+        queries={"overall": 2404, "head": 150, "torso": 570, "tail": 1684},
     )
 
 
@@ -166,12 +167,27 @@ def example() -> ModelEvaluation:
         index=IndexResult("scann", 20000, 0.9941, 0.9968, 500),
         latency=[LatencyResult(1, 1.83, 4.214, 512.4), LatencyResult(32, 14.2, 31.7, 2190.8)],
         gates=[
-            GateResult("min_precision_lift", "precision over top_k at k = 150", ">=", 0.0, 0.4286),
-            GateResult("min_recall_lift", "recall over top_k at k = 150", ">=", 0.0, 0.0704),
-            GateResult("max_calibration_error", "error of the recall knob", "<=", 0.03, 0.0041),
-            GateResult("max_stratum_calibration_error", "worst stratum", "<=", 0.05, 0.0182),
-            GateResult("min_index_recall", "share of the exact answer found", ">=", 0.98, 0.9941),
-            GateResult("max_empty_rate", "queries without a result", "<=", 0.01, 0.0008),
+            GateResult(
+                "min_precision_lift", "gain in precision over top_k", ">=", 0.0, 0.4286, 2391, 0.03
+            ),
+            GateResult(
+                "min_recall_lift", "gain in recall over top_k", ">=", 0.0, 0.0704, 2391, 0.009
+            ),
+            GateResult(
+                "max_calibration_error", "error of the knob", "<=", 0.03, 0.0041, 2391, 0.01
+            ),
+            GateResult(
+                "max_stratum_calibration_error",
+                "error of the recall knob, worst stratum",
+                "<=",
+                0.05,
+                0.0182,
+                143,
+                0.04,
+                "head",
+            ),
+            GateResult("min_index_recall", "share found", ">=", 0.98, 0.9941, 500, 0.002),
+            GateResult("max_empty_rate", "share of empty lists", "<=", 0.01, 0.0008, 2391, 0.001),
         ],
     )
     previous = copy.deepcopy(evaluation).as_previous(1731)

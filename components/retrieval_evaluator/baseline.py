@@ -60,14 +60,15 @@ def measure_baseline(
     settings: Cutoff,
     average_k: tuple[int, ...],
     origin: dict[str, Any],
-) -> BaselineResult | None:
+) -> tuple[BaselineResult, dict[int, np.ndarray]] | None:
     """Measures the towers of an earlier model, with a level temperature tuned for them.
 
     A model of another pipeline than that of `origin` does not compare, and one of another split may
     have been trained on what is held out here.
 
     Returns:
-      None if the model cannot be compared; the reason is logged.
+      The figures, and the recall [Q] of each query by average. None if the model cannot be
+      compared; the reason is logged.
     """
     with local_folder(path_utils.serving_model_path(model.uri)) as folder:
         towers = TowersDescription.find(folder)
@@ -101,7 +102,9 @@ def measure_baseline(
         found = replace(found, sample_levels=found.levels[level_temperature])
     policies = {policy.name: policy for policy in (TopKPolicy(), served)}
     results = evaluate_policies(list(policies.values()), found, average_k, served.name)
-    return BaselineResult(model.uri, towers.steps, level_temperature, results)
+    lists = served.lists(found)
+    recall = {k: lists.shares(lists.counts_at(lists.cutoff_at(k)))[1] for k in average_k}
+    return BaselineResult(model.uri, towers.steps, level_temperature, results), recall
 
 
 def _embedded(towers: Path, catalogue: Artifact, ids: np.ndarray) -> np.ndarray | None:

@@ -25,6 +25,7 @@ from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
 from pebr_tf.files import is_remote
+from pebr_tf.metrics.significance import Evidence
 from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.release.evaluation import (
     EVALUATION_FILE,
@@ -32,12 +33,13 @@ from pebr_tf.release.evaluation import (
     ModelEvaluation,
     PreviousRelease,
 )
-from pebr_tf.release.gates import check_gates, failures
+from pebr_tf.release.gates import check_gates
 from pebr_tf.release.release import latest_release
 from pebr_tf.release.remote import latest_remote
 from pebr_tf.release.towers import TowersDescription
 from pebr_tf.release.versions import QUERY_MODEL
 from pebr_tf.report import write_report
+from pebr_tf.report.verdict import outcome
 from serving.encoder import EmbeddedEncoder
 
 
@@ -76,17 +78,17 @@ class Executor(tfx_evaluator.Executor):
             LogSize.load(artifact_utils.get_single_uri(input_dict["examples"])),
         ).evaluation.average_k
         evaluation = dataclasses.replace(evaluation, average_k=averages)
-        result = _measured(input_dict, cutoff, evaluation, settings["origin"])
+        result, evidence = _measured(input_dict, cutoff, evaluation, settings["origin"])
         result = dataclasses.replace(
             result,
-            gates=check_gates(result, evaluation.gates),
+            gates=check_gates(result, evidence, evaluation.gates),
             previous=_previous(exec_properties["releases"]),
         )
         with published_folder(artifact_utils.get_single_uri(output_dict["evaluation"])) as folder:
             result.save(folder)
             write_report(result, folder / REPORT_FILE)
         blessing = artifact_utils.get_single_instance(output_dict["blessing"])
-        _bless(blessing, input_dict, failures(result.gates))
+        _bless(blessing, input_dict, result)
 
 
 def _measured(
@@ -94,7 +96,7 @@ def _measured(
     cutoff: Cutoff,
     evaluation: Evaluation,
     origin: dict[str, Any],
-) -> ModelEvaluation:
+) -> tuple[ModelEvaluation, Evidence]:
     model = artifact_utils.get_single_instance(inputs["model"])
     with (
         local_folder(path_utils.serving_model_path(model.uri)) as towers,
@@ -111,15 +113,18 @@ def _measured(
             index=catalogue.index,
         )
         examples = artifact_utils.get_single_instance(inputs["examples"])
-        result, clicks = measure(examples, subject, cutoff, evaluation)
+        result, evidence, clicks = measure(examples, subject, cutoff, evaluation)
     if inputs.get("baseline") and inputs.get("catalogue"):
         earlier, items = (
             artifact_utils.get_single_instance(inputs[name]) for name in ("baseline", "catalogue")
         )
         average_k = evaluation.average_k
-        baseline = measure_baseline(earlier, items, clicks, cutoff, average_k, origin)
-        result = dataclasses.replace(result, baseline=baseline)
-    return result
+        measured = measure_baseline(earlier, items, clicks, cutoff, average_k, origin)
+        if measured is not None:
+            baseline, recall = measured
+            result = dataclasses.replace(result, baseline=baseline)
+            evidence = dataclasses.replace(evidence, baseline_recall=recall[result.middle_k])
+    return result, evidence
 
 
 def _previous(releases: str) -> PreviousRelease | None:
@@ -140,10 +145,11 @@ def _previous(releases: str) -> PreviousRelease | None:
         return None
 
 
-def _bless(blessing: Artifact, inputs: dict[str, list[Artifact]], reasons: list[str]) -> None:
+def _bless(
+    blessing: Artifact, inputs: dict[str, list[Artifact]], evaluation: ModelEvaluation
+) -> None:
     model = artifact_utils.get_single_instance(inputs["model"])
-    blessed = not reasons
-    message = "All gates are passed." if blessed else " ".join(reasons)
+    blessed, message = evaluation.blessed, outcome(evaluation)
     blessing.set_int_custom_property(constants.ARTIFACT_PROPERTY_BLESSED_KEY, int(blessed))
     blessing.set_string_custom_property(constants.ARTIFACT_PROPERTY_BLESSING_MESSAGE_KEY, message)
     blessing.set_string_custom_property(
@@ -154,4 +160,4 @@ def _bless(blessing: Artifact, inputs: dict[str, list[Artifact]], reasons: list[
     with published_folder(blessing.uri) as folder:
         (folder / name).write_text(f"{message}\n", encoding="utf-8")
     if not blessed:
-        logging.warning("The model was not blessed: %s", message)
+        logging.warning("%s", message)

@@ -26,9 +26,11 @@ from pebr_tf.cutoff import (
     evaluate_policies,
     evaluated_policies,
     fit_adapter,
+    own_gain,
 )
 from pebr_tf.errors import UserError
 from pebr_tf.metrics import STRATA
+from pebr_tf.metrics.significance import Evidence
 from pebr_tf.release.evaluation import (
     DataSummary,
     IndexResult,
@@ -98,8 +100,8 @@ class Subject:
 
 def measure(
     examples: Artifact, subject: Subject, settings: Cutoff, evaluation: Evaluation
-) -> tuple[ModelEvaluation, Clicks]:
-    """The evaluation without gates and comparisons, and the clicks that it was measured on.
+) -> tuple[ModelEvaluation, Evidence, Clicks]:
+    """The evaluation without gates and comparisons, its evidence, and its clicks.
 
     Raises:
       UserError: No test query has clicks.
@@ -121,7 +123,7 @@ def measure(
     if default not in {policy.name for policy in policies}:
         policies = (knobs.policy, *policies)
     unseen = candidates.unseen()
-    index, latencies = _index(subject, encoded, settings)
+    index, latencies, index_recalls = _index(subject, encoded, settings)
     result = ModelEvaluation(
         model=ModelSummary(
             loss=subject.towers.loss,
@@ -152,7 +154,9 @@ def measure(
         index=index,
         latency=latencies,
     )
-    return result, Clicks(clicked, calibrate, encoded.stratum, subject.ids)
+    gain = own_gain(candidates, subject.vectors, clicked.pairs(subject.ids), min(average_k))
+    evidence = knobs.evidence(result.middle_k, gain, index_recalls)
+    return result, evidence, Clicks(clicked, calibrate, encoded.stratum, subject.ids)
 
 
 def _policies(
@@ -167,11 +171,13 @@ def _policies(
 
 def _index(
     subject: Subject, encoded: EncodedQueries, settings: Cutoff
-) -> tuple[IndexResult, list[LatencyResult]]:
+) -> tuple[IndexResult, list[LatencyResult], np.ndarray]:
+    """The index's recall and latency, and its recalls [I, 2] by query."""
     searcher = load_index(subject.index)
     exact = ExactSearcher(subject.vectors, subject.ids, background=searcher.background)
     search = Search(subject.calibration, settings)
-    macro, micro, queries = index_recall(searcher, exact, encoded, search)
+    recalls = index_recall(searcher, exact, encoded, search)
+    macro, micro = map(float, recalls.mean(axis=0))
     kind = IndexManifest.load(subject.index).kind
-    result = IndexResult(kind, len(searcher), macro, micro, queries)
-    return result, latency(searcher, encoded, search)
+    result = IndexResult(kind, len(searcher), macro, micro, len(recalls))
+    return result, latency(searcher, encoded, search), recalls

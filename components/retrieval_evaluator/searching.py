@@ -12,7 +12,7 @@ from pebr_tf.release.evaluation import LatencyResult
 from pebr_tf.retrieval import ExactSearcher, RangeResult, Searcher
 from pebr_tf.retrieval.encoded import EncodedQueries
 from pebr_tf.retrieval.result import concatenate
-from pebr_tf.retrieval.tune import recall
+from pebr_tf.retrieval.tune import recalls
 
 # Queries that measure the recall of the index.
 QUERIES = 1_000
@@ -44,13 +44,13 @@ class Search:
 
 def index_recall(
     searcher: Searcher, exact: ExactSearcher, encoded: EncodedQueries, search: Search
-) -> tuple[float, float, int]:
-    """Macro and micro recall of the exact answers, and the number of queries, at most `QUERIES`."""
+) -> np.ndarray:
+    """[I, 2] macro and micro recall of the exact answers by query, at most `QUERIES`."""
     encoded = encoded.take(slice(0, QUERIES))
     blocks = [encoded.take(slice(begin, begin + BLOCK)) for begin in range(0, len(encoded), BLOCK)]
     found = [search(searcher, block) for block in blocks]
     truth = [search.exactly(exact, *pair) for pair in zip(blocks, found, strict=True)]
-    return *recall(concatenate(found), concatenate(truth)), len(encoded)
+    return recalls(concatenate(found), concatenate(truth))
 
 
 def latency(searcher: Searcher, encoded: EncodedQueries, search: Search) -> list[LatencyResult]:

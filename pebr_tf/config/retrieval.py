@@ -115,10 +115,13 @@ class Index(Section):
 
 @dataclass(frozen=True)
 class Gates(Section):
-    """What a model must reach to be blessed; lifts compare with top_k at equal average k."""
+    """What a model must not miss significantly; lifts compare with top_k at equal average k."""
 
     min_precision_lift: float = setting(0.0, "Relative gain in precision over top_k", "[-1, 10]")
     min_recall_lift: float = setting(0.0, "Relative gain in recall over top_k", "[-1, 10]")
+    min_query_gain: float | None = setting(
+        0.0, "Gain in recall over another query's list, beyond noise; null: any", "[-1, 1]"
+    )
     min_baseline_recall_lift: float | None = setting(
         -0.05, "Gain in recall over the last blessed model; null: any", "[-1, 10]"
     )

@@ -8,7 +8,7 @@ from pebr_tf.cutoff.candidates import (
     candidate_depth,
     collect_candidates,
 )
-from pebr_tf.cutoff.evaluation import KnobEvaluation, evaluate_policies
+from pebr_tf.cutoff.evaluation import KnobEvaluation, evaluate_policies, own_gain
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.cutoff.knobs import CutoffRule, ReleaseKnobs
 from pebr_tf.cutoff.law_fit import HeldOutClicks, fit_law, fit_share_map
@@ -40,6 +40,7 @@ __all__ = [
     "fit_law",
     "fit_share_map",
     "level_temperatures_for",
+    "own_gain",
     "served_policy",
     "tune_level_temperature",
 ]

@@ -8,9 +8,9 @@ import numpy as np
 
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.calibration import Calibration, bounded_counts
-from pebr_tf.cutoff.candidates import Candidates
+from pebr_tf.cutoff.candidates import Candidates, ClickedPairs
 from pebr_tf.cutoff.knobs import ReleaseKnobs
-from pebr_tf.cutoff.policies import Policy
+from pebr_tf.cutoff.policies import Policy, TopKPolicy
 from pebr_tf.metrics.comparison import at_averages, by_group, count_histogram, curve, groups_of
 from pebr_tf.metrics.ranked import RankedLists
 from pebr_tf.metrics.results import (
@@ -21,6 +21,7 @@ from pebr_tf.metrics.results import (
     KnobResult,
     PolicyResult,
 )
+from pebr_tf.metrics.significance import Evidence
 from pebr_tf.metrics.strata import STRATA
 
 RECALLS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
@@ -56,6 +57,29 @@ def evaluate_policies(
     return results
 
 
+def own_gain(
+    candidates: Candidates, corpus: np.ndarray, relevant: ClickedPairs, k: int
+) -> np.ndarray:
+    """[Q] recall of a query's own best `k` items, less that of another query's.
+
+    A model that cannot tell queries apart gains nothing, whatever it has learned about items. The
+    other query is half of all queries away, because queries with neighbouring texts are alike.
+    `corpus` [N, n] are the vectors of all items, and `relevant` the pairs of the candidates.
+    """
+    k = min(k, candidates.depth)
+    vectors, shift = candidates.queries.vectors, len(candidates) // 2
+    other = (relevant.rows + shift) % len(candidates)
+    # Sums in another order differ in their last bits, which must not tell equal items apart.
+    last = candidates.cosines[:, k - 1][other] - 1e-6
+    known = relevant.items >= 0
+    found = np.zeros(len(known), bool)
+    pairs = vectors[other[known]], corpus[relevant.items[known]]
+    found[known] = np.einsum("pn,pn->p", *pairs) >= last[known]
+    others = np.bincount(relevant.rows, found, len(candidates))
+    own = candidates.relevant.before(np.full(len(candidates), k))
+    return (own - others) / candidates.totals
+
+
 class KnobEvaluation:
     """The knobs of a release on test queries, with floor and limit applied."""
 
@@ -77,6 +101,22 @@ class KnobEvaluation:
         """The budget knob at several averages."""
         measured = [float(self._counts("budget", k).mean()) for k in average_k]
         return BudgetResult(list(average_k), measured)
+
+    def evidence(self, k: int, gain: np.ndarray, index_recall: np.ndarray) -> Evidence:
+        """What the gates resample, with lists of `k` items on average."""
+        both = [self.lists, self._lists_of(TopKPolicy())]
+        shares = [lists.shares(lists.counts_at(lists.cutoff_at(k))) for lists in both]
+        precision, recall = (np.stack(pair, axis=1) for pair in zip(*shares, strict=True))
+        kept = [self.lists.shares(self._counts("recall", value))[1] for value in RECALLS]
+        return Evidence(
+            strata=self.strata,
+            precision=precision,
+            recall=recall,
+            gain=gain,
+            kept=np.stack(kept, axis=1),
+            empty=self.counts == 0,
+            index_recall=index_recall,
+        )
 
     def histogram(self) -> CountHistogram:
         """Items per query at the default knob."""
@@ -136,4 +176,7 @@ class KnobEvaluation:
             name: float(np.mean(np.abs(np.subtract(measured[name], expected[name]))))
             for name in groups
         }
-        return CalibrationResult(list(RECALLS), expected, measured, averages, error)
+        maps = {name: self.calibration.map_of("recall", i) for i, name in enumerate(STRATA)}
+        queries = {"overall": self.calibration.queries}
+        queries.update((name, maps[name].queries) for name in groups if name in maps)
+        return CalibrationResult(list(RECALLS), expected, measured, averages, error, queries)

@@ -158,6 +158,11 @@ class RankedLists:
         """[Q] relevant items among the first `counts` [Q]."""
         return self.relevant.before(np.minimum(counts, self.lengths))
 
+    def shares(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """[Q] precision and [Q] recall of lists of `counts` [Q] items."""
+        hits = self.hits(counts)
+        return hits / np.maximum(counts, 1), hits / self.totals
+
     def figures(self, counts: np.ndarray, queries: np.ndarray | None = None) -> Figures:
         """Figures of lists of `counts` [Q] items, of all queries or where `queries` [Q] is true."""
         hits, totals = self.hits(counts), self.totals

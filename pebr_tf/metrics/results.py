@@ -101,6 +101,7 @@ class CalibrationResult:
         within the range that the calibrate clicks support.
       measured: Group -> recall on the held-out clicks.
       error: Group -> mean absolute difference between expected and measured.
+      queries: Group -> calibrate queries that the expectation was measured on.
     """
 
     requested: list[float]
@@ -108,6 +109,7 @@ class CalibrationResult:
     measured: dict[str, list[float]]
     average: list[float]
     error: dict[str, float]
+    queries: dict[str, int]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -20,6 +21,7 @@ from pebr_tf.metrics.results import (
 )
 
 EVALUATION_FILE, REPORT_FILE = "evaluation.json", "report.html"
+_MAX_DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,9 @@ class GateResult:
     Attributes:
       name: Key in the configuration.
       bound: The least or largest value that passes.
+      queries: Queries that the value was measured on; 0 if it is not a mean over queries.
+      noise: How far chance alone takes the value beyond the bound, with a confidence of 95%.
+      stratum: The stratum of these queries, or None for all.
     """
 
     name: str
@@ -87,21 +92,69 @@ class GateResult:
     sign: Literal[">=", "<="]
     bound: float
     received: float
+    queries: int = 0
+    noise: float = 0.0
+    stratum: str | None = None
 
     @property
-    def passed(self) -> bool:
-        """Whether the measured value is within the bound."""
-        return self.received >= self.bound if self.sign == ">=" else self.received <= self.bound
+    def shortfall(self) -> float:
+        """How far the value is beyond the bound; at most 0 if the gate is passed."""
+        short = self.bound - self.received
+        return short if self.sign == ">=" else -short
+
+    @property
+    def state(self) -> Literal["passed", "undecided", "failed"]:
+        """Failed only if the shortfall exceeds what chance explains."""
+        if self.shortfall <= 0:
+            return "passed"
+        return "failed" if self.shortfall > self.noise else "undecided"
+
+    @property
+    def queries_to_decide(self) -> int:
+        """Queries that would make this shortfall significant: noise falls with their root."""
+        return math.ceil(self.queries * (self.noise / max(self.shortfall, 1e-9)) ** 2)
+
+    @property
+    def measured_on(self) -> str:
+        """The queries, such as `24 head queries`; empty if there are none."""
+        if not self.queries:
+            return ""
+        words = [f"{self.queries:,}", self.stratum, "query" if self.queries == 1 else "queries"]
+        return " ".join(filter(None, words))
 
     @property
     def bound_text(self) -> str:
-        """The bound with two decimals, or as many as it has."""
-        return max(f"{self.bound:.2f}", f"{self.bound:g}", key=len)
+        """The bound with two decimals, or as many as it has, at most four."""
+        return max(f"{self.bound:.2f}", f"{self.bound:.4g}", key=len)
+
+    @property
+    def received_text(self) -> str:
+        """The value with three digits, or as many as distinguish it from the bound."""
+        value = self.received
+        digits = 3 if value == 0 else max(0, 2 - math.floor(math.log10(abs(value))))
+        while (
+            digits < _MAX_DIGITS
+            and value != self.bound
+            and float(f"{value:.{digits}f}") == float(self.bound_text)
+        ):
+            digits += 1
+        return f"{value:,.{digits}f}"
 
     @property
     def required(self) -> str:
         """The requirement, such as `>= 0.98`."""
         return f"{self.sign} {self.bound_text}"
+
+    @property
+    def finding(self) -> str:
+        """The value, the queries and the bound in words; for a gate that is not passed."""
+        side = "below the required" if self.sign == ">=" else "above the allowed"
+        queries = f" for {self.measured_on}" if self.queries else ""
+        doubt = ", which so few cannot decide" if self.state == "undecided" else ""
+        return (
+            f"{self.title} is {self.received_text}{queries}, {side} {self.bound_text} "
+            f"({self.name}){doubt}"
+        )
 
 
 @dataclass(frozen=True)
@@ -163,8 +216,8 @@ class ModelEvaluation:
 
     @property
     def blessed(self) -> bool:
-        """Whether all gates passed."""
-        return all(gate.passed for gate in self.gates)
+        """Whether no gate failed."""
+        return all(gate.state != "failed" for gate in self.gates)
 
     @property
     def middle_k(self) -> int:

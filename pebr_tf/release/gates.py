@@ -1,79 +1,82 @@
-"""What an evaluation must reach for a model to be blessed."""
+"""What an evaluation must reach for a model to be blessed.
+
+A gate fails if its shortfall is significant: larger than chance explains with a confidence of 95%,
+by resampling the test queries. A shortfall that so few queries cannot decide is a warning. One gate
+asks for more: a model must be significantly better than one that cannot tell queries apart.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
 from pebr_tf.config import Gates
 from pebr_tf.metrics.results import PolicyResult
+from pebr_tf.metrics.significance import CONFIDENCE, Evidence, error_noise, noise
 from pebr_tf.metrics.strata import STRATA
 from pebr_tf.release.evaluation import GateResult, ModelEvaluation, default_result, named_policy
 
 
-def check_gates(evaluation: ModelEvaluation, gates: Gates) -> list[GateResult]:
-    """Each gate with what it requires, what it received, and whether it passed.
+def check_gates(evaluation: ModelEvaluation, evidence: Evidence, gates: Gates) -> list[GateResult]:
+    """Each gate with what it requires, what it received, and how sure that is.
 
-    Lifts compare the default policy with top_k at the middle average.
+    Lifts compare the default policy with top_k at the middle average. `evidence` is of the queries
+    of the evaluation.
     """
-    middle = evaluation.middle_k
-    ours = default_result(evaluation.policies)
+    middle, queries = evaluation.middle_k, len(evidence.strata)
     top_k = named_policy(evaluation.policies, "top_k")
-    error, index = evaluation.calibration.error, evaluation.index
-
-    def lift(measure: str, over: PolicyResult = top_k) -> float:
-        base, value = (getattr(p.at[middle]["overall"], measure) for p in (over, ours))
-        return float((value - base) / max(base, 1e-9))
-
     results = [
-        _at_least(
+        _lift(
             "min_precision_lift",
-            f"precision over top_k at k = {middle}",
+            f"gain in precision over top_k at k = {middle}",
             gates.min_precision_lift,
-            lift("precision"),
+            _figures(evaluation, top_k, "precision"),
+            evidence.precision,
         ),
-        _at_least(
+        _lift(
             "min_recall_lift",
-            f"recall over top_k at k = {middle}",
+            f"gain in recall over top_k at k = {middle}",
             gates.min_recall_lift,
-            lift("recall"),
-        ),
-        _at_most(
-            "max_calibration_error",
-            "error of the recall knob",
-            gates.max_calibration_error,
-            error["overall"],
-        ),
-        _at_most(
-            "max_stratum_calibration_error",
-            "error of the recall knob, worst stratum",
-            gates.max_stratum_calibration_error,
-            max((error[name] for name in STRATA if name in error), default=0.0),
-        ),
-        _at_least(
-            "min_index_recall",
-            "share of the exact answer that the index finds",
-            gates.min_index_recall,
-            min(index.recall_macro, index.recall_micro),
-        ),
-        _at_most(
-            "max_empty_rate",
-            "queries without a result at the default knob",
-            gates.max_empty_rate,
-            evaluation.default_knob.groups["overall"].empty,
+            _figures(evaluation, top_k, "recall"),
+            evidence.recall,
         ),
     ]
-    if evaluation.baseline and gates.min_baseline_recall_lift is not None:
+    if gates.min_query_gain is not None:
+        # Lists that are all the same have no gain and no noise: one query must differ at least.
+        bound = gates.min_query_gain + max(noise(-evidence.gain), 1 / queries)
+        title = f"gain in recall over another query's list at k = {min(evaluation.average_k)}"
+        gain = float(evidence.gain.mean())
+        results.append(GateResult("min_query_gain", title, ">=", bound, gain, queries))
+    results += [
+        _error(evaluation, evidence, "max_calibration_error", gates.max_calibration_error, None),
+        _worst_stratum(evaluation, evidence, gates.max_stratum_calibration_error),
+        _index(evidence.index_recall, gates.min_index_recall),
+        GateResult(
+            "max_empty_rate",
+            "share of empty lists at the default knob",
+            "<=",
+            gates.max_empty_rate,
+            evaluation.default_knob.groups["overall"].empty,
+            queries,
+            noise(-evidence.empty.astype(np.float64)),
+        ),
+    ]
+    least = gates.min_baseline_recall_lift
+    if evaluation.baseline and evidence.baseline_recall is not None and least is not None:
         results.append(
-            _at_least(
+            _lift(
                 "min_baseline_recall_lift",
-                f"recall over the last blessed model at k = {middle}",
-                gates.min_baseline_recall_lift,
-                lift("recall", default_result(evaluation.baseline.policies)),
+                f"gain in recall over the last blessed model at k = {middle}",
+                least,
+                _figures(evaluation, default_result(evaluation.baseline.policies), "recall"),
+                np.stack([evidence.recall[:, 0], evidence.baseline_recall], axis=1),
             )
         )
     if gates.max_p99_milliseconds is not None:
         results.append(
-            _at_most(
+            GateResult(
                 "max_p99_milliseconds",
                 "time of a search, p99, one query per call",
+                "<=",
                 gates.max_p99_milliseconds,
                 evaluation.latency[0].p99_ms,
             )
@@ -81,18 +84,85 @@ def check_gates(evaluation: ModelEvaluation, gates: Gates) -> list[GateResult]:
     return results
 
 
-def failures(gates: list[GateResult]) -> list[str]:
-    """One sentence with both numbers for each gate that failed."""
-    return [
-        f"{gate.title} ({gate.name}) must be {gate.required}. Received: {gate.received:.4f}."
-        for gate in gates
-        if not gate.passed
-    ]
+def _figures(evaluation: ModelEvaluation, base: PolicyResult, measure: str) -> tuple[float, float]:
+    policies = default_result(evaluation.policies), base
+    ours, theirs = (getattr(each.at[evaluation.middle_k]["overall"], measure) for each in policies)
+    return ours, theirs
 
 
-def _at_least(name: str, title: str, least: float, received: float) -> GateResult:
-    return GateResult(name, title, ">=", least, float(received))
+def _lift(
+    name: str, title: str, bound: float, figures: tuple[float, float], values: np.ndarray
+) -> GateResult:
+    """A relative gain; `figures` are means of `values` [Q, 2], ours and theirs.
+
+    Its noise is that of ours - (1 + bound) * theirs, a mean over queries, in units of theirs.
+    """
+    ours, theirs = figures[0], max(figures[1], 1e-9)
+    chance = noise(values[:, 0] - (1 + bound) * values[:, 1])
+    return GateResult(
+        name, title, ">=", bound, (ours - theirs) / theirs, len(values), chance / theirs
+    )
 
 
-def _at_most(name: str, title: str, most: float, received: float) -> GateResult:
-    return GateResult(name, title, "<=", most, float(received))
+def _error(
+    evaluation: ModelEvaluation,
+    evidence: Evidence,
+    name: str,
+    bound: float,
+    stratum: str | None,
+    confidence: float = CONFIDENCE,
+) -> GateResult:
+    """The mean error of the recall knob, of all queries or of one stratum.
+
+    What is expected was itself measured, on calibrate queries from the same distribution. The
+    difference of two means of n and m queries varies by the root of 1 / n + 1 / m.
+    """
+    group = stratum or "overall"
+    kept = evidence.kept
+    if stratum is not None:
+        kept = kept[evidence.strata == STRATA.index(stratum)]
+    found, queries = evaluation.calibration, len(kept)
+    both = np.sqrt(1 + queries / max(found.queries.get(group, 1), 1))
+    return GateResult(
+        name,
+        "error of the recall knob" + (", worst stratum" if stratum else ""),
+        "<=",
+        bound,
+        found.error[group],
+        queries,
+        float(both * error_noise(kept, confidence)),
+        stratum,
+    )
+
+
+def _worst_stratum(evaluation: ModelEvaluation, evidence: Evidence, bound: float) -> GateResult:
+    """The stratum with the largest error, or with the largest that is significant.
+
+    One of three strata exceeds its own 95% noise more often than in 5% of cases, so the allowed
+    share of errors is divided among them.
+    """
+    name = "max_stratum_calibration_error"
+    strata = [each for each in STRATA if each in evaluation.calibration.error]
+    confidence = 1 - (1 - CONFIDENCE) / max(len(strata), 1)
+    results = [_error(evaluation, evidence, name, bound, stratum, confidence) for stratum in strata]
+    return max(results, key=lambda gate: (gate.state == "failed", gate.shortfall))
+
+
+def _index(recalls: np.ndarray, bound: float) -> GateResult:
+    """The smaller of macro and micro recall, means of `recalls` [I, 2]."""
+    means = recalls.mean(axis=0)
+    smaller = int(np.argmin(means))
+    return GateResult(
+        "min_index_recall",
+        "share of the exact answer that the index finds",
+        ">=",
+        bound,
+        float(means[smaller]),
+        len(recalls),
+        noise(recalls[:, smaller]),
+    )
+
+
+def failures(gates: list[GateResult], state: str = "failed") -> list[str]:
+    """What was found, with both numbers, for each gate that failed or is in another `state`."""
+    return [gate.finding for gate in gates if gate.state == state]

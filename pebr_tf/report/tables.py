@@ -23,7 +23,6 @@ from pebr_tf.report.formats import (
     share,
     wide_minus,
 )
-from pebr_tf.report.verdict import received
 
 MEASURES = ("precision", "recall")
 ORACLE = "oracle"
@@ -38,6 +37,13 @@ class Cell:
     text: str
     style: str = "number"
     best: bool = False
+
+
+_STATES = {
+    "passed": Cell("✓ passed", "good"),
+    "undecided": Cell("? undecided", "quiet"),
+    "failed": Cell("✗ failed", "bad"),
+}
 
 
 @dataclass(frozen=True)
@@ -185,19 +191,21 @@ def budget_table(evaluation: ModelEvaluation) -> Table:
 
 
 def gates_table(evaluation: ModelEvaluation) -> Table:
-    """What was required, what was received, and whether that passed."""
+    """What was required, what was received of how many queries, and whether that passed."""
     rows = [
         Row(
             gate.title,
             [
                 Cell(gate.required.replace(">=", "≥").replace("<=", "≤")),
-                Cell(wide_minus(received(gate))),
-                Cell("✓ passed", "good") if gate.passed else Cell("✗ failed", "bad"),
+                Cell(wide_minus(gate.received_text)),
+                Cell(gate.measured_on),
+                _STATES[gate.state],
             ],
         )
         for gate in evaluation.gates
     ]
-    return Table("Gates", [*_heads("gate", "required", "received"), Cell("outcome", "")], rows)
+    heads = _heads("gate", "required", "received", "queries")
+    return Table("Gates", [*heads, Cell("outcome", "")], rows)
 
 
 def latency_table(evaluation: ModelEvaluation) -> Table:

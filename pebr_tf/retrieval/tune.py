@@ -49,15 +49,27 @@ class TuningExamples:
         return len(self.queries)
 
 
-def recall(found: RangeResult, truth: RangeResult) -> tuple[float, float]:
-    """Macro and micro recall of `truth` in `found`; a query without items counts as 1."""
+def recalls(found: RangeResult, truth: RangeResult) -> np.ndarray:
+    """[Q, 2] figures whose means are the macro and the micro recall of `truth` in `found`.
+
+    Micro recall is a ratio of sums; its column is linear about it, so that it varies with the
+    queries as the ratio does. A query without items counts as 1.
+    """
     wanted = truth.counts
     ids, codes = np.unique(np.concatenate([truth.item_ids, found.item_ids]), return_inverse=True)
     keys = np.concatenate([truth.rows(), found.rows()]) * np.int64(len(ids) + 1) + codes
     present = np.isin(keys[: len(truth.item_ids)], keys[len(truth.item_ids) :])
     hits = np.bincount(truth.rows(), present, len(truth))
-    macro = np.where(wanted > 0, hits / np.maximum(wanted, 1), 1.0).mean() if len(truth) else 1.0
-    return float(macro), float(hits.sum() / max(wanted.sum(), 1)) if wanted.sum() else 1.0
+    macro = np.where(wanted > 0, hits / np.maximum(wanted, 1), 1.0)
+    micro = hits.sum() / wanted.sum() if wanted.sum() else 1.0
+    weighted = micro + (hits - micro * wanted) * len(truth) / max(wanted.sum(), 1)
+    return np.stack([macro, weighted], axis=1)
+
+
+def recall(found: RangeResult, truth: RangeResult) -> tuple[float, float]:
+    """Macro and micro recall of `truth` in `found`; 1 without a query."""
+    macro, micro = recalls(found, truth).mean(axis=0) if len(truth) else (1.0, 1.0)
+    return float(macro), float(micro)
 
 
 def lowest_recall(target: float) -> float:

@@ -31,16 +31,16 @@ def test_a_policy_is_one_line_of_eighty_characters():
 @pytest.mark.parametrize(
     ("name", "sign", "bound", "received", "reason"),
     [
-        ("min_recall_lift", ">=", 0.0, -0.012, "recall lift -0.012 is below the required 0.00"),
+        ("min_lift", ">=", 0.0, -0.012, "is -0.0120, below the required 0.00 (min_lift)"),
+        ("min_lift", ">=", 0.0, -0.0004, "is -0.000400, below the required 0.00 (min_lift)"),
         # Three digits would show the bound itself.
-        ("min_recall_lift", ">=", 0.0, -0.0004, "recall lift -0.0004 is below the required 0.00"),
-        ("max_error", "<=", 0.03, 0.0301, "error 0.0301 is above the allowed 0.03"),
-        ("max_p99_ms", "<=", 20, 1234.56, "p99 ms 1,234.6 is above the allowed 20.00"),
+        ("max_error", "<=", 0.03, 0.030001, "is 0.030001, above the allowed 0.03 (max_error)"),
+        ("max_p99_ms", "<=", 20, 1234.56, "is 1,235, above the allowed 20.00 (max_p99_ms)"),
     ],
 )
 def test_a_failed_gate_is_named_with_both_numbers(name, sign, bound, received, reason):
     gate = GateResult(name, "title", sign, bound, received)
-    assert outcome(replace(example(), gates=[gate])) == f"Not blessed: {reason}."
+    assert outcome(replace(example(), gates=[gate])) == f"Not blessed: title {reason}."
 
 
 def test_outcomes():
@@ -49,8 +49,16 @@ def test_outcomes():
     two = rejected()
     two.gates[5] = replace(two.gates[5], received=0.021)
     assert outcome(two) == (
-        "Not blessed: recall lift -0.012 is below the required 0.00; "
-        "empty rate 0.021 is above the allowed 0.01."
+        "Not blessed: gain in recall over top_k is -0.0120 for 2,391 queries, below the required "
+        "0.00 (min_recall_lift); share of empty lists is 0.0210 for 2,391 queries, above the "
+        "allowed 0.01 (max_empty_rate)."
+    )
+    doubtful = example()
+    doubtful.gates[3] = replace(doubtful.gates[3], received=0.0612)
+    assert outcome(doubtful) == (
+        "Blessed, with 1 warning: error of the recall knob, worst stratum is 0.0612 for 143 head "
+        "queries, above the allowed 0.05 (max_stratum_calibration_error), which so few cannot "
+        "decide."
     )
 
 
