@@ -22,6 +22,7 @@ BENCHMARKS = {
     ),
     "serving": ("benchmarks.serving:main", "The service under load, against a plain service."),
     "swaps": ("benchmarks.swaps:main", "A new release every five seconds under load."),
+    "texts": ("benchmarks.texts:main", "The cost of long item texts, against titles."),
     "training": (
         "benchmarks.training:main",
         "Pairs per second, against tensorflow-recommenders' Retrieval task.",

@@ -5,8 +5,8 @@
 
 Both executors run on Beam's DirectRunner, each in a process of its own, so that peak memory is
 measured per side. Ours runs before and after the other, and the slower run counts. The time is that
-of `Do`, without imports. CsvExampleGen parses, splits and writes; ours also checks every row, joins
-the columns of the items and writes the catalogue.
+of `Do`, without imports. CsvExampleGen parses, splits and writes; ours also checks every row,
+counts the queries and items, draws samples and writes the catalogue.
 """
 
 import json
@@ -88,6 +88,7 @@ def run_ours(folder: Path) -> float:
     )
     kinds = {
         "examples": standard_artifacts.Examples,
+        "samples": standard_artifacts.Examples,
         "catalogue": standard_artifacts.Examples,
         "dead_letters": DeadLetters,
     }

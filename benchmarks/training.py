@@ -28,10 +28,11 @@ from rich.table import Table
 
 from pebr_tf.config import Config
 from pebr_tf.data.synthetic import SyntheticSpec, write
-from pebr_tf.models.text import normalised, tokens_of
+from pebr_tf.models.text import tokens_of
 from pebr_tf.models.two_tower import TwoTower
 from pebr_tf.training.batches import Batch, training_batches
 from pebr_tf.training.optimizers import SparseAdam
+from pebr_tf.training.text_table import TextTable
 
 _LARGEST = 2**63 - 1
 _HELD = 8
@@ -59,17 +60,15 @@ class ClickCorpus:
     def __init__(self, folder: Path, clicks: int, config: Config):
         write(SyntheticSpec(clicks=clicks), folder / "made", "parquet")
         catalogue, log = (pq.read_table(folder / "made" / part) for part in ("catalogue", "clicks"))
-        titles = dict(
-            zip(*(catalogue[name].to_pylist() for name in ("item_id", "title")), strict=True)
-        )
+        ids, titles = (catalogue[name].to_pylist() for name in ("item_id", "title"))
+        title_of = dict(zip(ids, titles, strict=True))
         queries, items = (log[name].to_pylist() for name in ("query", "item_id"))
-        texts = [titles[item] for item in items]
-        self._features = config.features
         self.file = str(folder / "clicks.gz")
         with tf.io.TFRecordWriter(self.file, "GZIP") as writer:
-            for example in map(_example, queries, items, texts):
+            for example in map(_example, queries, items):
                 writer.write(example)
-        different, occurrences = np.unique(queries + texts, return_counts=True)
+        texts = queries + [title_of[item] for item in items]
+        different, occurrences = np.unique(texts, return_counts=True)
         counts: Counter[bytes] = Counter()
         tokens = tokens_of(tf.constant(different), config.features).to_list()
         for row, count in zip(tokens, occurrences.tolist(), strict=True):
@@ -78,32 +77,29 @@ class ClickCorpus:
         words = [word for word, n in counts.most_common() if n >= config.features.min_token_count]
         self.words = len(words)
         indices = tf.lookup.KeyValueTensorInitializer(words, np.arange(len(words)))
-        self._table = tf.lookup.StaticVocabularyTable(indices, config.features.oov_buckets)
+        table = tf.lookup.StaticVocabularyTable(indices, config.features.oov_buckets)
+
+        def texts_with(names: tuple[str, str], keys: list[str], texts: list[str]) -> TextTable:
+            tokens = tokens_of(tf.constant(texts), config.features)
+            ids = tokens.with_flat_values(table.lookup(tokens.flat_values))
+            hashes = tf.strings.to_hash_bucket_fast(keys, _LARGEST)
+            return TextTable([(tf.constant(keys), {names[0]: ids, names[1]: hashes})])
+
+        queries = sorted(set(queries))
+        self._queries = texts_with(("query_tokens", "query_id"), queries, queries)
+        self._items = texts_with(("item_title_tokens", "item_hash"), ids, titles)
 
     def parse(self, examples: tf.Tensor) -> Batch:
-        """The inputs of the towers, as Transform's graph makes them, without the frequencies."""
-        spec = {name: tf.io.FixedLenFeature([], tf.string) for name in ("query", "item", "title")}
+        """The inputs of the towers as the Trainer makes them; every frequency is 1."""
+        spec = {name: tf.io.FixedLenFeature([], tf.string) for name in ("query", "item")}
         raw = tf.io.parse_example(examples, spec)
-        query = normalised(raw["query"])
-        ones = tf.ones(tf.shape(query))
-        return {
-            "query_tokens": self._ids(query),
-            "item_title_tokens": self._ids(raw["title"]),
-            "query_id": tf.strings.to_hash_bucket_fast(query, _LARGEST),
-            "item_hash": tf.strings.to_hash_bucket_fast(raw["item"], _LARGEST),
-            "clicks": ones,
-            "query_frequency": ones,
-            "item_frequency": ones,
-        }
-
-    def _ids(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        unique, indices = tf.unique(texts)
-        tokens = tokens_of(unique, self._features)
-        return tf.gather(tokens.with_flat_values(self._table.lookup(tokens.flat_values)), indices)
+        ones = tf.ones(tf.shape(raw["query"]))
+        facts = dict.fromkeys(("clicks", "query_frequency", "item_frequency"), ones)
+        return {**self._queries(raw["query"]), **self._items(raw["item"]), **facts}
 
 
-def _example(query: str, item: str, title: str) -> bytes:
-    values = {"query": query, "item": item, "title": title}
+def _example(query: str, item: str) -> bytes:
+    values = {"query": query, "item": item}
     feature = {
         name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[value.encode()]))
         for name, value in values.items()
@@ -165,7 +161,7 @@ def rows(corpus: ClickCorpus, size: int, rounds: int) -> dict[str, float]:
         steps[name] = step_of(ours, SparseAdam(rate), data[0], autograph=False)
     return {
         **measure(steps, data, rounds),
-        "input: read, cut, look up": input_seconds(corpus, config, rounds),
+        "input: read, look up": input_seconds(corpus, config, rounds),
     }
 
 

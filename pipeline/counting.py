@@ -1,4 +1,4 @@
-"""Vocabularies and totals over the whole training split, counted batch by batch.
+"""Vocabularies and totals over all texts of training, counted batch by batch.
 
 `tft.vocabulary` sends every word of every batch through Beam as its own element; with n-grams this
 takes most of the time of Transform. Here TensorFlow counts the words of a batch, and Beam merges
@@ -31,25 +31,27 @@ Totals = dict[bytes, float]
 Counted = tuple[float, bytes]
 
 
-def vocabulary(words: tf.Tensor, name: str, size: int, least: int) -> tf.Tensor:
+def vocabulary(words: tf.Tensor, counts: tf.Tensor, name: str, size: int, least: int) -> tf.Tensor:
     """The path of a file with the most frequent words, sorted by descending count, then by word.
 
-    It has at most `size` of the words [M], without line breaks, that occur `least` times or more.
+    It has at most `size` of the words [M], without line breaks, whose counts [M] add up to `least`
+    or more.
     """
-    different, _, counts = tf.unique_with_counts(words, tf.int64)
+    analyzer = _Vocabulary(name, size, least)
     (path,) = tft.experimental.ptransform_analyzer(
-        [different, counts], _Vocabulary(name, size, least), [tf.string], [[]], [_UNSEEN], name=name
+        _summed(words, counts), analyzer, [tf.string], [[]], [_UNSEEN], name=name
     )
     return path
 
 
-def totals(keys: tf.Tensor, weights: tf.Tensor, name: str) -> tf.Tensor:
-    """[B] sums of the weights [B] of equal keys [B], integers, over the training split.
+def totals(keys: tf.Tensor, counted: tf.Tensor, weights: tf.Tensor, name: str) -> tf.Tensor:
+    """[B] for each of the keys [B] the sum of the weights [M] of equal keys `counted` [M].
 
-    A key that is not in the split gets 0.
+    All keys are integers. A key that no text has gets 0.
     """
+    words = tf.strings.as_string(counted)
     (path,) = tft.experimental.ptransform_analyzer(
-        _summed(keys, weights), _Totals(name), [tf.string], [[]], [b"0 " + _UNSEEN], name=name
+        _summed(words, weights), _Totals(name), [tf.string], [[]], [b"0 " + _UNSEEN], name=name
     )
     words = tf.strings.as_string(keys)
     return tf_utils.construct_and_lookup_table(_total_table, path, words)[0]
@@ -57,16 +59,20 @@ def totals(keys: tf.Tensor, weights: tf.Tensor, name: str) -> tf.Tensor:
 
 def strata_of(total: tf.Tensor, keys: tf.Tensor, weights: tf.Tensor, strata: Strata) -> tf.Tensor:
     """[B] int64, the position in `pebr_tf.metrics.STRATA` of the stratum of each total [B]."""
+    words = tf.strings.as_string(keys)
     (first,) = tft.experimental.ptransform_analyzer(
-        _summed(keys, weights), _FirstOfStrata("strata", strata), [tf.float32], [[2]], name="strata"
+        _summed(words, weights),
+        _FirstOfStrata("strata", strata),
+        [tf.float32],
+        [[2]],
+        name="strata",
     )
     return tf.reduce_sum(tf.cast(total[:, tf.newaxis] < first, tf.int64), axis=1)
 
 
-def _summed(keys: tf.Tensor, weights: tf.Tensor) -> list[tf.Tensor]:
-    different, positions = tf.unique(keys)
-    sums = tf.math.unsorted_segment_sum(weights, positions, tf.size(different))
-    return [tf.strings.as_string(different), sums]
+def _summed(words: tf.Tensor, weights: tf.Tensor) -> list[tf.Tensor]:
+    different, positions = tf.unique(words)
+    return [different, tf.math.unsorted_segment_sum(weights, positions, tf.size(different))]
 
 
 def _total_table(path: tf.Tensor) -> tf.lookup.StaticHashTable:

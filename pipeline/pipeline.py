@@ -58,7 +58,7 @@ def components_of(config: Config, options: Options = WHOLE) -> list[BaseNode]:
     """All nodes, each after those that it depends on."""
     example_gen = ClickLogExampleGen(config, _source("click_log_example_gen"), options.span)
     examples, catalogue = (example_gen.outputs[name] for name in ("examples", "catalogue"))
-    statistics = StatisticsGen(examples=examples)
+    statistics = StatisticsGen(examples=example_gen.outputs["samples"])
     if config.data.schema is None:
         schema = SchemaGen(statistics=statistics.outputs["statistics"], infer_feature_shape=True)
     else:
@@ -122,7 +122,7 @@ def _transform(config: Config, examples: BaseChannel, schema: BaseChannel) -> Tr
         examples=examples,
         schema=schema,
         preprocessing_fn="pipeline.preprocessing.preprocessing_fn",
-        splits_config=transform_pb2.SplitsConfig(analyze=["train"], transform=[]),
+        splits_config=transform_pb2.SplitsConfig(analyze=["texts"], transform=[]),
         custom_config={
             "features": config.features.to_mapping(),
             "strata": config.strata.to_mapping(),
@@ -152,7 +152,8 @@ def _trainer(
         "examples": examples,
         "transform_graph": graph,
         "train_args": trainer_pb2.TrainArgs(splits=["train"]),
-        "eval_args": trainer_pb2.EvalArgs(splits=["calibrate"]),
+        # Not to evaluate on: TFX hands a second split to `run_fn` under this name only.
+        "eval_args": trainer_pb2.EvalArgs(splits=["texts"]),
     }
     if config.training.warm_start:
         arguments["base_model"] = earlier

@@ -1,12 +1,11 @@
 """Transform: computes the ids that the towers embed, frequencies, and strata of the queries.
 
+It analyses the split `texts`: every row is either a query or an item, with its training clicks.
 Everything is in the graph, so that serving treats a query exactly as training did. Outputs, beside
 the inputs of the towers (`pebr_tf.models.fields`):
 
     query_id, item_hash         int64, for masks: equal texts have equal ids
-    clicks                      float, clicks of the row
     query_frequency             float, clicks of the query in the training split
-    item_frequency              float, clicks of the item in the training split
     known_share                 float, share of the query's words that the training split knows
     stratum                     int64, position in `pebr_tf.metrics.STRATA`
 """
@@ -41,39 +40,50 @@ def preprocessing_fn(
     columns = {name: tf.reshape(values, [-1]) for name, values in inputs.items()}
     # Frequencies do not depend on the case and width of letters.
     columns["query"] = _traced_once(normalised, features.lowercase)(columns["query"])
-    outputs = _fields((*query_fields(features), *item_fields(features)), columns, features)
-
-    clicks = tf.cast(columns["clicks"], tf.float32)
+    fields = (*query_fields(features), *item_fields(features))
     query_id, item_hash = (_identity(columns[name]) for name in ("query", "item_id"))
-    frequency = totals(query_id, clicks, "query_clicks")
+    clicks, is_query = tf.cast(columns["clicks"], tf.float32), columns["item_id"] == ""
+    item_clicks = dict.fromkeys(columns, tf.where(is_query, 0.0, clicks))
+    weights = {**item_clicks, "query": tf.where(is_query, clicks, 0.0)}
+    queries, counts = (tf.boolean_mask(each, is_query) for each in (query_id, clicks))
+    frequency = totals(query_id, queries, counts, "query_clicks")
     return {
-        **outputs,
+        **_fields(fields, columns, weights, features),
         "query_id": query_id,
         "item_hash": item_hash,
-        "clicks": clicks,
         "query_frequency": frequency,
-        "item_frequency": totals(item_hash, clicks, "item_clicks"),
-        "known_share": _known_share(columns["query"], features),
-        "stratum": strata_of(frequency, query_id, clicks, strata),
+        "known_share": _known_share(columns["query"], weights["query"], features),
+        "stratum": strata_of(frequency, queries, counts, strata),
     }
 
 
 def _fields(
-    fields: tuple[Field, ...], columns: dict[str, tf.Tensor], features: Features
+    fields: tuple[Field, ...],
+    columns: dict[str, tf.Tensor],
+    weights: dict[str, tf.Tensor],
+    features: Features,
 ) -> dict[str, Any]:
-    """Ids and numbers for the towers; fields that share a vocabulary are counted together."""
+    """Ids and numbers for the towers; fields that share a vocabulary are counted together.
+
+    A token counts as often as the texts that have it were clicked. `weights` has the clicks [B] of
+    each column [B]; they are 0 where a row does not have it.
+    """
     outputs: dict[str, Any] = {}
     by_vocabulary: dict[str, dict[str, tf.RaggedTensor]] = {}
+    clicks: dict[str, list[tf.Tensor]] = {}
     for field in fields:
         column = columns[field.column]
         if field.kind == "number":
-            outputs[field.name] = tft.scale_to_z_score(tf.cast(column, tf.float32))
+            outputs[field.name] = _scaled(column, weights[field.column])
             continue
         words = _tokens(column, features) if field.kind == "text" else _whole(column)
         by_vocabulary.setdefault(field.vocabulary, {})[field.name] = words
+        of_words = tf.gather(weights[field.column], words.value_rowids())
+        clicks.setdefault(field.vocabulary, []).append(of_words)
     for name, parts in by_vocabulary.items():
         words = tf.concat([part.flat_values for part in parts.values()], axis=0)
-        path = vocabulary(words, name, features.vocabulary_size, features.min_token_count)
+        counts = tf.concat(clicks[name], axis=0)
+        path = vocabulary(words, counts, name, features.vocabulary_size, features.min_token_count)
         for field_name, part in parts.items():
             outputs[field_name] = tft.apply_vocabulary(
                 part, path, num_oov_buckets=features.oov_buckets
@@ -81,11 +91,22 @@ def _fields(
     return outputs
 
 
-def _known_share(queries: tf.Tensor, features: Features) -> tf.Tensor:
+def _scaled(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """[B] values less their weighted mean, over their weighted deviation; 0 if all are equal."""
+    values, weights = tf.cast(values, tf.float64), tf.cast(weights, tf.float64)
+    sums = [tft.sum(part) for part in (weights, weights * values, weights * values**2)]
+    total = tf.maximum(sums[0], 1.0)
+    mean = sums[1] / total
+    variance = tf.maximum(sums[2] / total - mean**2, 0.0)
+    return tf.cast(tf.math.divide_no_nan(values - mean, tf.sqrt(variance)), tf.float32)
+
+
+def _known_share(queries: tf.Tensor, clicks: tf.Tensor, features: Features) -> tf.Tensor:
     """[B] share of the words of queries [B] that queries of the training split have."""
     words = _whole(queries) if features.query_kind == "id" else _tokens(queries, features.words())
-    counted = features.vocabulary_size, features.min_token_count
-    path = vocabulary(words.flat_values, "query_words", *counted)
+    counts = tf.gather(clicks, words.value_rowids())
+    limits = features.vocabulary_size, features.min_token_count
+    path = vocabulary(words.flat_values, counts, "query_words", *limits)
     known = tft.apply_vocabulary(words.flat_values, path, default_value=-1) >= 0
     known = tf.cast(known, tf.float32)
     return tf.math.unsorted_segment_mean(known, words.value_rowids(), words.nrows())

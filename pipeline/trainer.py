@@ -19,19 +19,25 @@ from tfx.dsl.io import fileio
 from pebr_tf.config import TOWER_SECTIONS, Config
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
+from pebr_tf.distributions.law import traced_as_is
 from pebr_tf.errors import UserError
-from pebr_tf.models.fields import item_fields, query_fields
+from pebr_tf.models.fields import Field, item_fields, query_fields
 from pebr_tf.models.two_tower import TwoTower, family_of
 from pebr_tf.release.towers import TowersDescription
 from pebr_tf.training import batches
 from pebr_tf.training.loop import Trainer, TrainingResult
 from pebr_tf.training.optimizers import optimizer_of
+from pebr_tf.training.text_table import TextTable
 from pebr_tf.training.warm_start import warm_start
 from pebr_tf.training.workers import all_staying, is_chief, strategy_of, wait_for_all
 from pipeline.display import training_progress
 
 # The attribute of the exported module that holds the model; its name in the checkpoint.
 MODEL = "towers"
+# What training needs of a query beside its fields.
+QUERY_FACTS = ("query_id", "query_frequency")
+# Texts that the graph of Transform cuts at once.
+TEXT_BATCH = 4_096
 SECTIONS = (*TOWER_SECTIONS, "training")
 
 
@@ -40,7 +46,8 @@ def run_fn(fn_args: FnArgs) -> None:
 
     `fn_args.custom_config` holds `config`, a mapping of the sections in SECTIONS; `checkpoints`, a
     folder that all workers share and that survives a killed run; and `pipeline`, the name of the
-    pipeline. `fn_args.base_model` is the model of a warm start, or None.
+    pipeline. `fn_args.eval_files` are those of the split `texts`. `fn_args.base_model` is the model
+    of a warm start, or None.
     """
     # Files of the train split are in a folder of the artifact.
     examples = os.path.dirname(os.path.dirname(fn_args.train_files[0]))
@@ -62,9 +69,8 @@ def _train(
     training, pipeline = config.training, fn_args.custom_config["pipeline"]
     tf.keras.utils.set_random_seed(training.seed)
     transform = tft.TFTransformOutput(fn_args.transform_output)
-    # Sorted so that all workers see the pairs in the same order.
-    files = sorted(path for pattern in fn_args.train_files for path in tf.io.gfile.glob(pattern))
-    parse = _parser(transform, config)
+    files = _files(fn_args.train_files)
+    parse = _parser(*_text_tables(_files(fn_args.eval_files), transform, config))
     # Only now: the transform is a Keras layer, too, and must keep 32 bits.
     policy = "mixed_bfloat16" if training.mixed_precision else "float32"
     tf.keras.mixed_precision.set_global_policy(policy)
@@ -88,6 +94,11 @@ def _train(
     tf.keras.mixed_precision.set_global_policy("float32")
     with _export_folder(strategy, fn_args.serving_model_dir) as directory:
         export(model, transform, config, trained, pipeline, directory)
+
+
+def _files(patterns: list[str]) -> list[str]:
+    """Sorted so that all workers see the pairs in the same order."""
+    return sorted(path for pattern in patterns for path in tf.io.gfile.glob(pattern))
 
 
 def _progress(
@@ -206,22 +217,53 @@ def _words(path: str) -> list[str]:
     return [line.decode("utf-8", "surrogateescape") for line in lines]
 
 
-def _parser(transform: tft.TFTransformOutput, config: Config) -> batches.Parse:
-    """Parses raw examples and applies the graph of Transform.
+def _text_tables(
+    files: list[str], transform: tft.TFTransformOutput, config: Config
+) -> tuple[TextTable, TextTable]:
+    """The features of all training queries and of all items, by the graph of Transform.
 
-    Transformed examples on disk would be many times as large as the log, and Beam would write them
-    more slowly than training computes them.
+    Args:
+      files: The split `texts`, whose rows are queries or items.
+      transform: The graph.
+      config: Its sections features.
     """
     layer = transform.transform_features_layer()
-    columns = {**_item_columns(config), **dict.fromkeys(("query", "item_id"), tf.string)}
-    spec = {name: tf.io.FixedLenFeature([1], dtype) for name, dtype in columns.items()}
-    spec["clicks"] = tf.io.FixedLenFeature([1], tf.int64)
+    columns = {**_item_columns(config), "item_id": tf.string}
+    types = {"query": tf.string, "clicks": tf.int64, **columns}
+    spec = {name: tf.io.FixedLenFeature([1], dtype) for name, dtype in types.items()}
+
+    def features(examples: tf.Tensor) -> tuple[tuple[tf.Tensor, batches.Batch], ...]:
+        raw = tf.io.parse_example(examples, spec)
+        is_query = raw["item_id"][:, 0] == ""
+        query = tf.boolean_mask(raw["query"], is_query)
+        raw = {name: tf.boolean_mask(values, ~is_query) for name, values in raw.items()}
+        queries = _picked(layer({"query": query}), query_fields(config.features), QUERY_FACTS)
+        items = layer({name: raw[name] for name in columns})
+        items = _picked(items, item_fields(config.features), ("item_hash",))
+        items["item_frequency"] = tf.cast(raw["clicks"][:, 0], tf.float32)
+        return (query[:, 0], queries), (raw["item_id"][:, 0], items)
+
+    records = tf.data.TFRecordDataset(files, "GZIP").batch(TEXT_BATCH)
+    parts = list(records.map(traced_as_is(features), tf.data.AUTOTUNE))
+    queries, items = zip(*parts, strict=True)
+    return TextTable(queries), TextTable(items)
+
+
+def _picked(
+    features: Mapping[str, Any], fields: tuple[Field, ...], facts: tuple[str, ...]
+) -> batches.Batch:
+    return {name: features[name] for name in (*(field.name for field in fields), *facts)}
+
+
+def _parser(queries: TextTable, items: TextTable) -> batches.Parse:
+    """Parses clicks, and looks up the features of their queries and items."""
+    texts = dict.fromkeys(("query", "item_id"), tf.io.FixedLenFeature([], tf.string))
+    spec = {**texts, "clicks": tf.io.FixedLenFeature([], tf.int64)}
 
     def parse(examples: tf.Tensor) -> batches.Batch:
-        batch = layer(tf.io.parse_example(examples, spec))
-        # Training has no use for it, and does not compute what it drops.
-        del batch["known_share"]
-        return batch
+        raw = tf.io.parse_example(examples, spec)
+        clicks = tf.cast(raw["clicks"], tf.float32)
+        return {**queries(raw["query"]), **items(raw["item_id"]), "clicks": clicks}
 
     return parse
 

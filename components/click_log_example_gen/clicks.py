@@ -1,4 +1,4 @@
-"""Checks the clicks, joins them to their items, splits and writes them."""
+"""Checks the clicks, splits, writes and counts them."""
 
 from __future__ import annotations
 
@@ -11,49 +11,48 @@ import pyarrow as pa
 from apache_beam.utils import shared
 from apache_beam.utils.windowed_value import WindowedValue
 
-from components.click_log_example_gen import inputs
+from components.click_log_example_gen import texts
 from components.click_log_example_gen.bundle_writer import BundleWriter, Rows
-from components.click_log_example_gen.items import at_end
+from components.click_log_example_gen.items import at_end, read_items
 from components.click_log_example_gen.settings import IngestSettings
 from pebr_tf.config import Split
 from pebr_tf.data import splits
-from pebr_tf.data.click_log import check_clicks, check_clicks_and_items, join_items
+from pebr_tf.data.click_log import check_clicks, check_clicks_and_items
 from pebr_tf.data.tables import Batch
 
 TABLE = "clicks"
-QUERIES = "queries"
+# Counted texts of a bundle that are kept before equal ones are merged, to bound the memory.
+COUNTED_ROWS = 2_000_000
 
 
-class _Items:
-    """The table of items, shared by the threads of a worker."""
+class _KnownItems:
+    """Ids of all items, shared by the threads of a worker."""
 
     def __init__(self, path: str):
-        with inputs.source_of(path, "auto").open() as file:
-            self.table = pa.ipc.open_file(file).read_all().combine_chunks()
+        self.ids = read_items(path, only_ids=True).column("item_id").combine_chunks()
 
 
 class GoodClicks:
-    """Turns rows of a click log into good clicks with the columns of their items."""
+    """Turns rows of a click log into good clicks."""
 
     def __init__(self, settings: IngestSettings, now: int):
         self._settings = settings
         self._now = now
         self._shared = shared.Shared()
-        self._items: _Items | None = None
+        self._known: _KnownItems | None = None
 
     def of(self, batch: Batch, path: str) -> Batch:
         """The good clicks of a batch; `path` is the table of items."""
-        if self._items is None:
-            self._items = self._shared.acquire(lambda: _Items(path))
         settings = self._settings
-        if settings.data.catalogue is not None:
-            clicks = check_clicks(batch, settings.data, self._now)
-        else:
-            texts = (*settings.texts, *settings.payload)
+        if settings.data.catalogue is None:
+            columns = (*settings.texts, *settings.payload)
             clicks, _ = check_clicks_and_items(
-                batch, settings.data, self._now, texts, settings.numbers
+                batch, settings.data, self._now, columns, settings.numbers
             )
-        return join_items(clicks, self._items.table)
+            return clicks
+        if self._known is None:
+            self._known = self._shared.acquire(lambda: _KnownItems(path))
+        return check_clicks(batch, settings.data, self._now, self._known.ids)
 
 
 class CountTimes(beam.DoFn):
@@ -93,7 +92,7 @@ def _no_times() -> splits.TimeCounts:
 class WriteClicks(beam.DoFn):
     """`Rows` of a click log -> Examples in the temporary folder; one summary per bundle.
 
-    The hashes of the queries that train go to QUERIES.
+    The texts of training, counted, go to `texts.COUNTS`, samples of every split to `texts.SAMPLES`.
     """
 
     def __init__(self, settings: IngestSettings, now: int, folder: str):
@@ -103,7 +102,8 @@ class WriteClicks(beam.DoFn):
 
     def start_bundle(self) -> None:
         self._writer = BundleWriter(TABLE, self._folder)
-        self._queries: list[np.ndarray] = []
+        self._counts: list[pa.Table] = []
+        self._samples: dict[str, pa.Table] = {}
 
     def process(self, rows: Rows, path: str, begins: int | None = None) -> tuple[()]:
         if path:
@@ -121,20 +121,28 @@ class WriteClicks(beam.DoFn):
         )
         seconds = time.to_numpy(zero_copy_only=False)
         assigned = splits.assign(self._settings.split, query, item, seconds, begins)
-        trained = query.filter(pa.array(assigned == splits.TRAIN))
-        self._queries.append(splits.hashes(trained.unique()))
         # Logs are sorted by time or query; training needs a random order.
-        seed = [self._settings.split.seed, rows.source_number, int(clicks.rows[0])]
-        order = np.random.default_rng(seed).permutation(len(clicks))
+        generator = np.random.default_rng(
+            [self._settings.split.seed, rows.source_number, int(clicks.rows[0])]
+        )
+        order = generator.permutation(len(clicks))
         for number, name in enumerate(splits.NAMES):
             chosen = clicks.columns.take(pa.array(order[assigned[order] == number]))
             self._writer.keep(name, chosen, (rows.source_number, int(clicks.rows[0])))
+            self._sample(name, chosen, generator.random(len(chosen)))
+            if number == splits.TRAIN:
+                self._counts.append(texts.counted(chosen))
+        if sum(map(len, self._counts)) > COUNTED_ROWS:
+            self._counts = [texts.merged(self._counts)]
 
-    def finish_bundle(self) -> Iterator[WindowedValue]:
+    def _sample(self, split: str, clicks: pa.RecordBatch, places: np.ndarray) -> None:
+        table = pa.Table.from_batches([clicks]).append_column(texts.PLACE, pa.array(places))
+        both = [self._samples[split], table] if split in self._samples else [table]
+        self._samples[split] = texts.sampled(both, self._settings.data.statistics_rows)
+
+    def finish_bundle(self) -> Iterator[WindowedValue | beam.pvalue.TaggedOutput]:
+        for part in texts.in_shards(texts.merged(self._counts)):
+            yield beam.pvalue.TaggedOutput(texts.COUNTS, at_end(part))
+        for split, table in self._samples.items():
+            yield beam.pvalue.TaggedOutput(texts.SAMPLES, at_end(((split, 0), table)))
         yield at_end(self._writer.close())
-        yield beam.pvalue.TaggedOutput(QUERIES, at_end(different(self._queries)))
-
-
-def different(parts: Iterable[np.ndarray]) -> np.ndarray:
-    """[H] the different hashes of all parts."""
-    return np.unique(np.concatenate([np.empty(0, np.uint64), *parts]))

@@ -19,7 +19,7 @@ from pebr_tf.config import Config
 
 
 class ClickLogExampleGenSpec(ComponentSpec):
-    """Settings in, three artifacts out."""
+    """Settings in, four artifacts out."""
 
     PARAMETERS: ClassVar = {
         "data": ExecutionParameter(type=str),
@@ -31,13 +31,14 @@ class ClickLogExampleGenSpec(ComponentSpec):
     INPUTS: ClassVar[dict[str, ChannelParameter]] = {}
     OUTPUTS: ClassVar = {
         "examples": ChannelParameter(type=standard_artifacts.Examples),
+        "samples": ChannelParameter(type=standard_artifacts.Examples),
         "catalogue": ChannelParameter(type=standard_artifacts.Examples),
         "dead_letters": ChannelParameter(type=DeadLetters),
     }
 
 
 class ClickLogExampleGen(BaseBeamComponent):
-    """Click log and catalogue -> Examples in splits, Examples of items, dead letters."""
+    """Click log and catalogue -> Examples in splits, samples, Examples of items, dead letters."""
 
     SPEC_CLASS = ClickLogExampleGenSpec
     EXECUTOR_SPEC = BeamExecutorSpec(Executor)
@@ -58,6 +59,7 @@ class ClickLogExampleGen(BaseBeamComponent):
                 source=source,
                 **({} if span is None else {WANTED_SPAN: span}),
                 examples=types.Channel(type=standard_artifacts.Examples),
+                samples=types.Channel(type=standard_artifacts.Examples),
                 catalogue=types.Channel(type=standard_artifacts.Examples),
                 dead_letters=types.Channel(type=DeadLetters),
             )

@@ -14,7 +14,7 @@ from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
 from tfx.types import Artifact, artifact_utils
 
-from components.click_log_example_gen import inputs, items, publish
+from components.click_log_example_gen import inputs, items, publish, texts
 from components.click_log_example_gen.accounting import Account, check_splits
 from components.click_log_example_gen.bundle_writer import BundleSummary
 from components.click_log_example_gen.ingest import Ingest
@@ -33,7 +33,7 @@ FILE_FORMAT = "tfrecords_gzip"
 
 
 class Executor(BaseBeamExecutor):
-    """Reads, checks, joins, splits and writes rows, one batch of columns at a time."""
+    """Reads, checks, splits, counts and writes rows, one batch of columns at a time."""
 
     def Do(
         self,
@@ -49,7 +49,7 @@ class Executor(BaseBeamExecutor):
         self._log_startup(input_dict, output_dict, exec_properties)
         artifacts = {
             name: artifact_utils.get_single_instance(output_dict[name])
-            for name in ("examples", "catalogue", "dead_letters")
+            for name in ("examples", "samples", "catalogue", "dead_letters")
         }
         uris = [artifact.uri for artifact in artifacts.values()]
         # A killed run may have left files.
@@ -83,17 +83,25 @@ class Executor(BaseBeamExecutor):
             ingest.build(pipeline)
         summaries = publish.read_summaries(working)
         accounting = _checked(ingest, summaries, found, _rejected_folder(artifacts["dead_letters"]))
-        for name in splits.NAMES:
-            publish.move_shards(summaries, name, artifacts["examples"].uri)
-        publish.move_shards(summaries, items.SPLIT, artifacts["catalogue"].uri)
+        for table, name, artifact in (
+            *(("clicks", name, "examples") for name in splits.NAMES),
+            (texts.SPLIT, texts.SPLIT, "examples"),
+            *((texts.SAMPLES, name, "samples") for name in splits.NAMES),
+            (items.SPLIT, items.SPLIT, "catalogue"),
+        ):
+            of_table = [summary for summary in summaries if summary.table == table]
+            publish.move_shards(of_table, name, artifacts[artifact].uri)
         publish.write_dead_letters(summaries, accounting, artifacts["dead_letters"].uri)
+        item_count = accounting["items"]["kept"]
+        text_count = sum(summary.kept.get(texts.SPLIT, 0) for summary in summaries)
         LogSize(
             rows=accounting["splits"]["train"],
-            queries=publish.read_query_count(working),
-            items=accounting["items"]["kept"],
+            queries=text_count - item_count,
+            items=item_count,
         ).save(artifacts["examples"].uri)
         publish.remove(working)
-        _describe(artifacts["examples"], splits.NAMES, found)
+        _describe(artifacts["examples"], (*splits.NAMES, texts.SPLIT), found)
+        _describe(artifacts["samples"], splits.NAMES, found)
         _describe(artifacts["catalogue"], (items.SPLIT,), found)
 
 

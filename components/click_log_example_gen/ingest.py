@@ -1,13 +1,18 @@
-"""The Beam pipeline: first the items, then the clicks joined to them.
+"""The Beam pipeline: first the items, then the clicks, then the texts of both.
 
     catalogue ---> check ---> each once ---> Examples
                                  |
-                              a table, read once per worker
+                              their ids, read once per worker
                                  |
-    click log ---> check ---> join ---> split ---> Examples
+    click log ---> check ---> known? ---> split ---> Examples
+                                            |
+                     queries and items, counted; a sample
+                                            |
+                     join with the columns of the items ---> Examples
 
-Batches stream from file to shard in one stage, so memory holds a few batches and the table of the
-items. For a split by time the log is read twice, first for the times alone.
+Batches stream from file to shard in one stage, so memory holds a few batches and the ids of the
+items; only the few workers that join hold the columns. For a split by time the log is read twice,
+first for the times alone.
 """
 
 from __future__ import annotations
@@ -18,15 +23,8 @@ from dataclasses import dataclass
 import apache_beam as beam
 from apache_beam.pvalue import AsIter, AsSingleton
 
-from components.click_log_example_gen import items, publish
-from components.click_log_example_gen.clicks import (
-    QUERIES,
-    CountTimes,
-    WriteClicks,
-    cut_time,
-    different,
-    merged,
-)
+from components.click_log_example_gen import items, publish, texts
+from components.click_log_example_gen.clicks import CountTimes, WriteClicks, cut_time, merged
 from components.click_log_example_gen.reading import ReadTable
 from components.click_log_example_gen.settings import IngestSettings
 
@@ -56,19 +54,30 @@ class Ingest:
             sides.append(AsSingleton(self._build_cut_time(pipeline, table)))
         rows, failed = pipeline | "ReadClicks" >> self._read_clicks(after=table)
         writer = WriteClicks(self.settings, self.now, self.folder)
-        write = beam.ParDo(writer, *sides)
-        written = rows | "WriteClicks" >> write.with_outputs(QUERIES, main="summaries")
-        _ = (
-            written[QUERIES]
-            | "DifferentQueries" >> beam.CombineGlobally(different)
-            | "WriteQueries" >> beam.Map(publish.write_query_count, self.folder)
+        written = rows | "WriteClicks" >> beam.ParDo(writer, *sides).with_outputs(
+            texts.COUNTS, texts.SAMPLES, main="summaries"
+        )
+        catalogue = table | "UnclickedItems" >> beam.FlatMap(texts.of_catalogue)
+        counts = (
+            (catalogue, written[texts.COUNTS])
+            | "AllCounts" >> beam.Flatten()
+            | "MergeCounts" >> beam.CombinePerKey(texts.merged)
+            | "WriteTexts" >> self._write_joined(texts.SPLIT, table)
+        )
+        samples = (
+            written[texts.SAMPLES]
+            | "Sample" >> beam.CombinePerKey(texts.sampled, self.settings.data.statistics_rows)
+            | "WriteSamples" >> self._write_joined(texts.SAMPLES, table)
         )
         _ = (
-            (*summaries, failed, written.summaries)
+            (*summaries, failed, written.summaries, counts, samples)
             | "AllSummaries" >> beam.Flatten()
             | "ListSummaries" >> beam.combiners.ToList()
             | "WriteSummaries" >> beam.Map(publish.write_summaries, self.folder)
         )
+
+    def _write_joined(self, name: str, table: beam.PCollection) -> beam.PTransform:
+        return beam.ParDo(texts.WriteJoined(name, self.folder), AsSingleton(table))
 
     def _build_items(
         self, pipeline: beam.Pipeline

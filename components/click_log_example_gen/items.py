@@ -1,4 +1,4 @@
-"""Checks the items, keeps each once, and writes Examples and the table that clicks join."""
+"""Checks the items, keeps each once, and writes Examples and the table of the towers' columns."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
+from components.click_log_example_gen import inputs
 from components.click_log_example_gen.bundle_writer import (
     BundleSummary,
     BundleWriter,
@@ -34,6 +35,13 @@ def at_end(value: object) -> WindowedValue:
     """An output of `finish_bundle`."""
     window = GlobalWindow()
     return WindowedValue(value, window.max_timestamp(), [window])
+
+
+def read_items(path: str, only_ids: bool = False) -> pa.Table:
+    """The table of items that `WriteCatalogue` wrote; its first column is `item_id`."""
+    options = pa.ipc.IpcReadOptions(included_fields=[0] if only_ids else None)
+    with inputs.source_of(path, "auto").open() as file:
+        return pa.ipc.open_file(file, options=options).read_all()
 
 
 class CheckItems(beam.DoFn):

@@ -7,7 +7,7 @@ import gzip
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable
 from typing import Any
 
 from tfx.dsl.io import fileio
@@ -16,7 +16,6 @@ from components.click_log_example_gen import inputs
 from components.click_log_example_gen.bundle_writer import BundleSummary, create
 
 SUMMARIES_FILE = "summaries.json"
-QUERIES_FILE = "queries.json"
 LETTERS_FILE = "dead_letters.jsonl.gz"
 ACCOUNTING_FILE = "accounting.json"
 
@@ -31,17 +30,6 @@ def read_summaries(folder: str) -> list[BundleSummary]:
     """The summaries that `write_summaries` wrote."""
     with inputs.source_of(os.path.join(folder, SUMMARIES_FILE), "auto").open() as file:
         return [BundleSummary.from_mapping(mapping) for mapping in json.load(file)]
-
-
-def write_query_count(queries: Sized, folder: str) -> None:
-    """Writes the number of different queries where the executor reads it."""
-    _write_json(os.path.join(folder, QUERIES_FILE), len(queries))
-
-
-def read_query_count(folder: str) -> int:
-    """The number that `write_query_count` wrote."""
-    with inputs.source_of(os.path.join(folder, QUERIES_FILE), "auto").open() as file:
-        return int(json.load(file))
 
 
 def move_shards(summaries: Iterable[BundleSummary], split: str, uri: str) -> None:

@@ -23,6 +23,7 @@ DATA_KEYS = (
     "timestamp_column",
     "payload_columns",
     "reject_limit",
+    "statistics_rows",
 )
 FEATURE_KEYS = ("item_text", "item_categories", "item_numbers")
 # Features of an Example that come from the click, not from the item.

@@ -34,6 +34,11 @@ class Data(Section):
         ("title",), "Catalogue columns that the release keeps and answers with", distinct=True
     )
     reject_limit: float = setting(0.01, "Share of bad rows above which the run stops", "[0, 1]")
+    statistics_rows: int = setting(
+        10_000,
+        "Random clicks of each split that statistics are made of",
+        "[100, 10_000_000]",
+    )
     schema: str | None = setting(
         None, "A reviewed schema, pbtxt; null: inferred from the training split"
     )

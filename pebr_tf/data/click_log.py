@@ -77,19 +77,14 @@ def check_clicks_and_items(
     return Batch(clicks.columns.filter(good), items.rows, items.rejected), items
 
 
-def join_items(clicks: Batch, items: pa.Table) -> Batch:
-    """Clicks with the columns of their items, each once; clicks on unknown items are rejected.
-
-    The columns of the items, apart from `item_id`, must not have the name of a click column.
-    """
-    checks = _Checks(clicks)
-    known = items.column("item_id").combine_chunks()
-    places = pc.index_in(clicks.columns.column("item_id"), value_set=known)
-    checks.reject(_numpy(places.is_null()), UNKNOWN_ITEM)
-    names = [name for name in items.column_names if name != "item_id"]
-    joined = {name: items.column(name).combine_chunks().take(places) for name in names}
-    columns = dict(zip(clicks.columns.schema.names, clicks.columns.columns, strict=True))
-    return checks.passed({**columns, **joined})
+def item_columns(item_ids: pa.Array, items: pa.Table) -> dict[str, pa.Array]:
+    """The columns of items by their ids; empty text or 0 for an id that `items` lacks."""
+    places = pc.index_in(item_ids, value_set=items.column("item_id").combine_chunks())
+    found = {}
+    for name in (name for name in items.column_names if name != "item_id"):
+        column = items.column(name).combine_chunks().take(places)
+        found[name] = column.fill_null("" if pa.types.is_string(column.type) else 0)
+    return found
 
 
 class _Checks:

@@ -75,6 +75,7 @@ def test_choices_are_all_accepted():
 # path, accepted, rejected, and other settings that the case needs.
 BOUNDS: list[tuple[Any, ...]] = [
     ("data.reject_limit", [0, 0.01, 1], [-0.001, 1.001]),
+    ("data.statistics_rows", [100, 10_000_000], [99, 10_000_001]),
     ("split.calibrate", [0.001, 0.89], [0, 1, -0.1]),
     ("split.test", [0.001, 0.89], [0, 1]),
     ("split.seed", [0, 2147483647], [-1, 2147483648]),

@@ -11,7 +11,7 @@ from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 from pebr_tf.config import Features, Strata
 from pipeline.preprocessing import preprocessing_fn
 
-TYPES = {"clicks": tf.int64, "timestamp": tf.int64, "price": tf.float32}
+TYPES = {"clicks": tf.int64, "price": tf.float32}
 
 
 @tf.autograph.experimental.do_not_convert
@@ -30,6 +30,21 @@ def analysed(rows, folder, **features):
         transform = (data, metadata) | tft_beam.AnalyzeDataset(function)
         _ = transform | tft_beam.WriteTransformFn(str(folder / "transform"))
     return tft.TFTransformOutput(str(folder / "transform"))
+
+
+def texts_of(rows, item_columns):
+    """The split `texts` of clicks that have the columns of their items."""
+    empty = {name: type(rows[0][name])() for name in item_columns}
+    queries, items = {}, {}
+    for row in rows:
+        query = queries.setdefault(
+            row["query"], {"query": row["query"], "item_id": "", **empty, "clicks": 0}
+        )
+        columns = {name: row[name] for name in ("item_id", *item_columns)}
+        item = items.setdefault(row["item_id"], {"query": "", **columns, "clicks": 0})
+        for text in (query, item):
+            text["clicks"] += row["clicks"]
+    return [*queries.values(), *items.values()]
 
 
 def transformed(output, rows):

@@ -19,6 +19,7 @@ LAST = "Pusher"
 CHANGES = [
     ("data.click_log", "other/*", {"ClickLogExampleGen"}),
     ("data.reject_limit", 0.5, {"ClickLogExampleGen"}),
+    ("data.statistics_rows", 500, {"ClickLogExampleGen"}),
     ("data.payload_columns", ("title", "brand"), {"ClickLogExampleGen", "IndexBuilder"}),
     ("data.drift_limit", 0.1, {"ExampleValidator"}),
     ("data.skew_limit", None, {"ExampleValidator"}),

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import tensorflow as tf
-from preprocessing_runs import analysed, transformed
+from preprocessing_runs import analysed, texts_of, transformed
 
 from pebr_tf.config import Features
 from pebr_tf.models.text import tokens_of
@@ -29,18 +29,20 @@ SETTINGS = {
 
 
 def as_rows(rows):
-    return [{**dict(zip(COLUMNS, row, strict=True)), "timestamp": 0} for row in rows]
+    return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """The output of Transform, and the columns that its graph makes of the rows."""
-    output = analysed(as_rows(ROWS), tmp_path_factory.mktemp("transform"), **SETTINGS)
+    texts = texts_of(as_rows(ROWS), COLUMNS[3:])
+    output = analysed(texts, tmp_path_factory.mktemp("transform"), **SETTINGS)
     return output, transformed(output, as_rows(ROWS))
 
 
 def token_counts():
-    texts = [text for row in ROWS for text in (row[0], row[3])]
+    """A token counts once per click of the query or item that has it."""
+    texts = [text for row in ROWS for text in (row[0], row[3]) * row[2]]
     rows = tokens_of(tf.constant(texts), Features()).to_list()
     return Counter(token for row in rows for token in row)
 
@@ -79,8 +81,6 @@ def test_frequencies_count_clicks_of_the_query_however_it_is_written(run):
     assert run[1]["query_frequency"].numpy().tolist() == [
         by_query[query] for query in ("iphone 16", "iphone 16", "gift", "rare", "gift")
     ]
-    assert run[1]["item_frequency"].numpy().tolist() == [3, 3, 3, 2, 2]
-    assert run[1]["clicks"].numpy().tolist() == [3, 1, 2, 1, 1]
     # Of 8 clicks the head is where the first 4 begin, the torso the next 2.4, the tail the rest.
     assert run[1]["stratum"].numpy().tolist() == [0, 0, 1, 2, 1]
     queries, items = (run[1][name].numpy().tolist() for name in ("query_id", "item_hash"))
@@ -95,8 +95,9 @@ def test_a_word_is_known_if_training_queries_have_it_often_enough(run):
 
 def test_numbers_are_scaled_by_mean_and_deviation(run):
     prices = np.array([row[-1] for row in ROWS])
+    clicked = np.repeat(prices, [row[2] for row in ROWS])
     scaled = run[1]["item_price_number"]
-    np.testing.assert_allclose(scaled, (prices - prices.mean()) / prices.std(), rtol=1e-5)
+    np.testing.assert_allclose(scaled, (prices - clicked.mean()) / clicked.std(), rtol=1e-5)
 
 
 def test_the_graph_needs_no_column_but_the_query(run):
@@ -128,8 +129,9 @@ def test_a_vocabulary_may_stay_empty_and_a_short_one_keeps_the_most_frequent(tmp
 @pytest.mark.slow
 def test_queries_that_are_ids_are_looked_up_whole(tmp_path):
     rows = as_rows(ROWS)
-    output = analysed(rows, tmp_path, query_kind="id", item_id=True, min_token_count=1)
-    assert output.vocabulary_by_name("queries") == [b"gift", b"iphone 16", b"rare"]
-    assert output.vocabulary_by_name("items") == [b"b", b"c", b"a"]
+    texts = texts_of(rows, COLUMNS[3:])
+    output = analysed(texts, tmp_path, query_kind="id", item_id=True, min_token_count=1)
+    assert output.vocabulary_by_name("queries") == [b"iphone 16", b"gift", b"rare"]
+    assert output.vocabulary_by_name("items") == [b"a", b"b", b"c"]
     ids = transformed(output, rows)["item_id_value"]
-    assert ids.to_list() == [[2], [0], [0], [1], [1]]
+    assert ids.to_list() == [[0], [1], [1], [2], [2]]

@@ -1,5 +1,6 @@
 """Training on the output of Transform, and the exported model."""
 
+import collections
 import gzip
 import json
 import subprocess
@@ -11,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
-from preprocessing_runs import analysed
+from preprocessing_runs import analysed, texts_of, transformed
 from tfx.dsl.io.filesystem_registry import DEFAULT_FILESYSTEM_REGISTRY
 from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
 from trainer_process import work
@@ -54,7 +55,6 @@ def rows():
             "query": f"query {number % 7}",
             "item_id": f"i{number % 11}",
             "clicks": 1 + number % 3,
-            "timestamp": 0,
             "title": f"item number {number % 11} 手机",
             "brand": BRANDS[number % 4],
             "price": float(number % 11),
@@ -79,12 +79,14 @@ def example(row):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trainer")
     names = ("item_categories", "item_numbers", "item_id", "min_token_count", "oov_buckets")
-    analysed(rows(), folder, **{name: getattr(CONFIG.features, name) for name in names})
-    (folder / "Split-train").mkdir()
+    texts = texts_of(rows(), ("title", "brand", "price"))
+    analysed(texts, folder, **{name: getattr(CONFIG.features, name) for name in names})
     LogSize(rows=60, queries=12, items=10).save(folder)
-    with tf.io.TFRecordWriter(str(folder / "Split-train/examples-0.gz"), "GZIP") as writer:
-        for row in rows():
-            writer.write(example(row))
+    for name, written in (("train", rows()), ("texts", texts)):
+        (folder / f"Split-{name}").mkdir()
+        with tf.io.TFRecordWriter(str(folder / f"Split-{name}/examples-0.gz"), "GZIP") as writer:
+            for row in written:
+                writer.write(example(row))
     return folder
 
 
@@ -98,6 +100,7 @@ def arguments(folder, out, config=CONFIG, pattern="examples-*", base_model=None)
         },
         transform_output=str(folder / "transform"),
         train_files=[str(folder / "Split-train" / pattern)],
+        eval_files=[str(folder / "Split-texts" / "*")],
         model_run_dir=str(out / "logs"),
         serving_model_dir=str(out / "Format-Serving"),
         base_model=base_model,
@@ -233,6 +236,26 @@ def test_other_settings_train_and_export(folder, tmp_path):
     assert answer["tau"].dtype == tf.float32
 
 
+def test_a_batch_has_the_features_that_the_graph_makes_of_its_rows(folder):
+    transform = trainer.tft.TFTransformOutput(str(folder / "transform"))
+    tables = trainer._text_tables([str(folder / "Split-texts/examples-0.gz")], transform, CONFIG)
+    some = rows()[:8]
+    batch = trainer._parser(*tables)(tf.constant([example(row) for row in some]))
+    direct = transformed(transform, some)
+    assert batch["clicks"].numpy().tolist() == [row["clicks"] for row in some]
+    clicks = collections.Counter()
+    for row in rows():
+        clicks[row["item_id"]] += row["clicks"]
+    expected = [clicks[row["item_id"]] for row in some]
+    assert batch["item_frequency"].numpy().tolist() == expected
+    names = set(batch) - {"clicks", "item_frequency"}
+    assert names == set(direct) - {"stratum", "known_share"}
+    for name in names:
+        ours, theirs = (tf.cast(each[name], tf.float64) for each in (batch, direct))
+        ragged = isinstance(ours, tf.RaggedTensor)
+        assert ours.to_list() == theirs.to_list() if ragged else np.array_equal(ours, theirs)
+
+
 def test_two_workers_export_once_what_one_would(folder, model, tmp_path):
     config = CONFIG.replace("training.strategy", "multi_worker")
     given = vars(arguments(folder, tmp_path, config))
@@ -259,8 +282,9 @@ def built(folder):
     transform = trainer.tft.TFTransformOutput(str(folder / "transform"))
     vocabularies = trainer._vocabularies(transform, config)
     made = trainer.TwoTower(config, {name: len(words) for name, words in vocabularies.items()})
+    tables = trainer._text_tables([str(folder / "Split-texts/examples-0.gz")], transform, config)
     files = [str(folder / "Split-train/examples-0.gz")]
-    trainer._build(made, files, trainer._parser(transform, config), config)
+    trainer._build(made, files, trainer._parser(*tables), config)
     return made, vocabularies
 
 

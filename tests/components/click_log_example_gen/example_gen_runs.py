@@ -48,6 +48,7 @@ def config_of(folder, log="log.csv", catalogue="items.csv", **changes):
 def outputs_of(folder):
     kinds = {
         "examples": standard_artifacts.Examples,
+        "samples": standard_artifacts.Examples,
         "catalogue": standard_artifacts.Examples,
         "dead_letters": DeadLetters,
     }
@@ -80,6 +81,9 @@ class Left:
 
     def all_clicks(self):
         return [click for split in SPLITS for click in self.clicks(split)]
+
+    def sample(self, split):
+        return _examples(Path(self.artifacts["samples"].uri) / f"Split-{split}")
 
     def items(self):
         return _examples(Path(self.artifacts["catalogue"].uri) / "Split-items")

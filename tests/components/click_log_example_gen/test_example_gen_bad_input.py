@@ -154,10 +154,15 @@ def test_a_run_after_a_kill_is_right(folder, snapshot_at):
             "dead_letters/1/accounting.json",
             "dead_letters/1/dead_letters.jsonl.gz",
             *(
-                f"examples/1/Split-{split}/data_tfrecord-00000-of-00001.gz"
+                f"{name}/1/Split-{split}/data_tfrecord-00000-of-00001.gz"
+                for name in ("examples", "samples")
                 for split in ("train", "calibrate", "test")
             ),
             "examples/1/log_size.json",
+            *(
+                f"examples/1/Split-texts/data_tfrecord-{number:05d}-of-00016.gz"
+                for number in range(16)
+            ),
         ]
     )
     for moment in moments:

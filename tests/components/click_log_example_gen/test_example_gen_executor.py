@@ -22,7 +22,7 @@ from example_gen_runs import (
 )
 from tfx.types import artifact_utils
 
-from components.click_log_example_gen import bundle_writer
+from components.click_log_example_gen import bundle_writer, clicks
 from pebr_tf.config import Split
 from pebr_tf.data import splits
 from pebr_tf.data.log_size import LogSize
@@ -32,16 +32,25 @@ pytestmark = pytest.mark.slow
 
 
 def expected_click(query, item, clicks=1, timestamp=0):
-    number = int(item[1:])
     return {
         "query": query.encode(),
         "item_id": item.encode(),
         "clicks": clicks,
         "timestamp": timestamp,
+    }
+
+
+def expected_item(number):
+    return {
+        "item_id": f"i{number}".encode(),
         "title": f"title {number}".encode(),
         "brand": f"brand{number % 3}".encode(),
         "price": number + 0.5,
     }
+
+
+def with_item(click):
+    return {**click, **expected_item(int(click["item_id"][1:]))}
 
 
 def multiset(rows):
@@ -55,7 +64,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_every_click_comes_out_once_with_its_item_in_the_split_of_its_pair(folder, monkeypatch):
+def test_every_click_comes_out_once_in_the_split_of_its_pair(folder, monkeypatch):
     monkeypatch.setattr(bundle_writer, "SHARD_ROWS", 100)
     left = run(folder, config_of(folder))
     assert multiset(left.all_clicks()) == multiset(expected_click(*row) for row in LOG)
@@ -64,15 +73,8 @@ def test_every_click_comes_out_once_with_its_item_in_the_split_of_its_pair(folde
     for number, name in enumerate(SPLITS):
         chosen = [expected_click(*row) for row, at in zip(LOG, places, strict=True) if at == number]
         assert multiset(left.clicks(name)) == multiset(chosen)
-    assert left.items() == [
-        {
-            "item_id": f"i{n}".encode(),
-            "title": f"title {n}".encode(),
-            "brand": f"brand{n % 3}".encode(),
-            "price": n + 0.5,
-        }
-        for n in range(ITEMS)
-    ]
+        assert multiset(left.sample(name)) == multiset(map(with_item, chosen))
+    assert left.items() == [expected_item(n) for n in range(ITEMS)]
     examples, catalogue = (left.artifacts[name] for name in ("examples", "catalogue"))
     counts = {name: len(left.clicks(name)) for name in SPLITS}
     assert left.accounting == {
@@ -98,11 +100,50 @@ def test_every_click_comes_out_once_with_its_item_in_the_split_of_its_pair(folde
     assert LogSize.load(examples.uri) == LogSize(len(trained), different, ITEMS)
     assert left.letters == []
     assert not any(".writing" in name for name in left_behind(folder))
-    assert artifact_utils.decode_split_names(examples.split_names) == list(SPLITS)
+    assert artifact_utils.decode_split_names(examples.split_names) == [*SPLITS, "texts"]
     assert artifact_utils.decode_split_names(catalogue.split_names) == ["items"]
     assert examples.get_string_custom_property("payload_format") == "FORMAT_TF_EXAMPLE"
     assert examples.get_string_custom_property("file_format") == "tfrecords_gzip"
     assert examples.get_string_custom_property("input_fingerprint")
+
+
+def test_texts_have_every_training_query_and_every_item_once_with_its_clicks(folder, monkeypatch):
+    """Also from two files, whose workers count apart; an item that nobody clicked has 0."""
+    write_catalogue(folder, ITEMS + 1)
+    write_log(folder, LOG[:150], "log1.csv")
+    write_log(folder, LOG[150:], "log2.csv")
+    monkeypatch.setattr(clicks, "COUNTED_ROWS", 20)
+    left = run(folder, config_of(folder, log="log?.csv"))
+    counts = collections.Counter()
+    for click in left.clicks("train"):
+        counts[click["query"], b""] += click["clicks"]
+        counts[b"", click["item_id"]] += click["clicks"]
+    queries = [
+        {"query": query, "item_id": b"", "clicks": count, "title": b"", "brand": b"", "price": 0.0}
+        for (query, _), count in counts.items()
+        if query
+    ]
+    items = [
+        {"query": b"", "clicks": counts[b"", f"i{n}".encode()], **expected_item(n)}
+        for n in range(ITEMS + 1)
+    ]
+    assert items[-1]["clicks"] == 0
+    assert multiset(left.clicks("texts")) == multiset([*queries, *items])
+
+
+def test_statistics_get_a_random_sample_of_a_large_split(folder):
+    """It is the same in every run, and takes from all of the log."""
+    rows = [(f"query {n % 40}", f"i{n % ITEMS}", 1, n) for n in range(3_000)]
+    write_log(folder, rows)
+    config = config_of(folder, data__statistics_rows=500, split__calibrate=0.3)
+    left = run(folder, config)
+    sample = left.sample("train")
+    assert len(sample) == 500
+    assert multiset(sample) <= multiset(map(with_item, left.clicks("train")))
+    times = np.array([click["timestamp"] for click in sample])
+    # The mean of 500 times has a standard error of 3,000 / sqrt(12 * 500) = 39.
+    assert abs(times.mean() - 1_500) < 4 * 39
+    assert multiset(run(folder, config).sample("train")) == multiset(sample)
 
 
 def test_rejected_rows_are_listed_and_counted(folder):
@@ -168,10 +209,9 @@ def test_a_log_that_has_the_columns_of_its_items(folder):
     left = run(folder, config_of(folder, log="part*.csv", catalogue=None))
     titles = {f"i{n}".encode(): f"title {n} of 0 {n}".encode() for n in range(ITEMS)}
     assert {item["item_id"]: item["title"] for item in left.items()} == titles
-    assert {(click["item_id"], click["title"]) for click in left.all_clicks()} == set(
-        titles.items()
-    )
-    assert {click["price"] for click in left.all_clicks()} == {0.0}
+    clicked = {(click["item_id"], click["title"]) for click in left.sample("train")}
+    assert clicked <= set(titles.items())
+    assert {item["price"] for item in left.items()} == {0.0}
     assert len(left.all_clicks()) == 400
     assert left.accounting["items"] | {"files": []} == {
         "read": ITEMS,
@@ -235,11 +275,6 @@ def test_payload_columns_are_in_the_catalogue_alone(folder):
         "brand": b"brand1",
         "price": 1.5,
     }
-    assert set(left.clicks("train")[0]) == {
-        "query",
-        "item_id",
-        "clicks",
-        "timestamp",
-        "title",
-        "price",
-    }
+    columns = {"query", "item_id", "clicks", "title", "price"}
+    assert set(left.clicks("texts")[0]) == columns
+    assert set(left.sample("train")[0]) == {*columns, "timestamp"}

@@ -13,7 +13,7 @@ from pebr_tf.data.click_log import (
     check_clicks,
     check_clicks_and_items,
     check_items,
-    join_items,
+    item_columns,
 )
 from pebr_tf.data.tables import Batch, Rejected
 
@@ -206,25 +206,14 @@ def test_numbers_of_items(values, expected):
 ITEMS = pa.table({"item_id": ["b", "a"], "title": ["B", "A"], "price": pa.array([2.0, 1.0])})
 
 
-def test_clicks_get_the_columns_of_their_items():
-    clicks = check_clicks(batch_of(query=["x", "y", "z"], item_id=["a", "?", "b"]), Data(), NOW)
-    kept = join_items(clicks, ITEMS)
-    assert kept.columns.to_pydict() == {
-        "query": ["x", "z"],
-        "item_id": ["a", "b"],
-        "clicks": [1, 1],
-        "timestamp": [0, 0],
-        "title": ["A", "B"],
-        "price": [1.0, 2.0],
+def test_columns_of_items_by_their_ids():
+    found = item_columns(pa.array(["a", "?", "b", ""]), ITEMS)
+    assert {name: column.to_pylist() for name, column in found.items()} == {
+        "title": ["A", "", "B", ""],
+        "price": [1.0, 0.0, 2.0, 0.0],
     }
-    assert kept.rows.tolist() == [11, 13]
-    assert reasons(kept) == {3: "broken", 12: "item not in the catalogue"}
-
-
-def test_clicks_without_any_item_to_join():
-    clicks = check_clicks(batch_of(query=["x"], item_id=["a"]), Data(), NOW)
-    kept = join_items(clicks, ITEMS.slice(0, 0))
-    assert (len(kept), len(kept.rejected)) == (0, 2)
+    empty = item_columns(pa.array(["a"]), ITEMS.slice(0, 0))
+    assert empty["title"].to_pylist() == [""]
 
 
 def test_rows_that_are_a_click_and_an_item():

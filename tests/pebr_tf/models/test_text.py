@@ -53,6 +53,15 @@ def test_tokens_are_those_of_plain_python(word_ngrams, character_ngrams, max_tok
     assert tokens(SENTENCES, **sizes) == [oracle(text, **sizes) for text in SENTENCES]
 
 
+def test_long_texts_keep_the_tokens_of_their_first_words():
+    """Words of 9 characters and a space fill all tokens; of longer ones the last are not read."""
+    for letters, kept in ((9, 64), (19, 32)):
+        text = " ".join(f"é{n:0{letters - 1}d}" for n in range(200))
+        expected = [f"e{n:0{letters - 1}d}" for n in range(kept)]
+        (tokens,) = tokens_of(tf.constant([text]), Features(word_ngrams=(1,), character_ngrams=()))
+        assert [token.decode() for token in tokens.numpy()] == expected
+
+
 def test_a_text_does_not_depend_on_its_batch():
     alone = [tokens([text])[0] for text in SENTENCES]
     assert tokens(SENTENCES) == alone
