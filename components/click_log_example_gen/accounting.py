@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.click_log_example_gen.bundle_writer import BundleSummary
-from pebr_tf.config import Data, Split
-from pebr_tf.data import splits
+from pebr_tf.config import Data
 from pebr_tf.errors import UserError
 
 TITLES = {"items": "catalogue", "clicks": "click log"}
@@ -80,21 +79,3 @@ class Account:
             found = f"{self.read:,} rows ({counts})" if counts else "no row"
             where = ", ".join(self.files) or "the click log"
             raise UserError(f"The {title} must have a good row. Received: {found} in {where}.")
-
-
-def check_splits(split: Split, kept: dict[str, int]) -> None:
-    """Checks that every split has a click.
-
-    Raises:
-      UserError: A split has none.
-    """
-    if all(kept.get(name) for name in splits.NAMES):
-        return
-    shares = (1 - split.calibrate - split.test, split.calibrate, split.test)
-    wanted = ", ".join(f"{n} {share:.0%}" for n, share in zip(splits.NAMES, shares, strict=True))
-    received = ", ".join(f"{name} {kept.get(name, 0):,}" for name in splits.NAMES)
-    empty = " and ".join(name for name in splits.NAMES if not kept.get(name))
-    raise UserError(
-        f"Every split must have a click (split.by: {split.by}; {wanted}), but none is in {empty}: "
-        f"more queries, or another split.by or seed, may help. Received clicks: {received}."
-    )

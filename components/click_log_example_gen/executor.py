@@ -15,7 +15,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import Artifact, artifact_utils
 
 from components.click_log_example_gen import inputs, items, publish, texts
-from components.click_log_example_gen.accounting import Account, check_splits
+from components.click_log_example_gen.accounting import Account
 from components.click_log_example_gen.bundle_writer import BundleSummary
 from components.click_log_example_gen.ingest import Ingest
 from components.click_log_example_gen.inputs import Inputs
@@ -129,7 +129,7 @@ def _checked(
     try:
         of_items.check(ingest.settings.data, letters)
         of_clicks.check(ingest.settings.data, letters)
-        check_splits(ingest.settings.split, of_clicks.kept)
+        splits.check_splits(ingest.settings.split, of_clicks.kept)
     except UserError:
         if of_items.rejected or of_clicks.rejected:
             publish.write_dead_letters(summaries, accounting, rejected)

@@ -17,24 +17,75 @@ def config() -> None:
 @config.command()
 @click.argument("path", type=click.Path(path_type=Path), default="pebr.yaml")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
-def init(path: Path, force: bool) -> None:
-    """Write the defaults, with every key explained, to PATH (pebr.yaml)."""
+@click.option("--clicks", metavar="FILE", help="A click log, or a glob: its columns are guessed.")
+@click.option("--catalogue", metavar="FILE", help="The catalogue, likewise.")
+def init(path: Path, force: bool, clicks: str | None, catalogue: str | None) -> None:
+    """Write the defaults, with every key explained, to PATH (pebr.yaml).
+
+    With --clicks, the settings of data and features fit these files.
+    """
+    if catalogue and not clicks:
+        raise ConfigError("--catalogue", "come with --clicks", catalogue)
     if path.exists() and not force:
         raise ConfigError(
             "", "be a new file, or --force must be given", "a file that exists", str(path)
         )
-    Config().dump(path)
+    if not clicks:
+        Config().dump(path)
+        click.echo(f"Wrote {path}.")
+        return
+    from pebr_tf.data.guess import guess_config
+
+    guessed = guess_config(clicks, catalogue)
+    guessed.dump(path)
     click.echo(f"Wrote {path}.")
+    click.echo(_columns_line(guessed))
+    click.echo(f"Next: pebr config check {path} --data, then pebr run --config {path}")
 
 
 @config.command()
 @click.argument("file", type=click.Path(path_type=Path))
-def check(file: Path) -> None:
-    """Check that FILE is a valid configuration."""
+@click.option("--data", is_flag=True, help="Also look at the click log and the catalogue.")
+def check(file: Path, data: bool) -> None:
+    """Check that FILE is a valid configuration, and with --data that its files can be used.
+
+    Exit code: 2, something would stop a run; each problem is listed.
+    """
     loaded = Config.load(file)
     click.echo(f"{file} is valid.")
     click.echo(_model_line(loaded))
     click.echo(_changes_line(loaded))
+    if data:
+        _check_data(loaded)
+
+
+def _check_data(loaded: Config) -> None:
+    from pebr_tf.data.look import look
+
+    found = look(loaded)
+    click.echo(_columns_line(loaded))
+    for name, line in found.facts.items():
+        click.echo(f"{name}: {line}.")
+    for problem in found.problems:
+        click.echo(f"pebr: {problem}", err=True)
+    if found.problems:
+        raise click.exceptions.Exit(2)
+
+
+def _columns_line(loaded: Config) -> str:
+    data, features = loaded.data, loaded.features
+    meanings = {
+        f"query ({features.query_kind})": data.query_column,
+        "item id": data.item_column,
+        "clicks": data.clicks_column,
+        "time": data.timestamp_column,
+        "item text": ", ".join(features.item_text),
+    }
+    return (
+        "Columns: "
+        + "; ".join(f"{name}: {column}" for name, column in meanings.items() if column)
+        + "."
+    )
 
 
 def _model_line(loaded: Config) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from pebr_tf.config import Split
+from pebr_tf.errors import UserError
 
 NAMES = ("train", "calibrate", "test")
 TRAIN, CALIBRATE, TEST = range(3)
@@ -45,6 +46,24 @@ def assign(
     else:
         held_out = _uniform(split.seed, HELD_OUT, query, item) < share
     return np.where(held_out, np.where(calibrates, CALIBRATE, TEST), TRAIN).astype(np.int8)
+
+
+def check_splits(split: Split, kept: dict[str, int]) -> None:
+    """Checks that every split has a click.
+
+    Raises:
+      UserError: A split has none.
+    """
+    if all(kept.get(name) for name in NAMES):
+        return
+    shares = (1 - split.calibrate - split.test, split.calibrate, split.test)
+    wanted = ", ".join(f"{n} {share:.0%}" for n, share in zip(NAMES, shares, strict=True))
+    received = ", ".join(f"{name} {kept.get(name, 0):,}" for name in NAMES)
+    empty = " and ".join(name for name in NAMES if not kept.get(name))
+    raise UserError(
+        f"Every split must have a click (split.by: {split.by}; {wanted}), but none is in {empty}: "
+        f"more queries, or another split.by or seed, may help. Received clicks: {received}."
+    )
 
 
 def held_out_from(split: Split, time: np.ndarray) -> int:

@@ -13,6 +13,8 @@ from rich.console import Console
 from pebr_tf.cli.output import print_facts
 from pebr_tf.config import Config
 from pebr_tf.data.automatic import chosen_line
+from pebr_tf.data.look import find_problems
+from pebr_tf.errors import UserError
 from pipeline.cli.cloud_request import (
     config_option,
     index_only_option,
@@ -46,6 +48,9 @@ def run(
     internal error.
     """
     config = Config.load(config_file)
+    # Importing TFX takes many seconds; what the headers show is said before.
+    if problems := find_problems(config):
+        raise UserError(" ".join(problems))
     console = Console(highlight=False)
     console.print("[dim]starting[/dim]")
     set_logging()

@@ -2,6 +2,15 @@
 
 from pebr_tf.data.tables import convert
 from pebr_tf.data.tables.batch import Batch, Rejected
-from pebr_tf.data.tables.read import Format, Source, format_of, read_table
+from pebr_tf.data.tables.read import Format, Source, column_names, format_of, read_table
 
-__all__ = ["Batch", "Format", "Rejected", "Source", "convert", "format_of", "read_table"]
+__all__ = [
+    "Batch",
+    "Format",
+    "Rejected",
+    "Source",
+    "column_names",
+    "convert",
+    "format_of",
+    "read_table",
+]

@@ -19,6 +19,8 @@ NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 # An all-digit time of so many digits is in milliseconds, else in seconds since 1970.
 MILLISECONDS = 10**11
 
+DAY_AND_MONTH = re.compile(r"^\s*([0-9]{1,2})[/.]([0-9]{1,2})[/.]([0-9]{4})(?![0-9])")
+
 Converted = tuple[pa.Array, np.ndarray]
 
 
@@ -79,7 +81,11 @@ def number(values: pa.Array) -> Converted:
 
 
 def time(values: pa.Array) -> Converted:
-    """int64 seconds since 1970 in UTC, of numbers (seconds or milliseconds), dates and ISO 8601."""
+    """int64 seconds since 1970 in UTC.
+
+    Of numbers (seconds or milliseconds), dates, ISO 8601, and 31/12/2024 23:59 or 12/31/2024 23:59
+    where some value tells which of them the column has.
+    """
     if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
         seconds = values.cast(pa.timestamp("us")).cast(pa.timestamp("s"), safe=False)
         return seconds.cast(pa.int64()), _none_of(values)
@@ -104,14 +110,32 @@ def _instants(written: pa.Array) -> Converted:
             return time(written.cast(kind))
         except pa.ArrowInvalid:
             continue
-    seconds = pa.array([_instant(value) for value in written.to_pylist()], pa.int64())
+    texts = _with_year_first(written.to_pylist())
+    seconds = pa.array([_instant(value) for value in texts], pa.int64())
     return seconds, ~_valid(seconds)
+
+
+def _with_year_first(texts: list[str]) -> list[str]:
+    """31/12/2024 and 12/31/2024 as 2024-12-31; unchanged if no value tells day from month."""
+    found = [DAY_AND_MONTH.match(text) for text in texts]
+    first, second = ({int(each[n]) for each in found if each} for n in (1, 2))
+    day_first, month_first = max(first, default=0) > 12, max(second, default=0) > 12
+    if day_first == month_first:
+        return texts
+    order = r"\3-\2-\1" if day_first else r"\3-\1-\2"
+    return [DAY_AND_MONTH.sub(lambda date: _padded(date.expand(order)), text) for text in texts]
+
+
+def _padded(date: str) -> str:
+    year, month, day = date.split("-")
+    return f"{year}-{month:0>2}-{day:0>2}"
 
 
 def _instant(value: str) -> int | None:
     try:
         # Python 3.10 knows neither the Z nor fractions of any length.
         written = re.sub(r"[.,][0-9]+", "", value.strip()).replace("Z", "+00:00")
+        written = re.sub(r"^(\d{4})/(\d\d)/(\d\d)", r"\1-\2-\3", written)
         moment = datetime.datetime.fromisoformat(written)
     except ValueError:
         return None

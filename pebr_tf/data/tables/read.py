@@ -34,6 +34,7 @@ PARQUET_ROWS = 65_536
 LONGEST_RECORD = 8 * BLOCK
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 SHOWN_HEADER = 200
+FIRST_LINES = 1_000
 # JSON's types -> columns; a block with any other is read line by line.
 JSON_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 BROKEN = (pa.ArrowInvalid, OSError, EOFError, gzip.BadGzipFile)
@@ -66,8 +67,34 @@ def read_table(
     try:
         yield from reader[format_of(source.name, source.format)](source, required, optional)
     except BROKEN as error:
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"{source.name} must be readable to its end. Received: {text}.") from error
+        raise _unreadable(source, error) from error
+
+
+def column_names(source: Source) -> list[str]:
+    """The columns of a file; of JSON, the keys of its first lines.
+
+    Raises:
+      UserError: The file cannot be read.
+    """
+    format = format_of(source.name, source.format)
+    try:
+        if format == "parquet":
+            with source.open() as file:
+                return list(pa.parquet.ParquetFile(file).schema_arrow.names)
+        with _bytes_of(source) as file:
+            if format == "jsonl":
+                records = map(_record, file.readlines(BLOCK)[:FIRST_LINES])
+                return list(
+                    {key: None for each in records if isinstance(each, dict) for key in each}
+                )
+            return _header(next(_record_blocks(file), b""), DELIMITERS[format])[0]
+    except BROKEN as error:
+        raise _unreadable(source, error) from error
+
+
+def _unreadable(source: Source, error: Exception) -> UserError:
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return UserError(f"{source.name} must be readable to its end. Received: {text}.")
 
 
 def format_of(name: str, given: str = "auto") -> Format:

@@ -21,8 +21,9 @@ from example_gen_runs import (
 )
 
 from components.click_log_example_gen import bundle_writer, publish, settings
-from components.click_log_example_gen.accounting import Account, check_splits
+from components.click_log_example_gen.accounting import Account
 from pebr_tf.config import Config, Data, Split
+from pebr_tf.data import splits
 from pebr_tf.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -111,7 +112,7 @@ def test_too_few_clicks_for_every_split(folder):
         "Received clicks: train 240, calibrate 60, test 0."
     )
     with pytest.raises(UserError) as error:
-        check_splits(Split(), {"train": 50})
+        splits.check_splits(Split(), {"train": 50})
     assert str(error.value) == (
         f"{every}calibrate and test: more queries, or another split.by or seed, may help. "
         "Received clicks: train 50, calibrate 0, test 0."

@@ -1,0 +1,47 @@
+"""The files of a click log or a catalogue on this machine, found without TFX."""
+
+from __future__ import annotations
+
+import functools
+import glob
+import re
+from pathlib import Path
+from typing import BinaryIO
+
+from pebr_tf.data.tables import Source
+from pebr_tf.errors import UserError
+from pebr_tf.files import is_remote
+
+# Places of a span in a pattern, such as {SPAN}, {SPAN:4} or {YYYY}.
+_SPAN = re.compile(r"\{(SPAN|VERSION|YYYY|MM|DD)(:\d+)?\}")
+
+
+def local_sources(key: str, pattern: str, format: str = "auto") -> list[Source]:
+    """The files of a pattern, sorted; of one with spans, the files of all spans.
+
+    A pattern that is not local has none here.
+
+    Raises:
+      UserError: There is no file.
+    """
+    if is_remote(pattern):
+        return []
+    whole = Path(pattern)
+    names = [pattern] if whole.is_file() else sorted(glob.glob(_SPAN.sub("*", pattern)))
+    # Files of Hadoop and of editors hold no data.
+    paths = [Path(name) for name in names if not Path(name).name.startswith(("_", "."))]
+    sources = [
+        Source(str(path), functools.partial(_open, path), format)
+        for path in paths
+        if path.is_file()
+    ]
+    if not sources:
+        found = "a folder" if whole.is_dir() else "no such file"
+        raise UserError(
+            f"{key} must name a file, or files by a glob. Received: {pattern}: {found}."
+        )
+    return sources
+
+
+def _open(path: Path) -> BinaryIO:
+    return path.open("rb")

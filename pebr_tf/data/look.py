@@ -1,0 +1,245 @@
+"""Looks at the files of a configuration before a run: what they hold, and what would stop it."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import itertools
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from pebr_tf.config import Config
+from pebr_tf.data import splits
+from pebr_tf.data.automatic import chosen_line
+from pebr_tf.data.click_log import check_clicks, check_clicks_and_items, check_items
+from pebr_tf.data.local_files import local_sources
+from pebr_tf.data.log_size import LogSize
+from pebr_tf.data.tables import Batch, Source, column_names, read_table
+from pebr_tf.errors import UserError
+
+# Tables with more bytes are sampled: their first batches are read.
+MOST_BYTES = 256 << 20
+MOST_BATCHES = 16
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was found.
+
+    Attributes:
+      facts: Lines for a reader, by name.
+      problems: Sentences about everything that would stop a run.
+    """
+
+    facts: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def columns_of(config: Config) -> dict[str, list[str]]:
+    """The columns that `data.click_log` and `data.catalogue` must have."""
+    data, features = config.data, config.features
+    kinds = (features.item_text, features.item_categories, features.item_numbers)
+    items = [data.item_column, *(name for kind in kinds for name in kind), *data.payload_columns]
+    clicks = [data.query_column, data.item_column]
+    if config.split.by == "time" and data.timestamp_column:
+        clicks.append(data.timestamp_column)
+    if data.catalogue is None:
+        return {"data.click_log": _once([*clicks, *items])}
+    return {"data.click_log": _once(clicks), "data.catalogue": _once(items)}
+
+
+def find_problems(config: Config) -> list[str]:
+    """Missing files and columns, by the headers alone; files that are not local are not opened."""
+    problems = []
+    for key, columns in columns_of(config).items():
+        try:
+            for source in local_sources(key, _pattern(config, key), config.data.format)[:1]:
+                _require(source, columns)
+        except UserError as error:
+            problems.append(str(error))
+    return problems
+
+
+def look(config: Config) -> Look:
+    """Reads the files, or the first batches of large ones, as ingestion does."""
+    found = Look(problems=find_problems(config))
+    places = [_pattern(config, key) for key in columns_of(config)]
+    if found.problems or any("://" in place for place in places):
+        return found
+    try:
+        _look_at_rows(config, found)
+    except UserError as error:
+        found.problems.append(str(error))
+    return found
+
+
+def _look_at_rows(config: Config, found: Look) -> None:
+    now = int(time.time())
+    catalogue = None if config.data.catalogue is None else _items(config, found)
+    table = _Table("click log", _sources(config, "data.click_log"))
+    kept = []
+    columns = columns_of(config)["data.click_log"]
+    optional = [name for name in (config.data.clicks_column, config.data.timestamp_column) if name]
+    for batch in table.batches(columns, [name for name in optional if name not in columns]):
+        kept.append(table.count(_clicks(config, batch, now, catalogue)).columns)
+    clicks = pa.Table.from_batches(kept).combine_chunks() if kept else None
+    table.report(config.data.reject_limit, found)
+    if clicks is None or not len(clicks):
+        return
+    items = len(catalogue if catalogue is not None else clicks["item_id"].unique())
+    _look_at_splits(config, clicks, items, table, found)
+
+
+def _look_at_splits(
+    config: Config, clicks: pa.Table, items: int, table: _Table, found: Look
+) -> None:
+    query, item, moment = (
+        clicks[name].combine_chunks() for name in ("query", "item_id", "timestamp")
+    )
+    seconds = moment.to_numpy(zero_copy_only=False)
+    begins = splits.held_out_from(config.split, seconds) if config.split.by == "time" else None
+    assigned = splits.assign(config.split, query, item, seconds, begins)
+    rows = dict(zip(splits.NAMES, np.bincount(assigned, minlength=3).tolist(), strict=True))
+    queries = {
+        name: len(query.filter(pa.array(assigned == number)).unique())
+        for number, name in enumerate(splits.NAMES)
+    }
+    found.facts["queries"] = f"{len(query.unique()):,} ({config.features.query_kind})"
+    found.facts["items"] = f"{items:,} ({_inputs(config)})"
+    found.facts["held out"] = (
+        f"clicks of {queries['calibrate']:,} queries calibrate, of {queries['test']:,} test"
+    )
+    if queries["calibrate"] < (least := config.cutoff.min_calibration_queries):
+        found.facts["note"] = (
+            f"calibration is small: {queries['calibrate']:,} queries, and {least:,} are wanted "
+            "(cutoff.min_calibration_queries)"
+        )
+    size = LogSize(int(rows["train"] / table.share), queries["train"], items)
+    found.facts["auto"] = chosen_line(config, size)
+    try:
+        splits.check_splits(config.split, rows)
+    except UserError as error:
+        found.problems.append(str(error))
+
+
+class _Table:
+    """Reads the files of a table, or the beginning of large ones, and counts rows.
+
+    Attributes:
+      share: Share of the bytes that were read.
+    """
+
+    def __init__(self, title: str, sources: list[Source]):
+        self._title, self._sources = title, sources
+        self._rows = 0
+        self._reasons: collections.Counter[str] = collections.Counter()
+        self.share = 1.0
+
+    def batches(self, required: list[str], optional: Sequence[str] = ()) -> Iterator[Batch]:
+        """All batches of a small table; of a large one the first of each file."""
+        sizes = [os.path.getsize(source.name) for source in self._sources]
+        most = None if sum(sizes) <= MOST_BYTES else max(MOST_BATCHES // len(sizes), 1)
+        read = 0
+        for source, size in zip(self._sources, sizes, strict=True):
+            opened: list[BinaryIO] = []
+            watched = dataclasses.replace(source, open=functools.partial(_kept, source, opened))
+            batches = read_table(watched, required, optional)
+            yield from itertools.islice(batches, most)
+            read += size if opened[0].closed else opened[0].tell()
+        self.share = read / sum(sizes) if most else 1.0
+
+    def count(self, batch: Batch) -> Batch:
+        """Counts the rows of a checked batch."""
+        self._rows += len(batch) + len(batch.rejected)
+        self._reasons.update(batch.rejected.reasons.tolist())
+        return batch
+
+    def report(self, limit: float, found: Look) -> None:
+        """Adds the rows to the facts, and too many rejected rows to the problems."""
+        rows = int(self._rows / self.share)
+        about = "" if self.share == 1 else "about "
+        rejected = self._reasons.total()
+        reasons = ", ".join(f"{count:,} {text}" for text, count in self._reasons.most_common())
+        rejected_part = f"; rejected: {reasons}" if reasons else ""
+        files = f" in {len(self._sources):,} files" if len(self._sources) > 1 else ""
+        found.facts[self._title] = f"{about}{rows:,} rows{files}{rejected_part}"
+        if not self._rows or rejected == self._rows:
+            found.problems.append(
+                f"The {self._title} must have a good row. Received: {self._rows:,} rows"
+                f"{f' ({reasons})' if reasons else ''}."
+            )
+        elif rejected > limit * self._rows:
+            found.problems.append(
+                f"Bad rows of the {self._title} must stay within data.reject_limit "
+                f"({limit:.3%}). Received: {rejected:,} of {self._rows:,} rows: {reasons}."
+            )
+
+
+def _items(config: Config, found: Look) -> pa.Array:
+    """The different ids of the catalogue."""
+    table = _Table("catalogue", _sources(config, "data.catalogue"))
+    ids = [pa.array([], pa.string())]
+    for batch in table.batches(columns_of(config)["data.catalogue"]):
+        good = check_items(batch, config.data.item_column, *_item_columns(config))
+        ids.append(table.count(good).columns.column("item_id"))
+    table.report(config.data.reject_limit, found)
+    return pa.chunked_array(ids).unique()
+
+
+def _clicks(config: Config, batch: Batch, now: int, catalogue: pa.Array | None) -> Batch:
+    if catalogue is not None:
+        return check_clicks(batch, config.data, now, catalogue)
+    return check_clicks_and_items(batch, config.data, now, *_item_columns(config))[0]
+
+
+def _item_columns(config: Config) -> tuple[list[str], list[str]]:
+    """Columns of text and of numbers."""
+    features = config.features
+    texts = [*features.item_text, *features.item_categories, *config.data.payload_columns]
+    numbers = list(features.item_numbers)
+    return [name for name in _once(texts) if name not in numbers], numbers
+
+
+def _inputs(config: Config) -> str:
+    features = config.features
+    ids = (config.data.item_column,) if features.item_id else ()
+    parts = {
+        "text": features.item_text,
+        "categories": features.item_categories,
+        "numbers": features.item_numbers,
+        "id": ids,
+    }
+    return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in parts.items() if names)
+
+
+def _kept(source: Source, opened: list[BinaryIO]) -> BinaryIO:
+    opened.append(source.open())
+    return opened[-1]
+
+
+def _sources(config: Config, key: str) -> list[Source]:
+    return local_sources(key, _pattern(config, key), config.data.format)
+
+
+def _pattern(config: Config, key: str) -> str:
+    return str(config.value_at(key))
+
+
+def _require(source: Source, columns: list[str]) -> None:
+    present = column_names(source)
+    if missing := [name for name in columns if name not in present]:
+        raise UserError(
+            f"{source.name} must have the column{'s' * (len(missing) > 1)} {', '.join(missing)}. "
+            f"Received: {', '.join(present)[:200] or 'nothing'}."
+        )
+
+
+def _once(names: list[str]) -> list[str]:
+    return list(dict.fromkeys(names))
