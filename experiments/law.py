@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from experiments.law_measured import GROUPS, SOURCES, measure_law
+from experiments.corpora import corpus, corpus_key
+from experiments.law_measured import GROUPS, SAMPLED, SOURCES, measure_law, measure_unfamiliar
 from experiments.measured import level_temperature_step, measured_with
 from experiments.results import ExperimentResults, ResultTable
 from experiments.seeds import plain, spread
@@ -24,6 +25,14 @@ MEASURES: dict[str, tuple[str, float | None, float | None]] = {
     "share": ("mean |kept - expected| of a share", 0.01, 0.02),
     "recall": ("mean |measured - requested| of the recall", 0.015, None),
     "deciles": ("worst decile of the expected recall", 0.03, None),
+    "deciles_floor": ("the same, if the law were true", None, None),
+    "longest": ("longest list of query_at to the service's, at .9", 1.2, None),
+    "longest_unlimited": ("the same, the service without its limit", None, None),
+    "empty": ("empty lists of query_at, at most, .5 to .95", 0.0, None),
+    "behind": ("recall of query_at behind the probe's, worst k", 0.01, None),
+    "test_flagged": ("test queries that are unfamiliar", 0.02, None),
+    "reordered_flagged": ("the same, words in reverse order", None, None),
+    "foreign_missed": ("queries of the other data set that are not unfamiliar", 0.05, None),
     "noise": ("noise share, fitted less true", 0.02, 0.02),
     "relevant": ("mean |kept - share| of truly relevant clicks", 0.02, 0.04),
     "relevant_worst": ("the same, worst share", None, None),
@@ -41,12 +50,20 @@ def steps(settings: ExperimentSettings) -> dict[str, Step]:
 
 
 def _step(settings: ExperimentSettings, dataset: str, seed: int) -> Step:
+    others = [each for each in settings.datasets if each != dataset]
+
     def compute(result: Mapping[str, Any], tuning: Mapping[str, Any]) -> dict[str, Any]:
-        return measure_law(study(settings, dataset, result), tuning["level_temperature"])
+        foreign = [query for other in others for query in corpus(settings, other).queries]
+        found = measure_law(study(settings, dataset, result), tuning["level_temperature"])
+        return found | measure_unfamiliar(corpus(settings, dataset), foreign)
 
     return Step(
         title=f"{dataset}, seed {seed}: the law",
-        key={"experiment": "law", "config": measured_with(settings.config(dataset))},
+        key={
+            "experiment": "law",
+            "config": measured_with(settings.config(dataset)),
+            "others": [corpus_key(settings, other) for other in others],
+        },
         sources=SOURCES,
         compute=compute,
         needs=(
@@ -80,7 +97,7 @@ def results(
             f"{MEASURES[name][0]}, {group} ({plain(each['mean'])})"
             for name, groups in found.items()
             for group, each in groups.items()
-            if each["mean"] > (_bar(name, group) or 1)
+            if (bar := _bar(name, group)) is not None and each["mean"] > bar
         ]
         summary.append(f"{dataset}: bars missed: {'; '.join(missed) or 'none'}.")
     return ExperimentResults(TITLE, tuple(summary), figures, tuple(tables), ())
@@ -96,12 +113,15 @@ def _table(dataset: str, found: Mapping[str, Any], seeds: int) -> ResultTable:
         if group not in found[name]:
             return DASH
         bar = _bar(name, group)
-        return plain(found[name][group]["mean"]) + (f" (≤ {plain(bar)})" if bar else "")
+        mean = plain(found[name][group]["mean"])
+        return mean if bar is None else f"{mean} (≤ {plain(bar)})"
 
     return ResultTable(
         f"{dataset}: the law on test queries",
         ("figure", *GROUPS),
         tuple((MEASURES[name][0], *(cell(name, group) for group in GROUPS)) for name in found),
         f"Mean of {seeds} seeds of the towers, absolute values; bars in parentheses. The law is "
-        "fitted on calibrate clicks; every query weighs the same.",
+        "fitted on calibrate clicks; every query weighs the same. The query model holds up to "
+        f"{SAMPLED:,} items: in a smaller catalogue its level is exact, as is the probe's here. "
+        "Empty lists are counted without the retriever's floor.",
     )

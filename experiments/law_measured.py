@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from scipy.special import betainc, betaincinv
 
+from experiments.corpora import Corpus
 from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study
-from pebr_tf.cutoff import HeldOutClicks, fit_law, fit_share_map
-from pebr_tf.cutoff.calibration import recall_map
+from pebr_tf.cutoff import HeldOutClicks, calibrate, fit_law, fit_share_map
+from pebr_tf.cutoff.calibration import UNFAMILIAR, recall_map
 from pebr_tf.cutoff.candidates import levels_of
-from pebr_tf.cutoff.policies import SampleLevelPolicy
+from pebr_tf.cutoff.policies import LevelPolicy, SampleLevelPolicy
 from pebr_tf.distributions import background_law
 from pebr_tf.distributions.query_law import initial_weights
+from pebr_tf.metrics.ranked import RankedLists
 from pebr_tf.metrics.strata import STRATA
+from pebr_tf.models.text import tokens_of
 from pebr_tf.release.catalogue import Moments
 from pebr_tf.retrieval.exact import sample_of
 
 SOURCES = (*STUDY_SOURCES, "pebr_tf.retrieval.exact", "experiments.law_measured")
+FOREIGN = 1_000
+# To tell how far off the worst decile is by chance.
+DRAWS = 100
 SHARES = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 GROUPS = ("overall", *STRATA)
 # As many items as a query model holds by default.
@@ -37,11 +45,17 @@ def measure_law(towers: Study, level_temperature: float) -> dict[str, Any]:
       true one; `relevant` and `relevant_worst`: the share of truly relevant clicks kept less the
       share, mean and worst over SHARES; the last three only with a known truth. `deciles`
       (overall): the worst distance of expected and measured recall, over deciles of the expected
-      one, at a recall of .75.
+      one, at a recall of .75; `deciles_floor`: its mean if clicks are drawn from the law itself.
+      Of `query_at`, overall: `longest`, its longest list over the service's at a recall of .9,
+      which has a limit, and `longest_unlimited`, over the same without one;
+      `empty`, the largest share of empty lists over SHARES; `behind`, how far its recall is behind
+      that of the probe's level at an equal average, at the worst k.
     """
-    calibrate, test = (_clicks(towers, split, level_temperature) for split in ("calibrate", "test"))
-    weights = fit_law(initial_weights(), calibrate)
-    shares = fit_share_map(weights, calibrate)
+    calibrate_clicks, test = (
+        _clicks(towers, split, level_temperature) for split in ("calibrate", "test")
+    )
+    weights = fit_law(initial_weights(), calibrate_clicks)
+    shares = fit_share_map(weights, calibrate_clicks)
     strata = towers.queries.strata[towers.rows("test")]
     alpha, beta, noise = (each.numpy() for each in weights.laws(*test.inputs()))
     rows, z = test.rows, (1 + test.cosines) / 2
@@ -68,9 +82,7 @@ def measure_law(towers: Study, level_temperature: float) -> dict[str, Any]:
     found["share"] = _by_group(
         strata, lambda chosen: float(np.mean([abs(each[chosen].mean()) for each in errors]))
     )
-    found["recall"], found["deciles"] = _recalls(
-        towers, level_temperature, (alpha, beta, noise), test, shares
-    )
+    found |= _recalls(towers, level_temperature, (alpha, beta, noise), test, shares)
     if real is not None:
         true_noise = 1 - _mean_by_query(real, rows, len(alpha))
         found["noise"] = _by_group(
@@ -119,17 +131,36 @@ def _recalls(
     law: tuple[np.ndarray, ...],
     test: HeldOutClicks,
     shares: Any,
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Mean distance of recall measured and requested; worst decile of the expected recall."""
-    policy = SampleLevelPolicy(level_temperature=level_temperature, family=towers.family)
-    lists = {}
+) -> dict[str, dict[str, float]]:
+    """What `query_at` does: `recall`, `deciles`, and the measures of its lists."""
+    policy, probe = (
+        kind(level_temperature=level_temperature, family=towers.family)
+        for kind in (SampleLevelPolicy, LevelPolicy)
+    )
+    lists, probe_lists = {}, {}
     for split in ("calibrate", "test"):
         candidates = towers.candidates(split, (level_temperature,))
         levels = _levels(towers, split, level_temperature)
         lists[split] = policy.lists(replace(candidates, sample_levels=levels))
+        probe_lists[split] = probe.lists(candidates)
     cutoff = towers.config.cutoff
     knob = recall_map(lists["calibrate"], cutoff.floor, cutoff.limit)
     strata = towers.queries.strata[towers.rows("test")]
+    service = calibrate(
+        probe_lists["calibrate"],
+        towers.queries.strata[towers.rows("calibrate")],
+        "level",
+        towers.family,
+        level_temperature,
+        cutoff,
+    )
+    served = _longest(towers, test, service.cutoff_for("recall", 0.9, strata))
+    own = _longest(towers, test, np.full(len(strata), knob.cutoff(0.9)))
+    gains = [
+        _recall_at(probe_lists["test"], k) - _recall_at(lists["test"], k)
+        for k in towers.config.evaluation.average_k
+    ]
+    empty = [np.mean(lists["test"].counts_at(knob.cutoff(recall)) == 0) for recall in SHARES]
     errors = []
     for recall in SHARES:
         requested = min(max(recall, knob.lowest), knob.highest)
@@ -139,17 +170,82 @@ def _recalls(
         strata, lambda chosen: float(np.mean([abs(each[chosen].mean()) for each in errors]))
     )
     alpha, beta, noise = law
-    logits = test.tau * (knob.cutoff(0.75) + test.level)
-    ends = np.exp(logits) if towers.family == "beta" else (1 + logits) / 2
-    ends = np.clip(ends, 0, 1)
+    ends = _ends(towers, test, knob.cutoff(0.75))
     expected = shares.value(betainc(alpha, beta, ends))
     tail = betainc(test.background_beta, test.background_alpha, 1 - ends)
     clicks = (1 - noise) * expected + noise * tail
     z = (1 + test.cosines) / 2
     kept = _mean_by_query(z >= ends[test.rows], test.rows, len(alpha))
     order = np.array_split(np.argsort(expected), 10)
-    worst = max(abs(float(np.mean(clicks[part]) - np.mean(kept[part]))) for part in order)
-    return recalls, {"overall": worst}
+    generator, counts = np.random.default_rng(0), np.bincount(test.rows, minlength=len(alpha))
+    drawn = [generator.binomial(counts, np.clip(clicks, 0, 1)) / counts for _ in range(DRAWS)]
+    return {
+        "recall": recalls,
+        "deciles": {"overall": _worst_decile(clicks, kept, order)},
+        "deciles_floor": {
+            "overall": float(np.mean([_worst_decile(clicks, each, order) for each in drawn]))
+        },
+        "longest": {"overall": own / min(served, cutoff.limit)},
+        "longest_unlimited": {"overall": own / served},
+        "empty": {"overall": float(max(empty))},
+        "behind": {"overall": float(max(0.0, *gains))},
+    }
+
+
+def _ends(towers: Study, test: HeldOutClicks, cutoffs: Any) -> np.ndarray:
+    """[Q] z where lists end, by one cut-off of the level or [Q]."""
+    logits = test.tau * (cutoffs + test.level)
+    return np.clip(np.exp(logits) if towers.family == "beta" else (1 + logits) / 2, 0, 1)
+
+
+def _longest(towers: Study, test: HeldOutClicks, cutoffs: np.ndarray) -> int:
+    """Items of the longest list, in the whole catalogue: candidates would cut it."""
+    vectors = towers.queries.vectors[towers.rows("test")]
+    cosines = 2 * _ends(towers, test, cutoffs) - 1
+    pairs = zip(vectors, cosines, strict=True)
+    return max(int(np.sum(towers.items @ vector >= cosine)) for vector, cosine in pairs)
+
+
+def _recall_at(lists: RankedLists, average: int) -> float:
+    return lists.figures(lists.counts_at(lists.cutoff_at(average))).recall
+
+
+def _worst_decile(expected: np.ndarray, kept: np.ndarray, deciles: list[np.ndarray]) -> float:
+    return max(abs(float(np.mean(expected[part]) - np.mean(kept[part]))) for part in deciles)
+
+
+def measure_unfamiliar(corpus: Corpus, foreign: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Shares of test queries, and of those in reverse, that are flagged; of foreign ones missed.
+
+    At most FOREIGN queries of another data set are drawn; without any, the last is left out.
+    """
+    rows = np.bincount(corpus.query[corpus.rows("train")], minlength=len(corpus.queries))
+    split = tokens_of(tf.constant(list(corpus.queries)), corpus.config.features.words())
+    words, places = np.unique(split.flat_values.numpy(), return_inverse=True)
+    counts = np.bincount(places, rows[split.value_rowids().numpy()])
+    known = words[counts >= corpus.config.features.min_token_count]
+
+    def shares(texts: Sequence[str]) -> np.ndarray:
+        own = tokens_of(tf.constant(list(texts)), corpus.config.features.words())
+        inside = np.isin(own.flat_values.numpy(), known).astype(float)
+        return _mean_by_query(inside, own.value_rowids().numpy(), len(texts))
+
+    calibrate_rows, test_rows = (
+        np.unique(corpus.pairs(name).rows) for name in ("calibrate", "test")
+    )
+    least = np.quantile(shares(corpus.queries[calibrate_rows]), UNFAMILIAR)
+
+    def flagged(texts: Sequence[str]) -> float:
+        found = shares(texts)
+        return float(np.mean((found <= 0) | (found < least)))
+
+    test = corpus.queries[test_rows]
+    reverse = [" ".join(reversed(text.split())) for text in test]
+    result = {"test_flagged": flagged(test), "reordered_flagged": flagged(reverse)}
+    if foreign:
+        drawn = np.random.default_rng(0).permutation(np.array(foreign, object))[:FOREIGN]
+        result["foreign_missed"] = 1 - flagged(drawn)
+    return {name: {"overall": value} for name, value in result.items()}
 
 
 def _is_real(towers: Study, split: str) -> np.ndarray | None:
