@@ -79,6 +79,16 @@ class Sample:
         _, bad = conversion(values)
         return len(bad) > 0 and bad.mean() <= 1 - _MOST and values.null_count < len(values)
 
+    def kind(self, name: str) -> str:
+        """What the values of a column are."""
+        conversions = {
+            "whole number": convert.whole_number,
+            "number": convert.number,
+            "time": convert.time,
+        }
+        fitting = (kind for kind, each in conversions.items() if self.converts(name, each))
+        return next(fitting, "text")
+
     def has_ids(self, name: str) -> bool:
         """Whether most texts of a column are ids rather than words."""
         texts = self.texts(name)

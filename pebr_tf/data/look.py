@@ -19,6 +19,7 @@ from pebr_tf.config import Config
 from pebr_tf.data import splits
 from pebr_tf.data.automatic import chosen_line
 from pebr_tf.data.click_log import check_clicks, check_clicks_and_items, check_items
+from pebr_tf.data.guess import Sample
 from pebr_tf.data.local_files import local_sources
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.data.tables import Batch, Source, column_names, read_table
@@ -74,6 +75,10 @@ def look(config: Config) -> Look:
     if found.problems or any("://" in place for place in places):
         return found
     try:
+        for key in columns_of(config):
+            sample = Sample.of(_sources(config, key)[0])
+            kinds = [f"{name} ({sample.kind(name)})" for name in sample.columns.schema.names]
+            found.facts[f"columns of {key}"] = ", ".join(kinds)
         _look_at_rows(config, found)
     except UserError as error:
         found.problems.append(str(error))

@@ -1,5 +1,7 @@
 """`pebr config`: what it writes, prints and rejects."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,49 @@ def test_check_names_what_was_changed(text, line):
     result = CliRunner().invoke(command, ["check", "mine.yaml"])
     assert result.exit_code == 0
     assert result.output.splitlines()[-1] == line
+
+
+def test_init_fits_the_files_and_check_looks_at_them(capsys):
+    Path("log.csv").write_text("keyword,sku\n" + "".join(f"a lamp,{n}\n" for n in range(60)))
+    assert run("config", "init", "--clicks", "log.csv") == 0
+    columns = "Columns: query (text): keyword; item id: sku.\n"
+    assert capsys.readouterr().out == (
+        f"Wrote pebr.yaml.\n{columns}"
+        "Next: pebr config check pebr.yaml --data, then pebr run --config pebr.yaml\n"
+    )
+    assert run("config", "check", "pebr.yaml", "--data") == 2
+    out, err = capsys.readouterr()
+    assert columns in out
+    assert "click log: 60 rows.\n" in out
+    # One query is held out for one of the splits only.
+    assert err.startswith("pebr: Every split must have a click (split.by: pair; ")
+
+
+def test_check_data_lists_every_missing_file(capsys):
+    Config().dump("pebr.yaml")
+    assert run("config", "check", "pebr.yaml", "--data") == 2
+    assert capsys.readouterr().err == "".join(
+        f"pebr: data.{key} must name a file, or files by a glob. Received: data/{place}/*: "
+        "no such file.\n"
+        for key, place in (("click_log", "clicks"), ("catalogue", "catalogue"))
+    )
+
+
+def test_a_catalogue_alone_is_not_enough(capsys):
+    assert run("config", "init", "--catalogue", "items.csv") == 2
+    assert capsys.readouterr().err == (
+        "pebr: --catalogue must come with --clicks. Received: items.csv.\n"
+    )
+
+
+def test_run_reports_a_missing_log_before_it_imports_tfx():
+    """In a process of its own: this one may have imported TFX."""
+    Config().dump("pebr.yaml")
+    code = (
+        "import sys\nfrom pebr_tf.cli.main import main\n"
+        "try:\n    main(['run', '--config', 'pebr.yaml'])\n"
+        "finally:\n    print(sorted({'tfx', 'tensorflow'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "[]\n")
+    assert done.stderr.startswith("pebr: data.click_log must name a file, or files by a glob. Rec")

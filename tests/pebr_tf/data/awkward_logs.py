@@ -1,0 +1,141 @@
+"""Small click logs, each awkward in one way: `LOGS[name](folder)` writes its files."""
+
+import csv
+import datetime
+import random
+
+WORDS = (
+    *("red", "blue", "green", "tea", "pot", "lamp", "chair", "desk"),
+    *("sofa", "rug", "cup", "fork", "bowl", "vase", "mirror", "clock"),
+)
+GREEK = ["κόκκινο", "μπλε", "πράσινο", "τσάι", "δοχείο", "λάμπα", "καρέκλα", "γραφείο"]
+CHINESE = ["红色", "蓝色", "绿色", "茶壶", "台灯", "椅子", "书桌", "沙发"]
+BEGIN = datetime.datetime(2024, 3, 1, tzinfo=datetime.timezone.utc)
+# The same moment in the forms of five logs.
+TIMES = {
+    "iso_zone": lambda moment: moment.isoformat(),
+    "iso": lambda moment: moment.strftime("%Y-%m-%d %H:%M:%S"),
+    "date": lambda moment: moment.strftime("%Y-%m-%d"),
+    "seconds": lambda moment: str(int(moment.timestamp())),
+    "milliseconds": lambda moment: str(int(1_000 * moment.timestamp())),
+    "day_first": lambda moment: moment.strftime("%d/%m/%Y %H:%M"),
+}
+
+
+def moments(count):
+    """Moments of 60 days, a whole minute each."""
+    return [BEGIN + datetime.timedelta(minutes=n * 86_400 // count) for n in range(count)]
+
+
+class Log:
+    """Rows of clicks and of items; a query is two words, and its items have one of them."""
+
+    def __init__(self, items=400, queries=240, clicks=6_000, words=WORDS, seed=0):
+        self.random = random.Random(seed)
+        self.titles = {f"i{n}": " ".join(self.random.sample(words, 3)) for n in range(items)}
+        pairs = [f"{a} {b}" for a in words for b in words if a != b]
+        self.queries = [pairs[n % len(pairs)] for n in range(queries)]
+        self.header = ["query", "item_id"]
+        weights = [1 / (n + 1) for n in range(queries)]
+        self.rows = [
+            [query, self.relevant(query)]
+            for query in self.random.choices(self.queries, weights, k=clicks)
+        ]
+
+    def relevant(self, query):
+        wanted = set(query.split())
+        fitting = [item for item, title in self.titles.items() if wanted & set(title.split())]
+        return self.random.choice(fitting or list(self.titles))
+
+    def write(self, folder, catalogue=True):
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / "clicks.csv", self.header, self.rows)
+        if not catalogue:
+            return folder / "clicks.csv", None
+        rows = [[item, title] for item, title in self.titles.items()]
+        _write(folder / "items.csv", ["item_id", "title"], rows)
+        return folder / "clicks.csv", folder / "items.csv"
+
+
+def _write(path, header, rows):
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def query_ids(folder):
+    log = Log()
+    number = {query: 1_000 + n for n, query in enumerate(log.queries)}
+    log.header = ["query_id", "product_id"]
+    log.rows = [[number[query], item] for query, item in log.rows]
+    return log.write(folder, catalogue=False)
+
+
+def no_item_text(folder):
+    log = Log()
+    log.header = ["search_term", "asin"]
+    return log.write(folder, catalogue=False)
+
+
+def long_texts(folder):
+    log = Log()
+    for item, title in log.titles.items():
+        log.titles[item] = (title + " ") + " ".join(log.random.choices(WORDS, k=400))
+    return log.write(folder)
+
+
+def one_click_per_query(folder):
+    log = Log(clicks=0)
+    for n in range(4_000):
+        query = " ".join(log.random.sample(WORDS, 2))
+        log.rows.append([f"{query} {n}", log.relevant(query)])
+    return log.write(folder)
+
+
+def giant_query(folder):
+    log = Log()
+    log.rows += [["red tea", log.relevant("red tea")] for _ in range(9_000)]
+    return log.write(folder)
+
+
+def few_queries(folder):
+    return Log(queries=50, clicks=3_000).write(folder)
+
+
+def few_items(folder):
+    return Log(items=200).write(folder)
+
+
+def equal_clicks(folder):
+    log = Log()
+    items = list(log.titles)
+    log.rows = [[query, items[n % len(items)]] for n, (query, _) in enumerate(log.rows)]
+    return log.write(folder)
+
+
+def non_latin(folder):
+    return Log(words=GREEK + CHINESE).write(folder)
+
+
+def with_times(form):
+    def write(folder):
+        log = Log()
+        log.header = ["query", "item_id", "time"]
+        written = map(TIMES[form], moments(len(log.rows)))
+        log.rows = [[*row, moment] for row, moment in zip(log.rows, written, strict=True)]
+        return log.write(folder)
+
+    return write
+
+
+LOGS = {
+    "query_ids": query_ids,
+    "no_item_text": no_item_text,
+    "long_texts": long_texts,
+    "one_click_per_query": one_click_per_query,
+    "giant_query": giant_query,
+    "few_queries": few_queries,
+    "few_items": few_items,
+    "equal_clicks": equal_clicks,
+    "non_latin": non_latin,
+    **{f"times_{form}": with_times(form) for form in TIMES},
+}

@@ -1,0 +1,210 @@
+"""Guessed columns, and what a look at the files reports, on awkward logs and on bad ones."""
+
+import csv
+
+import pytest
+from awkward_logs import LOGS, TIMES, Log, moments
+
+from pebr_tf.config import Config
+from pebr_tf.data import look as module
+from pebr_tf.data.guess import guess_config
+from pebr_tf.data.look import find_problems, look
+from pebr_tf.data.tables import convert
+from pebr_tf.errors import UserError
+
+
+def guessed(folder, name):
+    clicks, catalogue = LOGS[name](folder)
+    return guess_config(str(clicks), catalogue and str(catalogue))
+
+
+def changed(config):
+    """The settings that are not at their defaults, without the paths."""
+    paths = ("data.click_log", "data.catalogue")
+    return {key: value for key, value in config.changes().items() if key not in paths}
+
+
+NO_COUNTS = {"data.clicks_column": None, "data.timestamp_column": None}
+NO_TEXT = {
+    **NO_COUNTS,
+    "data.payload_columns": (),
+    "features.item_text": (),
+    "features.item_id": True,
+}
+GUESSES = {
+    **{name: NO_COUNTS for name in LOGS if not name.startswith("times_")},
+    **{
+        name: {"data.clicks_column": None, "data.timestamp_column": "time"}
+        for name in LOGS
+        if name.startswith("times_")
+    },
+    "query_ids": {
+        **NO_TEXT,
+        "data.query_column": "query_id",
+        "data.item_column": "product_id",
+        "features.query_kind": "id",
+    },
+    "no_item_text": {**NO_TEXT, "data.query_column": "search_term", "data.item_column": "asin"},
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_an_awkward_log_is_understood_and_has_no_problem(tmp_path, name):
+    config = guessed(tmp_path, name)
+    assert changed(config) == GUESSES[name]
+    found = look(config)
+    assert found.problems == []
+    assert "rejected" not in found.facts["click log"]
+    by_time = config.replace("split.by", "time") if config.data.timestamp_column else config
+    assert look(by_time).problems == []
+
+
+def test_the_facts_of_a_log(tmp_path):
+    """An independent count of what the look reports."""
+    config = guessed(tmp_path, "few_queries")
+    with (tmp_path / "clicks.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    facts = look(config).facts
+    assert facts["columns of data.click_log"] == "query (text), item_id (text)"
+    assert facts["click log"] == f"{len(rows):,} rows"
+    assert facts["queries"] == f"{len({row['query'] for row in rows})} (text)"
+    assert facts["items"] == "400 (text: title)"
+    assert facts["note"].startswith("calibration is small: ")
+    assert facts["auto"] == (
+        "vocabulary_size 100000, dimension 64, batch_size 256, steps 183, "
+        "validation_interval 45, average_k [5, 10, 30]"
+    )
+
+
+@pytest.mark.parametrize("form", TIMES)
+def test_the_same_moments_in_every_form(form):
+    import pyarrow as pa
+
+    expected = [int(moment.timestamp()) for moment in moments(600)]
+    if form == "date":
+        expected = [second // 86_400 * 86_400 for second in expected]
+    found, bad = convert.time(pa.array([TIMES[form](moment) for moment in moments(600)]))
+    assert not bad.any()
+    assert found.to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "seconds"),
+    [
+        (["12/31/2024 10:00", "01/02/2024 00:00"], [1735639200, 1704153600]),
+        (["31.12.2024", "1.2.2024"], [1735603200, 1706745600]),
+        (["2024/12/31 10:00"], [1735639200]),
+        # Nothing tells the day from the month, or the values contradict each other.
+        (["01/02/2024", "03/04/2024"], [None, None]),
+        (["31/12/2024", "12/31/2024"], [None, None]),
+        (["32/13/2024"], [None]),
+    ],
+)
+def test_days_and_months(texts, seconds):
+    import pyarrow as pa
+
+    found, bad = convert.time(pa.array(texts))
+    assert found.to_pylist() == seconds
+    assert bad.tolist() == [second is None for second in seconds]
+
+
+def test_names_are_found_whatever_their_spelling(tmp_path):
+    log = Log(clicks=300)
+    log.header = ["Search-Term", "ProductID", "Click Count", "Event.Time", "title"]
+    log.rows = [[*row, 2, "2024-01-01", "a red lamp"] for row in log.rows]
+    clicks, _ = log.write(tmp_path, catalogue=False)
+    data = guess_config(str(clicks)).data
+    assert (data.query_column, data.item_column) == ("Search-Term", "ProductID")
+    assert (data.clicks_column, data.timestamp_column) == ("Click Count", "Event.Time")
+    assert data.payload_columns == ("title",)
+    assert look(guess_config(str(clicks))).facts["columns of data.click_log"] == (
+        "Search-Term (text), ProductID (text), Click Count (whole number), Event.Time (time), "
+        "title (text)"
+    )
+
+
+def test_a_column_that_does_not_hold_what_its_name_says_is_left_out(tmp_path):
+    log = Log(clicks=300)
+    log.header = ["query", "item_id", "clicks", "time"]
+    log.rows = [[*row, "many", "yesterday"] for row in log.rows]
+    clicks, _ = log.write(tmp_path, catalogue=False)
+    data = guess_config(str(clicks)).data
+    assert (data.clicks_column, data.timestamp_column) == (None, None)
+
+
+def test_columns_that_cannot_be_guessed_are_reported(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(UserError) as caught:
+        guess_config(str(path))
+    assert str(caught.value) == (
+        f"{path} must have a column of queries, such as query or search_query. Received: a, b."
+    )
+    path.write_text("query,item_id\nx,1\n")
+    (tmp_path / "items.csv").write_text("sku,title\n1,t\n")
+    with pytest.raises(UserError) as caught:
+        guess_config(str(path), str(tmp_path / "items.csv"))
+    assert str(caught.value) == (
+        f"{tmp_path / 'items.csv'} must have the column item_id, as the click log has it. "
+        "Received: sku, title."
+    )
+
+
+def test_missing_files_and_columns_are_all_listed(tmp_path):
+    (tmp_path / "items.csv").write_text("item_id,name\n1,t\n")
+    config = Config().replace_all(
+        {"data.click_log": f"{tmp_path}/none-*", "data.catalogue": f"{tmp_path}/items.csv"}
+    )
+    expected = [
+        "data.click_log must name a file, or files by a glob. "
+        f"Received: {tmp_path}/none-*: no such file.",
+        f"{tmp_path}/items.csv must have the column title. Received: item_id, name.",
+    ]
+    assert find_problems(config) == expected
+    assert look(config).problems == expected
+    remote = {"data.click_log": "gs://b/c-{SPAN}/*", "data.catalogue": "bigquery://p.d.t"}
+    assert find_problems(config.replace_all(remote)) == []
+    assert look(config.replace_all(remote)).facts == {}
+
+
+def test_spans_are_found(tmp_path):
+    (tmp_path / "2024-01-02").mkdir()
+    (tmp_path / "2024-01-02/log.csv").write_text("query,item_id,title\nq,1,t\n")
+    config = Config().replace_all(
+        {"data.click_log": f"{tmp_path}/{{YYYY}}-{{MM}}-{{DD}}/*.csv", "data.catalogue": None}
+    )
+    assert find_problems(config) == []
+
+
+def test_bad_rows_and_an_empty_split_are_listed(tmp_path):
+    (tmp_path / "items.csv").write_text("item_id,title\n1,t\n")
+    (tmp_path / "log.csv").write_text("query,item_id\nq,1\n,1\nq,9\n")
+    config = guess_config(str(tmp_path / "log.csv"), str(tmp_path / "items.csv"))
+    rejected, empty = look(config).problems
+    assert rejected == (
+        "Bad rows of the click log must stay within data.reject_limit (1.000%). "
+        "Received: 2 of 3 rows: 1 no query, 1 item not in the catalogue."
+    )
+    assert empty.startswith("Every split must have a click (split.by: pair; ")
+    (tmp_path / "log.csv").write_text("query,item_id\n,1\n")
+    assert look(config).problems == [
+        "The click log must have a good row. Received: 1 rows (1 no query)."
+    ]
+
+
+@pytest.mark.parametrize("name", ["clicks.csv", "clicks.jsonl"])
+def test_large_files_are_estimated(tmp_path, monkeypatch, name):
+    from pebr_tf.data.tables import read
+
+    rows = 5_000
+    header = "query,item_id,title\n" if name.endswith("csv") else ""
+    row = "red {},i1,lamp\n" if header else '{{"query": "red {}", "item_id": "i1", "title": "t"}}\n'
+    text = header + "".join(row.format(10_000 + n) for n in range(rows))
+    (tmp_path / name).write_text(text)
+    monkeypatch.setattr(module, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(module, "MOST_BATCHES", 4)
+    monkeypatch.setattr(read, "BLOCK", 8_192)
+    config = guess_config(str(tmp_path / name))
+    about, count, _ = look(config).facts["click log"].split()
+    assert about == "about"
+    assert int(count.replace(",", "")) == pytest.approx(rows, rel=0.15)
