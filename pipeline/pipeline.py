@@ -145,6 +145,7 @@ def _trainer(
         "config": {name: sections[name] for name in trainer.SECTIONS},
         "checkpoints": f"{config.pipeline.root}/checkpoints",
         "pipeline": config.pipeline.name,
+        "average_k": config.evaluation.average_k,
         "source": source_digest("pipeline.trainer"),
     }
     arguments = {

@@ -16,7 +16,7 @@ from absl import logging
 from tfx.components.trainer.fn_args_utils import FnArgs
 from tfx.dsl.io import fileio
 
-from pebr_tf.config import TOWER_SECTIONS, Config
+from pebr_tf.config import AUTO, TOWER_SECTIONS, Config
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.distributions.law import traced_as_is
@@ -27,6 +27,7 @@ from pebr_tf.release.towers import TowersDescription
 from pebr_tf.training import batches
 from pebr_tf.training.loop import Trainer, TrainingResult
 from pebr_tf.training.optimizers import optimizer_of
+from pebr_tf.training.retrieval_validation import RetrievalValidation
 from pebr_tf.training.text_table import TextTable
 from pebr_tf.training.warm_start import warm_start
 from pebr_tf.training.workers import all_staying, is_chief, strategy_of, wait_for_all
@@ -45,8 +46,9 @@ def run_fn(fn_args: FnArgs) -> None:
     """Trains the towers and exports them.
 
     `fn_args.custom_config` holds `config`, a mapping of the sections in SECTIONS; `checkpoints`, a
-    folder that all workers share and that survives a killed run; and `pipeline`, the name of the
-    pipeline. `fn_args.eval_files` are those of the split `texts`. `fn_args.base_model` is the model
+    folder that all workers share and that survives a killed run; `pipeline`, the name of the
+    pipeline; and `average_k` of `evaluation`, whose smallest number is the k of validation.
+    `fn_args.eval_files` are those of the split `texts`. `fn_args.base_model` is the model
     of a warm start, or None.
     """
     # Files of the train split are in a folder of the artifact.
@@ -70,7 +72,8 @@ def _train(
     tf.keras.utils.set_random_seed(training.seed)
     transform = tft.TFTransformOutput(fn_args.transform_output)
     files = _files(fn_args.train_files)
-    parse = _parser(*_text_tables(_files(fn_args.eval_files), transform, config))
+    queries, items = _text_tables(_files(fn_args.eval_files), transform, config)
+    parse = _parser(queries, items)
     # Only now: the transform is a Keras layer, too, and must keep 32 bits.
     policy = "mixed_bfloat16" if training.mixed_precision else "float32"
     tf.keras.mixed_precision.set_global_policy(policy)
@@ -85,12 +88,15 @@ def _train(
         trainer = Trainer(
             model, optimizer_of(training), training, checkpoints, fn_args.model_run_dir, strategy
         )
+    average_k = fn_args.custom_config["average_k"]
+    k = (config.evaluation.average_k if average_k == AUTO else average_k)[0]
+    retrieval = RetrievalValidation(model, validation, items, k, strategy)
     begin = trainer.resumed_from
     data = strategy.distribute_datasets_from_function(
         lambda context: batches.training_batches(files, parse, training, begin, context)
     )
     with _progress(strategy, training.steps, begin) as progress:
-        trained = trainer.run(data, validation, progress)
+        trained = trainer.run(data, validation, progress, retrieval.recall)
     tf.keras.mixed_precision.set_global_policy("float32")
     with _export_folder(strategy, fn_args.serving_model_dir) as directory:
         export(model, transform, config, trained, pipeline, directory)

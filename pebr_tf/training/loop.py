@@ -34,12 +34,14 @@ class TrainingResult:
     Attributes:
       steps: Steps that the model's weights have seen.
       loss: Its loss on the validation pairs; NaN without them.
+      recall: The highest recall of the best weights and those that they replaced; 0 without any.
       resumed_from: The step that this process resumed from, 0 for a new training.
       stopped_early: Whether it stopped because validation no longer improved.
     """
 
     steps: int
     loss: float
+    recall: float
     resumed_from: int
     stopped_early: bool
 
@@ -74,12 +76,13 @@ class Trainer:
         model.compile(optimizer=optimizer)
         optimizer.build(model.trainable_variables)
         state = {name: tf.Variable(value) for name, value in _START.items()}
-        self._step, self._best, self._best_step, self._waited = (state[name] for name in _START)
+        self._state = state
+        self._step, self._waited = state["step"], state["waited"]
         whole = tf.train.Checkpoint(model=model, optimizer=optimizer, **state)
         self._latest = Checkpoints(whole, f"{checkpoints}/latest", 2, self._strategy)
         # Only the model's variables, because the model also holds the optimizer's; with their loss
         # and step, because a kill may come before `latest` has them.
-        numbers = {name: state[name] for name in ("best", "best_step")}
+        numbers = {name: state[name] for name in _BEST}
         best = tf.train.Checkpoint(weights=model.variables, **numbers)
         self._best_weights = Checkpoints(best, f"{checkpoints}/best", 1, self._strategy)
         self._log = tf.summary.create_noop_writer()
@@ -99,20 +102,25 @@ class Trainer:
         batches: Iterable[Batch],
         validation: Sequence[Batch],
         progress: Callable[[int, float], None] = lambda step, loss: None,
+        recall: Callable[[], tuple[float, float]] = lambda: (0.0, 0.0),
     ) -> TrainingResult:
         """Trains to the last step, or until validation stops improving; keeps the best weights.
+
+        The best weights have the highest recall. Where recall differs by less than its standard
+        error, the loss decides.
 
         Args:
           batches: Endless, each as `strategy.distribute_datasets_from_function` gives it: every
             replica has its part.
           validation: Batches for every validation; without any, the last weights are the best.
           progress: Called every few steps with the step and the training loss.
+          recall: The recall of the model as it is and its standard error, the same on all workers.
 
         Raises:
           UserError: The loss is not finite, or another worker was lost.
         """
         with all_staying(lambda: f"after step {self._step.numpy()}"):
-            step, stopped = self._steps(iter(batches), validation, progress)
+            step, stopped = self._steps(iter(batches), validation, progress, recall)
             return self._finish(step, stopped)
 
     def _steps(
@@ -120,6 +128,7 @@ class Trainer:
         batches: Iterator[Batch],
         validation: Sequence[Batch],
         progress: Callable[[int, float], None],
+        recall: Callable[[], tuple[float, float]],
     ) -> tuple[int, bool]:
         """The last step, and whether training stopped early."""
         training, stopped = self._training, self._out_of_patience()
@@ -134,7 +143,7 @@ class Trainer:
                 self._write("loss", loss, step)
             self._step.assign(step)
             if validation and (last or step % training.validation_interval == 0):
-                stopped = self._validate(step, validation)
+                stopped = self._validate(step, validation, *recall())
             if last or stopped or step % training.checkpoint_interval == 0:
                 # Training cannot recover from weights that are not finite.
                 self._require_finite(step, float(loss))
@@ -154,15 +163,21 @@ class Trainer:
         losses = self._strategy.run(lambda whole: self._model.test_step(whole)["loss"], (batch,))
         return self._strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
 
-    def _validate(self, step: int, validation: Sequence[Batch]) -> bool:
+    def _validate(
+        self, step: int, validation: Sequence[Batch], recall: float, error: float
+    ) -> bool:
         """Validates, keeps the best weights, and returns whether patience has run out."""
         losses = [float(self._traced_test(batch)) for batch in validation]
         # Not in TensorFlow: different machines might round differently and then diverge.
         loss = float(np.float32(statistics.fmean(losses)))
         self._write("validation_loss", loss, step)
-        if loss < float(self._best.numpy()):
-            self._best.assign(loss)
-            self._best_step.assign(step)
+        self._write("validation_recall", recall, step)
+        best_recall, best_loss, _ = (self._state[name].numpy().item() for name in _BEST)
+        gain = recall - best_recall
+        if gain > error or (gain >= -error and loss < best_loss):
+            # The highest: many small losses of recall must not add up.
+            for name, value in zip(_BEST, (max(recall, best_recall), loss, step), strict=True):
+                self._state[name].assign(value)
             self._waited.assign(0)
             self._best_weights.save(step)
         else:
@@ -174,13 +189,13 @@ class Trainer:
         return patience is not None and int(self._waited.numpy()) >= patience
 
     def _finish(self, step: int, stopped: bool) -> TrainingResult:
-        loss = float("nan")
-        if int(self._best_step.numpy()):
-            # The chief may still be writing them.
-            wait_for_all(self._strategy)
-            self._best_weights.restore()
-            step, loss = int(self._best_step.numpy()), float(self._best.numpy())
-        return TrainingResult(step, loss, self.resumed_from, stopped)
+        recall, loss, best_step = (self._state[name].numpy().item() for name in _BEST)
+        if not best_step:
+            return TrainingResult(step, float("nan"), 0.0, self.resumed_from, stopped)
+        # The chief may still be writing them.
+        wait_for_all(self._strategy)
+        self._best_weights.restore()
+        return TrainingResult(best_step, loss, recall, self.resumed_from, stopped)
 
     def _require_one_step(self) -> None:
         steps = numbers_of_all(self._strategy, self.resumed_from)
@@ -202,4 +217,6 @@ class Trainer:
             tf.summary.scalar(name, value, step)
 
 
-_START: dict[str, Any] = {"step": 0, "best": float("inf"), "best_step": 0, "waited": 0}
+# The best validation so far: its recall, loss and step.
+_BEST = ("best_recall", "best_loss", "best_step")
+_START = {"step": 0, "waited": 0, "best_recall": -1.0, "best_loss": float("inf"), "best_step": 0}

@@ -33,7 +33,7 @@ CHANGES = [
     ("index.leaves", 10, {"IndexBuilder"}),
     ("cutoff.background_sample", 100, {"IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator"}),
     ("cutoff.level_temperature", 0.5, {"CutoffCalibrator", "RetrievalEvaluator"}),
-    ("evaluation.average_k", (5, 10), {"CutoffCalibrator", "RetrievalEvaluator"}),
+    ("evaluation.average_k", (5, 10), {"Trainer", "CutoffCalibrator", "RetrievalEvaluator"}),
     ("evaluation.gates.max_empty_rate", 0.5, {"RetrievalEvaluator"}),
     ("serving.http_port", 9000, set()),
     ("cloud.retries", 5, set()),

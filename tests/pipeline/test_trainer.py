@@ -97,6 +97,7 @@ def arguments(folder, out, config=CONFIG, pattern="examples-*", base_model=None)
             "config": sections,
             "checkpoints": str(out / "checkpoints"),
             "pipeline": "shop",
+            "average_k": [2, 4],
         },
         transform_output=str(folder / "transform"),
         train_files=[str(folder / "Split-train" / pattern)],

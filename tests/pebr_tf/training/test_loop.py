@@ -36,11 +36,11 @@ class Counter(tf.keras.Model):
         return {"loss": (self.count - 10.0) ** 2}
 
 
-def count(folder, model, validation=(), **changes):
+def count(folder, model, validation=(), recall=lambda: (0.0, 0.0), **changes):
     """The outcome of a training of a Counter."""
     training = small(**changes).training
     trainer = Trainer(model, optimizer_of(training), training, folder)
-    return trainer.run(itertools.repeat(tf.zeros([1])), validation)
+    return trainer.run(itertools.repeat(tf.zeros([1])), validation, recall=recall)
 
 
 def test_an_early_stop_brings_back_the_best_weights(tmp_path):
@@ -53,10 +53,44 @@ def test_an_early_stop_brings_back_the_best_weights(tmp_path):
         training__validation_interval=5,
         training__early_stop_patience=3,
     )
-    assert trained == TrainingResult(steps=10, loss=0.0, resumed_from=0, stopped_early=True)
+    assert trained == TrainingResult(
+        steps=10, loss=0.0, recall=0.0, resumed_from=0, stopped_early=True
+    )
     assert float(model.count) == 10.0
     last = tf.train.latest_checkpoint(str(tmp_path / "latest"))
     assert last.endswith("ckpt-25")
+
+
+@pytest.mark.parametrize(
+    ("recalls", "steps", "highest"),
+    [
+        # A clear gain beats the lower loss of step 10, and a small one does not.
+        ([0.2, 0.3, 0.5, 0.505, 0.4, 0.4], 15, 0.5),
+        # Of almost equal recall the loss decides, however the recalls are ordered.
+        ([0.505, 0.5, 0.49, 0.5, 0.505], 10, 0.505),
+        # Small gains add up.
+        ([0.1, 0.5, 0.508, 0.516, 0.4, 0.4, 0.4], 20, 0.516),
+    ],
+)
+def test_recall_decides_before_loss_when_to_stop_and_what_is_best(
+    tmp_path, recalls, steps, highest
+):
+    """The standard error is .01. The loss is lowest after 10 steps."""
+    model, left = Counter(), iter(recalls)
+    trained = count(
+        tmp_path,
+        model,
+        [tf.zeros([1])],
+        lambda: (next(left), 0.01),
+        training__steps=400,
+        training__validation_interval=5,
+        training__early_stop_patience=3,
+    )
+    assert (trained.steps, trained.loss) == (steps, (steps - 10.0) ** 2)
+    assert trained.recall == pytest.approx(highest)
+    assert trained.stopped_early
+    assert float(model.count) == steps
+    assert next(left, None) is None
 
 
 def test_without_validation_the_last_weights_are_kept(tmp_path):
@@ -132,7 +166,7 @@ def test_an_interrupted_training_goes_on_from_its_last_checkpoint(tmp_path):
         for event in tf.compat.v1.train.summary_iterator(str(log))
         for value in event.summary.value
     ]
-    assert sorted(tags) == ["loss"] * 3 + ["validation_loss"] * 2
+    assert sorted(tags) == ["loss"] * 3 + ["validation_loss"] * 2 + ["validation_recall"] * 2
 
     # Once it has ended, it does no step.
     again, finished = run(interrupt)

@@ -48,7 +48,7 @@ def test_after_a_kill_both_workers_go_on_with_the_loss_curve_of_one(folder):
         assert_says_that_one_was_lost(started[0], (INTERVAL + 1, INTERVAL + 2))
     with workers(work, folder / "second", folder, -1, -1) as started:
         answers = [worker.finish().answer() for worker in started]
-    for name in ("weights", "losses"):
+    for name in ("weights", "losses", "recall"):
         assert answers[0][name] == answers[1][name]
     for answer in answers:
         assert (answer["replicas"], answer["iterations"]) == (2, STEPS)
@@ -59,6 +59,7 @@ def test_after_a_kill_both_workers_go_on_with_the_loss_curve_of_one(folder):
     assert steps == expected_steps
     np.testing.assert_allclose(losses, expected_losses, rtol=TOLERANCE)
     assert answers[0]["loss"] == pytest.approx(expected["loss"], rel=TOLERANCE)
+    assert answers[0]["recall"] == expected["recall"] > 0
     # The chief's checkpoints and a log of each start, and nothing left of the other's.
     found = {path.name for path in (folder / "checkpoints" / "latest").glob("*.index")}
     assert found == {f"ckpt-{STEPS - INTERVAL}.index", f"ckpt-{STEPS}.index"}

@@ -12,6 +12,8 @@ from training_cases import model_of, parse, small
 from pebr_tf.training import loop
 from pebr_tf.training.batches import training_batches, validation_batches
 from pebr_tf.training.optimizers import optimizer_of
+from pebr_tf.training.retrieval_validation import RetrievalValidation
+from pebr_tf.training.text_table import TextTable
 from pebr_tf.training.workers import strategy_of
 
 INTERVAL = 4
@@ -49,6 +51,14 @@ def train(folder, strategy, steps=STEPS, kill_at=None):
     batches = devices.distribute_datasets_from_function(
         lambda context: training_batches(files, parse, training, trainer.resumed_from, context)
     )
+    names = ("item_title_tokens", "item_hash")
+    items = TextTable(
+        [
+            (tf.strings.as_string(batch["item_hash"]), {name: batch[name] for name in names})
+            for batch in validation
+        ]
+    )
+    retrieval = RetrievalValidation(model, validation, items, 3, devices)
     losses = {}
 
     def progress(step, loss):
@@ -57,7 +67,7 @@ def train(folder, strategy, steps=STEPS, kill_at=None):
             os.kill(os.getpid(), signal.SIGKILL)
 
     with mock.patch.object(loop, "LOG_INTERVAL", 1):
-        trained = trainer.run(batches, validation, progress)
+        trained = trainer.run(batches, validation, progress, retrieval.recall)
     digest = hashlib.sha256()
     for variable in model.trainable_variables:
         digest.update(variable.numpy().tobytes())
