@@ -219,10 +219,9 @@ def measure_unfamiliar(corpus: Corpus, foreign: Sequence[str]) -> dict[str, dict
 
     At most FOREIGN queries of another data set are drawn; without any, the last is left out.
     """
-    rows = np.bincount(corpus.query[corpus.rows("train")], minlength=len(corpus.queries))
     split = tokens_of(tf.constant(list(corpus.queries)), corpus.config.features.words())
     words, places = np.unique(split.flat_values.numpy(), return_inverse=True)
-    counts = np.bincount(places, rows[split.value_rowids().numpy()])
+    counts = np.bincount(places, corpus.frequency[split.value_rowids().numpy()])
     known = words[counts >= corpus.config.features.min_token_count]
 
     def shares(texts: Sequence[str]) -> np.ndarray:
