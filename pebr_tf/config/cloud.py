@@ -61,15 +61,15 @@ def _machine(doc: str) -> Any:
 class Resources(Section):
     """What each component's container gets, such as 16 cpu, 64 GB, 1 NVIDIA_L4."""
 
-    click_log_example_gen: str = _machine("Reads and splits the clicks; more with Beam inside")
-    statistics_gen: str = _machine("Counts columns; more with Beam inside")
-    schema_gen: str = _machine("A moment")
-    example_validator: str = _machine("A moment")
-    transform: str = _machine("Vocabularies; more with Beam inside")
+    click_log_example_gen: str = _machine("Reads and splits the clicks; larger if Dataflow is off")
+    statistics_gen: str = _machine("Counts columns; larger if Dataflow is off")
+    schema_gen: str = _machine("Takes seconds")
+    example_validator: str = _machine("Takes seconds")
+    transform: str = _machine("Vocabularies; larger if Dataflow is off")
     trainer: str = _machine("Trains; an accelerator needs the image with CUDA")
     index_builder: str = _machine("Holds all item vectors several times over")
     cutoff_calibrator: str = _machine("Compares held-out queries with all items")
-    retrieval_evaluator: str = _machine("Likewise")
+    retrieval_evaluator: str = _machine("Compares held-out queries with all items")
     pusher: str = _machine("Holds the index once")
 
     def check(self) -> None:
@@ -87,10 +87,10 @@ class Dataflow(Section):
     """Whether Beam's part of the components runs on Dataflow, and how large."""
 
     enabled: bool = setting(False, "false: Beam runs in each component's own container")
-    machine_type: str = setting("e2-standard-4", "Of a worker", **_MACHINE)
-    max_workers: int = setting(10, "Workers at most", "[1, 4_000]")
+    machine_type: str = setting("e2-standard-4", "Machine type of a worker", **_MACHINE)
+    max_workers: int = setting(10, "Most workers", "[1, 4_000]")
     disk_gb: int = setting(50, "Disk of a worker", "[10, 65_536]")
-    subnetwork: str | None = setting(None, "Where workers live; null: the default network")
+    subnetwork: str | None = setting(None, "Subnetwork of the workers; null: the default network")
     public_ips: bool = setting(True, "false: workers have private addresses only")
 
 
@@ -99,7 +99,7 @@ class TrainingJob(Section):
     """Several workers for one training: a CustomJob that the Trainer starts and waits for."""
 
     workers: int = setting(1, "1: the Trainer's own container trains", "[1, 1_000]")
-    machine_type: str = setting("n1-standard-16", "Of a worker", **_MACHINE)
+    machine_type: str = setting("n1-standard-16", "Machine type of a worker", **_MACHINE)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Cloud(Section):
 
     project: str | None = setting(
         None,
-        "Google Cloud project that pays",
+        "Google Cloud project to bill",
         pattern=r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]",
         form="the id of a project",
     )
@@ -120,19 +120,19 @@ class Cloud(Section):
     )
     image: str | None = setting(
         None,
-        "What pipeline/Dockerfile makes, with a tag or a digest",
+        "Image built from pipeline/Dockerfile, with a tag or a digest",
         pattern=r"([^\s:/@]+(:[0-9]+)?/)?[^\s:@]+(:[\w.-]+(@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})",
         form="an image with a tag or a digest, such as pebr:1",
     )
     service_account: str | None = setting(
         None,
-        "Who the components run as; null: the project's default",
+        "Service account of the components; null: the project's default",
         pattern=r"[^\s@]+@[^\s@]+\.[^\s@]+",
         form="the e-mail address of a service account",
     )
     network: str | None = setting(None, "VPC network to peer with; null: none")
-    retries: int = setting(2, "Tries after a failed one, of each component", "[0, 10]")
-    cache: bool = setting(True, "Take results of earlier runs where nothing has changed")
+    retries: int = setting(2, "Retries of each failed component", "[0, 10]")
+    cache: bool = setting(True, "Reuse results of earlier runs where nothing has changed")
     dataflow: Dataflow = field(default_factory=Dataflow)
     training_job: TrainingJob = field(default_factory=TrainingJob)
     resources: Resources = field(default_factory=Resources)

@@ -17,36 +17,41 @@ class Data(Section):
 
     click_log: str = setting("data/clicks/*", "Path or glob; {SPAN} or {YYYY}-{MM}-{DD} for spans")
     catalogue: str | None = setting(
-        "data/catalogue/*", "Path or glob, a row an item; null: the click log has its columns"
+        "data/catalogue/*",
+        "Path or glob, one row per item; null: the click log has the item columns",
     )
     format: Literal["auto", "csv", "tsv", "jsonl", "parquet"] = setting(
-        "auto", "Of both; auto goes by the name, also .gz"
+        "auto", "Format of both; auto: by the file name, with or without .gz"
     )
     query_column: str = setting("query", "Click log column of the query")
     item_column: str = setting("item_id", "Column of the item id, in click log and catalogue")
     clicks_column: str | None = setting(
-        "clicks", "Optional column of clicks a row, else 1; null ignores it"
+        "clicks", "Optional column with the number of clicks per row (default 1); null: not used"
     )
     timestamp_column: str | None = setting(
-        "timestamp", "Optional column of the time of the click; null ignores it"
+        "timestamp", "Optional column with the time of the click; null: not used"
     )
     payload_columns: tuple[str, ...] = setting(
-        ("title",), "Catalogue columns that the release keeps and answers with", distinct=True
+        ("title",), "Catalogue columns that the release returns with each item", distinct=True
     )
-    reject_limit: float = setting(0.01, "Share of bad rows above which the run stops", "[0, 1]")
+    reject_limit: float = setting(
+        0.01, "Largest share of rejected rows; above it the run stops", "[0, 1]"
+    )
     statistics_rows: int = setting(
         10_000,
-        "Random clicks of each split that statistics are made of",
+        "Random clicks per split that the statistics are computed from",
         "[100, 10_000_000]",
     )
     schema: str | None = setting(
         None, "A reviewed schema, pbtxt; null: inferred from the training split"
     )
     drift_limit: float | None = setting(
-        0.3, "Drift of a column since the last run; null: any", _DISTANCE
+        0.3, "Largest drift of a column since the last accepted run; null: no limit", _DISTANCE
     )
     skew_limit: float | None = setting(
-        0.3, "Skew of a column, train to held out; null: any", _DISTANCE
+        0.3,
+        "Largest skew of a column between train and a held-out split; null: no limit",
+        _DISTANCE,
     )
 
 
@@ -78,7 +83,9 @@ class Strata(Section):
     torso: float = setting(0.3, "Click share of the torso queries", "(0, 1)")
     tail: float = setting(0.2, "Click share of the tail queries", "(0, 1)")
     min_queries: int = setting(
-        150, "Queries of head and torso at least, or a third of all queries", "[0, 1_000_000]"
+        150,
+        "Fewest queries in head and in torso, at most a third of all queries each",
+        "[0, 1_000_000]",
     )
 
     def check(self) -> None:
@@ -106,14 +113,14 @@ class Features(Section):
     # Off: an id says nothing about an item that the next catalogue adds, and the index is
     # refreshed for such items without training anew.
     item_id: bool = setting(False, "Also embed the item id; helps known items, not new ones")
-    lowercase: bool = setting(True, "Lower the case of all text")
+    lowercase: bool = setting(True, "Convert all text to lower case")
     word_ngrams: tuple[int, ...] = setting(
         (1, 2), "Words in a token; [] for none", "[1, 5]", increasing=True
     )
     character_ngrams: tuple[int, ...] = setting(
         (3,), "Characters in a token; [] for none", "[1, 8]", increasing=True
     )
-    max_tokens: int = setting(64, "Tokens kept of a text", "[1, 4096]")
+    max_tokens: int = setting(64, "Most tokens per text; further ones are dropped", "[1, 4096]")
     vocabulary_size: int = setting(
         AUTO, "Most frequent tokens with a vector of their own", "[1, 100_000_000]", automatic=True
     )

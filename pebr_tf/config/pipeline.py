@@ -8,7 +8,7 @@ from pebr_tf.config.setting import setting
 
 @dataclass(frozen=True)
 class Pipeline(Section):
-    """Where a run keeps its artifacts and pushes its releases, and what Beam runs on."""
+    """Name, folders and Beam arguments of a run."""
 
     name: str = setting(
         "pebr",
@@ -17,7 +17,9 @@ class Pipeline(Section):
         form="lower-case letters, digits and hyphens, a letter first",
     )
     root: str = setting("run", "Folder of artifacts, metadata and checkpoints")
-    releases: str = setting("releases", "Folder of pushed releases, one a version, or gs://")
+    releases: str = setting(
+        "releases", "Folder of pushed releases, one subfolder per version; may be gs://..."
+    )
     beam_args: tuple[str, ...] = setting(
         (), "Passed to Beam: runner, project, workers; []: in this process"
     )

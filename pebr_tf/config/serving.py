@@ -6,6 +6,10 @@ from typing import Literal
 from pebr_tf.config.section import Section
 from pebr_tf.config.setting import setting
 
+# The longest time that a request may allow.
+LONGEST_DEADLINE_MILLISECONDS = 600_000
+_DEADLINE = f"[1, {LONGEST_DEADLINE_MILLISECONDS}]"
+
 
 @dataclass(frozen=True)
 class TfServing(Section):
@@ -19,16 +23,16 @@ class TfServing(Section):
     )
     model: str = setting("pebr_query", "Name of the model there")
     deadline_milliseconds: int = setting(
-        200, "Time allowed for an encoding, all tries together", "[1, 600_000]"
+        200, "Time limit of an encoding, including retries", _DEADLINE
     )
-    retries: int = setting(2, "Tries after a failed one", "[0, 10]")
+    retries: int = setting(2, "Retries after a failed call", "[0, 10]")
 
 
 @dataclass(frozen=True)
 class Batching(Section):
     """How concurrent requests share one encoding and one search."""
 
-    max_size: int = setting(64, "Queries in a batch", "[1, 65_536]")
+    max_size: int = setting(64, "Most queries per batch", "[1, 65_536]")
     max_delay_milliseconds: float = setting(
         10.0, "Longest wait of a busy service for a larger batch", "[0, 1_000]"
     )
@@ -48,9 +52,9 @@ class Batching(Section):
 class Limits(Section):
     """What one request may ask for; `cutoff.limit` bounds the results of a query."""
 
-    request_bytes: int = setting(1_048_576, "Bytes of a request", "[1_024, 1_073_741_824]")
-    queries_per_call: int = setting(256, "Queries of a request", "[1, 65_536]")
-    query_characters: int = setting(512, "Characters of a query", "[1, 1_048_576]")
+    request_bytes: int = setting(1_048_576, "Most bytes per request", "[1_024, 1_073_741_824]")
+    queries_per_call: int = setting(256, "Most queries per request", "[1, 65_536]")
+    query_characters: int = setting(512, "Most characters per query", "[1, 1_048_576]")
 
 
 @dataclass(frozen=True)
@@ -88,18 +92,18 @@ class Serving(Section):
     """Where the service listens, what encodes, and how it protects itself."""
 
     host: str = setting("127.0.0.1", "Address to listen on; 0.0.0.0 for all")
-    grpc_port: int = setting(8600, "0: any free port", "[0, 65_535]")
-    http_port: int = setting(8601, "0: any free port", "[0, 65_535]")
+    grpc_port: int = setting(8600, "Port of the gRPC API; 0: any free port", "[0, 65_535]")
+    http_port: int = setting(8601, "Port of the HTTP API; 0: any free port", "[0, 65_535]")
     backend: Literal["embedded", "tf_serving"] = setting(
         "embedded", "What encodes queries: this process, or TF Serving"
     )
-    deadline_milliseconds: int = setting(
-        1_000, "Time allowed for a request that names none", "[1, 600_000]"
+    deadline_milliseconds: int = setting(1_000, "Time limit of a request that sets none", _DEADLINE)
+    poll_seconds: float = setting(5.0, "Seconds between checks for a new release", "(0, 3_600]")
+    drain_seconds: float = setting(
+        30.0, "Time for admitted requests to finish after SIGTERM", "[0, 3_600]"
     )
-    poll_seconds: float = setting(5.0, "Between looks for a new release", "(0, 3_600]")
-    drain_seconds: float = setting(30.0, "For requests under way when told to stop", "[0, 3_600]")
     token_file: str | None = setting(
-        None, "File of accepted bearer tokens, one a line; null: no tokens asked"
+        None, "File of accepted bearer tokens, one per line; null: no token required"
     )
     log_queries: bool = setting(False, "Write query text to the log")
     tf_serving: TfServing = field(default_factory=TfServing)
@@ -118,7 +122,7 @@ class Serving(Section):
             "tf_serving.address",
             "be host:port when backend is tf_serving",
         )
-        # A larger call could not be admitted even to an empty queue.
+        # A larger request could not be admitted even to an empty queue.
         self.require(
             self.limits.queries_per_call <= self.batching.queue_limit,
             "limits.queries_per_call",

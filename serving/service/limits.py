@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from pebr_tf.config import Serving
 from pebr_tf.config.error import shown
+from pebr_tf.config.serving import LONGEST_DEADLINE_MILLISECONDS
 from serving.errors import InvalidArgument
 from serving.retrieval import RetrievalRequest
 
-# The longest time that any caller may allow; also the largest default that can be configured.
-LONGEST_DEADLINE_MILLISECONDS = 600_000
 # The gRPC API's whole numbers are uint32; a JSON number may be larger than any float.
 LARGEST_WHOLE_NUMBER = 4_294_967_295
 
