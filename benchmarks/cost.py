@@ -28,7 +28,7 @@ from benchmarks.processes import measure_apart
 TIMES = 4
 # Clicks, items and training pairs: three passes, one pass, and a tenth of one.
 SIZES = ((1e6, 1e5, 3e6), (1e8, 1e6, 1e8), (1e10, 1e7, 1e9))
-BY_CLICKS = ("ClickLogExampleGen", "StatisticsGen", "Transform")
+BY_CLICKS = ("ClickLogExampleGen", "Transform")
 BY_ITEMS = ("IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator", "Pusher")
 # Components that compare items with at most MOST_QUERIES held-out queries.
 COMPARING = ("CutoffCalibrator", "RetrievalEvaluator")
@@ -38,7 +38,7 @@ MILLION = 1e6
 
 
 @dataclass(frozen=True)
-class Used:
+class ResourceUse:
     """Resources that a component used: processor seconds, and gigabytes resident at the peak."""
 
     seconds: float
@@ -49,7 +49,7 @@ class Meter:
     """A run display that records processor time and memory instead of showing progress."""
 
     def __init__(self) -> None:
-        self.used: dict[str, Used] = {}
+        self.used: dict[str, ResourceUse] = {}
         self._began = 0.0
 
     def begin(self, name: str) -> None:
@@ -60,7 +60,7 @@ class Meter:
 
     def end(self, name: str, seconds: float, cached: bool) -> None:
         """A component is done."""
-        self.used[name] = Used(_processor_seconds() - self._began, _peak_gigabytes())
+        self.used[name] = ResourceUse(_processor_seconds() - self._began, _peak_gigabytes())
 
 
 def _processor_seconds() -> float:
@@ -113,7 +113,7 @@ class MeasuredRun:
 
     pairs: int
     queries: int
-    used: dict[str, Used]
+    used: dict[str, ResourceUse]
 
 
 def measured(clicks: int, items: int) -> MeasuredRun:
@@ -126,7 +126,7 @@ def measured(clicks: int, items: int) -> MeasuredRun:
         synthetic.write(spec, Path(folder), "parquet")
         synthetic.config(Path(folder)).dump(Path(folder) / "pebr.yaml")
         result = measure_apart("cost", "--measure", folder)
-    used = {name: Used(*each) for name, each in result["used"].items()}
+    used = {name: ResourceUse(*each) for name, each in result["used"].items()}
     return MeasuredRun(result["pairs"], result["queries"], used)
 
 

@@ -22,6 +22,8 @@ import tensorflow as tf
 import uvicorn
 from pydantic import BaseModel
 
+from pebr_tf.release.catalogue import EmbeddedCatalogue
+from pebr_tf.release.versions import QUERY_MODEL
 from pebr_tf.retrieval import load_index
 
 
@@ -33,9 +35,10 @@ class PlainRequest(BaseModel):
 
 def application(release: Path, top_k: int, in_threads: bool) -> fastapi.FastAPI:
     """The service."""
-    model = tf.saved_model.load(str(release / "query_model"))
+    catalogue = EmbeddedCatalogue(release)
+    model = tf.saved_model.load(str(release / QUERY_MODEL))
     encode = model.signatures["encode"]
-    index = load_index(release / "index", verify=False)
+    index = load_index(catalogue.index, verify=False)
     # The settings of ScaNN's own example, scaled to the corpus.
     leaves = max(int(len(index) ** 0.5), 1)
     searcher = (
@@ -46,9 +49,8 @@ def application(release: Path, top_k: int, in_threads: bool) -> fastapi.FastAPI:
         .build()
     )
     ids = index.ids.tolist()
-    payload = {
-        row.pop("item_id"): row for row in pq.read_table(release / "payload.parquet").to_pylist()
-    }
+    rows = pq.read_table(catalogue.payload).to_pylist()
+    payload = {row.pop("item_id"): row for row in rows}
     app = fastapi.FastAPI()
 
     def answer(request: PlainRequest) -> fastapi.Response:

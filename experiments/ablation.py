@@ -28,7 +28,7 @@ from experiments.ablation_tables import (
 from experiments.ablation_variants import DEFAULT, variants_of
 from experiments.measured import measured_step
 from experiments.results import ExperimentResults, ResultTable
-from experiments.seeds import Found, mean, over_seeds, plain, signed, spread
+from experiments.seeds import FiguresByPolicy, mean, over_seeds, plain, signed, spread
 from experiments.settings import ExperimentSettings
 from experiments.step import Step
 
@@ -79,8 +79,8 @@ def results(
                 name: [run["level_temperature"] for run in runs_of(name)] for name in variants
             },
         }
-        summary.append(_said_of_towers(dataset, variants, changes, noise, ends))
-        summary.append(_said_of_cutoffs(dataset, cutoffs, averages))
+        summary.append(_towers_summary(dataset, variants, changes, noise, ends))
+        summary.append(_cutoffs_summary(dataset, cutoffs, averages))
         tables += [
             change_table(dataset, policy, variants, found, changes, noise, ends)
             for policy in POLICIES
@@ -94,7 +94,9 @@ def results(
     return ExperimentResults(TITLE, tuple(summary), figures, tuple(tables), tuple(plots))
 
 
-def _changes(found: Found, default: Found, ends: Sequence[int]) -> dict[str, Any]:
+def _changes(
+    found: FiguresByPolicy, default: FiguresByPolicy, ends: Sequence[int]
+) -> dict[str, Any]:
     """Policy to average to measure to `spread` of the differences to the default, seed by seed."""
     return {
         policy: {
@@ -116,7 +118,7 @@ def _changes(found: Found, default: Found, ends: Sequence[int]) -> dict[str, Any
     }
 
 
-def _noise(found: Mapping[str, Found], ends: Sequence[int]) -> dict[str, Any]:
+def _noise(found: Mapping[str, FiguresByPolicy], ends: Sequence[int]) -> dict[str, Any]:
     """Policy to average to measure to the standard error of a difference of two means.
 
     The deviation of one training is pooled over all variants, as each has few seeds.
@@ -141,7 +143,7 @@ def _levels(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _said_of_towers(
+def _towers_summary(
     dataset: str,
     variants: Mapping[str, str],
     changes: Mapping[str, Any],
@@ -170,8 +172,8 @@ def _said_of_towers(
     return f"{dataset}: differences of the level's recall to the default. {' '.join(sentences)}"
 
 
-def _said_of_cutoffs(dataset: str, found: Found, averages: Sequence[int]) -> str:
-    """How far the tuned level_temperature is from the best, and other levels from the exact one."""
+def _cutoffs_summary(dataset: str, found: FiguresByPolicy, averages: Sequence[int]) -> str:
+    """How far the tuned level temperature is from the best, and other levels from the exact one."""
 
     def less(name: str, k: int) -> float:
         return mean(found, name, k, "recall") - mean(found, TUNED, k, "recall")
@@ -185,7 +187,7 @@ def _said_of_cutoffs(dataset: str, found: Found, averages: Sequence[int]) -> str
     sample = ", ".join(f"{signed(less(SAMPLE, k))} at k = {k}" for k in averages)
     return (
         f"{dataset}, default towers: the best of {len(LEVEL_TEMPERATURES)} fixed "
-        f"level_temperatures is ahead of the "
+        f"level temperatures is ahead of the "
         f"tuned one by {signed(best)} in recall at most. A probe of {SERVED[0]:,} and a sample of "
         f"{SERVED[1]:,} items change the recall by {plain(probed)} at most; the level from a "
         f"sample alone by {sample}."

@@ -38,7 +38,7 @@ SAMPLED = 10_000
 
 
 def level_temperature_name(level_temperature: float) -> str:
-    """The variant with a fixed level_temperature."""
+    """The variant with a fixed level temperature."""
     return f"level_temperature {level_temperature:g}"
 
 
@@ -55,7 +55,7 @@ def cutoffs_step(settings: ExperimentSettings, dataset: str, seed: int) -> Step:
         return measure_cutoffs(study(settings, dataset, result), level_tuning["level_temperature"])
 
     return Step(
-        title=f"{dataset}, seed {seed}: level_temperatures and levels",
+        title=f"{dataset}, seed {seed}: level temperatures and levels",
         key={"experiment": "ablation", "config": measured_with(config)},
         sources=SOURCES,
         compute=compute,
@@ -68,7 +68,7 @@ def cutoffs_step(settings: ExperimentSettings, dataset: str, seed: int) -> Step:
 
 
 def measure_cutoffs(towers: Study, level_temperature: float) -> dict[str, Any]:
-    """The level with other level_temperatures, and with levels as serving gets them, on the test
+    """The level with other level temperatures, and with levels as serving gets them, on the test
     queries.
 
     Returns:

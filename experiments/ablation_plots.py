@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.ablation_cutoffs import LEVEL_TEMPERATURES, SAMPLE, TUNED, level_temperature_name
 from experiments.measured import TITLES
-from experiments.plots import MUTED, legend_below, look
+from experiments.plots import MUTED, legend_below, line_style
 from experiments.results import Plot
-from experiments.seeds import Found, mean
+from experiments.seeds import FiguresByPolicy, mean
 from experiments.seeds_plots import draw_points
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def changes_plot(
 
 
 def level_temperatures_plot(
-    dataset: str, cutoffs: Found, default: Found, averages: Sequence[int]
+    dataset: str, cutoffs: FiguresByPolicy, default: FiguresByPolicy, averages: Sequence[int]
 ) -> Plot:
-    """Precision over recall along the level_temperatures.
+    """Precision over recall along the level temperatures.
 
     Args:
       dataset: Its name.
@@ -58,7 +58,7 @@ def level_temperatures_plot(
     return Plot(
         f"level_temperatures-{dataset}",
         f"{dataset}: the level temperature as a dial",
-        f"Precision over recall of the level on {dataset} along its level_temperature T, with the "
+        f"Precision over recall of the level on {dataset} along its level temperature T, with the "
         f"tuned T, "
         "the level from a sample, and top k, all with the same average number of items.",
         lambda figure: _draw_level_temperatures(figure, cutoffs, default, averages),
@@ -97,7 +97,7 @@ def _draw_changes(
 
 
 def _draw_level_temperatures(
-    figure: Figure, cutoffs: Found, default: Found, averages: Sequence[int]
+    figure: Figure, cutoffs: FiguresByPolicy, default: FiguresByPolicy, averages: Sequence[int]
 ) -> None:
     panels = figure.subplots(1, len(averages), squeeze=False)[0]
     for axes, k in zip(panels, averages, strict=True):
@@ -105,8 +105,8 @@ def _draw_level_temperatures(
             level_temperature_name(level_temperature) for level_temperature in LEVEL_TEMPERATURES
         ]
         points = [(mean(cutoffs, n, k, "recall"), mean(cutoffs, n, k, "precision")) for n in names]
-        line = {**look("level").line(), "linewidth": 1.4, "markersize": 4}
-        axes.plot(*zip(*points, strict=True), label="level by level_temperature", **line)
+        line = {**line_style("level").line(), "linewidth": 1.4, "markersize": 4}
+        axes.plot(*zip(*points, strict=True), label="level by level temperature", **line)
         for level_temperature, point in zip(LEVEL_TEMPERATURES, points, strict=True):
             axes.annotate(
                 f"{level_temperature:g}",
@@ -128,8 +128,8 @@ def _draw_level_temperatures(
 
 
 def _point(
-    axes: Axes, as_policy: str, found: Found, name: str, k: int, label: str, size: float
+    axes: Axes, as_policy: str, found: FiguresByPolicy, name: str, k: int, label: str, size: float
 ) -> None:
-    style = {**look(as_policy).line(), "linestyle": "none", "markersize": size}
+    style = {**line_style(as_policy).line(), "linestyle": "none", "markersize": size}
     place = (mean(found, name, k, "recall"), mean(found, name, k, "precision"))
     axes.plot(*place, label=label, markerfacecolor="none", markeredgewidth=1.8, **style)

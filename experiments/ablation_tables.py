@@ -18,7 +18,7 @@ from experiments.ablation_cutoffs import (
 from experiments.ablation_variants import DEFAULT
 from experiments.measured import TITLES
 from experiments.results import ResultTable
-from experiments.seeds import Found, Row, heads, pair, plain, policy_table, signed
+from experiments.seeds import FiguresByPolicy, Row, heads, pair, plain, policy_table, signed
 from pebr_tf.report.formats import DASH
 
 MEASURES = ("precision", "recall")
@@ -35,7 +35,7 @@ def change_table(
     dataset: str,
     policy: str,
     variants: Mapping[str, str],
-    found: Mapping[str, Found],
+    found: Mapping[str, FiguresByPolicy],
     changes: Mapping[str, Any],
     noise: Mapping[str, Any],
     ends: Sequence[int],
@@ -76,9 +76,8 @@ def change_table(
         f"{dataset}: {TITLES[policy]}, one change at a time",
         ("P/R", *columns),
         tuple(rows),
-        "Held-out clicks of the test queries, with k items a query on average; the level's "
-        "level_temperature "
-        "is tuned for each." + told,
+        "Held-out clicks of the test queries, with k items per query on average; the level's "
+        "level temperature is tuned for each." + told,
     )
 
 
@@ -94,12 +93,12 @@ def _change(change: Mapping[str, Any], error: Mapping[str, float]) -> str:
 
 def level_temperature_table(
     dataset: str,
-    found: Found,
-    default: Found,
+    found: FiguresByPolicy,
+    default: FiguresByPolicy,
     runs: Sequence[Mapping[str, Any]],
     averages: Sequence[int],
 ) -> ResultTable:
-    """The level with every level_temperature, beside top k.
+    """The level with every level temperature, beside top k.
 
     Args:
       dataset: Its name.
@@ -119,7 +118,7 @@ def level_temperature_table(
     ]
     rows.append((TITLES["top_k"], "top_k", default))
     return policy_table(
-        f"{dataset}: the level with other level_temperatures",
+        f"{dataset}: the level with other level temperatures",
         rows,
         averages,
         "The default towers; T is tuned on the queries of the calibrate split. Best of each column "
@@ -128,7 +127,7 @@ def level_temperature_table(
 
 
 def level_table(
-    dataset: str, found: Found, levels: Mapping[str, Any], averages: Sequence[int]
+    dataset: str, found: FiguresByPolicy, levels: Mapping[str, Any], averages: Sequence[int]
 ) -> ResultTable:
     """The level from probes and from the head, beside the exact one.
 
@@ -159,7 +158,7 @@ def level_table(
         f"{dataset}: the level from elsewhere",
         ("P/R", *heads(averages), "error", "explained"),
         tuple(rows),
-        "The default towers with the tuned level_temperature. Error: mean distance to the exact "
+        "The default towers with the tuned level temperature. Error: mean distance to the exact "
         "level, in "
         "logits. Explained: share of the variance of tau times level.",
     )

@@ -65,7 +65,7 @@ def results(
         runs = [outputs[f"{dataset}/{seed}"] for seed in range(settings.seeds)]
         found = _figures(runs)
         figures[dataset] = found
-        summary.append(_said(dataset, found, figures["draws"]))
+        summary.append(_summary(dataset, found, figures["draws"]))
         errors.append(_errors(dataset, found, settings.seeds))
         kept.append(_kept(dataset, found))
         covered.append(_covered(dataset, found["coverage"], figures["draws"]))
@@ -136,7 +136,7 @@ def _coverage(name: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _said(dataset: str, found: dict[str, Any], draws: int) -> str:
+def _summary(dataset: str, found: dict[str, Any], draws: int) -> str:
     def errors(way: str) -> str:
         strata = [name for name in found["queries"] if name != "overall"]
         told = {name: share(found["ways"][way][name]["error"].mean()) for name in found["queries"]}
@@ -149,7 +149,7 @@ def _said(dataset: str, found: dict[str, Any], draws: int) -> str:
         f"as served; with one map for all by {errors('level_one_map')}, by the raw softmax mass by "
         f"{errors('nucleus')}, by literal pEBR by {errors('cdf')}. "
         f"{'All' if all(passed) else 'Not all'} errors as served are within the bars, {BAR:g} "
-        f"overall and {STRATUM_BAR:g} a stratum. Over {draws} random halves the mean kept is at "
+        f"overall and {STRATUM_BAR:g} per stratum. Over {draws} random halves the mean kept is at "
         f"least what was asked for at {reached} of {shares} shares, overall and by stratum, and "
         f"below by more than chance at {broken}."
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.calibration_measured import ASKED, WAYS
-from experiments.plots import INK, MUTED, legend_below, look
+from experiments.plots import INK, MUTED, legend_below, line_style
 from experiments.results import Plot
 from pebr_tf.report.formats import change
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LOOKS = {**{way: look(way) for way in WAYS}, "level_one_map": look("level_sample")}
+_STYLES = {**{way: line_style(way) for way in WAYS}, "level_one_map": line_style("level_sample")}
 _BAND = (5, 95)
 _TICKS = (0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -33,7 +33,7 @@ def plots_of(dataset: str, found: dict[str, Any]) -> list[Plot]:
             f"{dataset}: what the recall knob keeps",
             f"Share of the held-out clicks of the test queries of {dataset} that lists keep, by "
             "the share that was asked for, overall and by stratum: two raw laws, and the level "
-            "calibrated with one map and with one a stratum, as served. Bars are the standard "
+            "calibrated with one map and with one per stratum, as served. Bars are the standard "
             "deviation over seeds. The dotted line is what the calibration promises: the share "
             "asked for, until no list can be long enough.",
             lambda figure: _draw_reliability(figure, found),
@@ -66,7 +66,7 @@ def _draw_reliability(figure: Figure, found: dict[str, Any]) -> None:
                 label=title,
                 capsize=2,
                 markersize=4,
-                **_LOOKS[way].line(),
+                **_STYLES[way].line(),
             )
         axes.plot(
             ASKED,
@@ -90,10 +90,10 @@ def _draw_coverage(figure: Figure, found: dict[str, Any]) -> None:
         reached = each["reached"]
         shares = np.array(ASKED)[reached]
         low, high = (np.array(each[f"p{percent}"])[reached] for percent in _BAND)
-        colour = look(name).colour
+        colour = line_style(name).colour
         axes.axhline(0, color=INK, linewidth=1, linestyle=(0, (4, 2)))
         axes.fill_between(shares, low, high, color=colour, alpha=0.18, linewidth=0)
-        axes.plot(shares, np.array(each["mean"])[reached], markersize=4, **look(name).line())
+        axes.plot(shares, np.array(each["mean"])[reached], markersize=4, **line_style(name).line())
         _title(axes, name, each["queries"])
         axes.set_xlabel("share asked for")
         axes.set(xlim=(0.47, 0.98), xticks=_TICKS)

@@ -91,7 +91,7 @@ def results(
         rows = [(title, policy, found["kinds"][kind]) for title, kind, policy in MAIN]
         details += spread_tables(dataset, rows, averages, settings.seeds)
         plots += plots_of(dataset, found, averages)
-        summary.append(_said(dataset, found, averages))
+        summary.append(_summary(dataset, found, averages))
     bars = [bar for dataset in settings.datasets for bar in bars_of(dataset, figures[dataset])]
     figures["bars"] = bars
     tables = (main_table(settings, figures), bars_table(bars), *details)
@@ -172,7 +172,7 @@ def _significance(
     return entries
 
 
-def _said(dataset: str, found: Mapping[str, Any], averages: tuple[int, ...]) -> str:
+def _summary(dataset: str, found: Mapping[str, Any], averages: tuple[int, ...]) -> str:
     kinds = found["kinds"]
     at = []
     for place, k in enumerate(averages):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.seeds import Found, mean, plain
+from experiments.seeds import FiguresByPolicy, mean, plain
 from experiments.settings import GOODBOOKS, SYNTHETIC
 
 _DEFAULT = "beta"
@@ -15,7 +15,7 @@ _RATIO = 1.3
 _CLOSED = {SYNTHETIC: 0.4, GOODBOOKS: 0.3}
 
 
-def closed(found: Found, policy: str, k: int) -> float:
+def closed(found: FiguresByPolicy, policy: str, k: int) -> float:
     """The share of the way from top k's recall to the oracle's that a policy has made."""
     fixed, ours, best = (mean(found, name, k, "recall") for name in ("top_k", policy, "oracle"))
     return (ours - fixed) / max(best - fixed, 1e-9)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.plots import MUTED, look
+from experiments.plots import MUTED, line_style
 from experiments.results import Plot
 from experiments.seeds import mean
 
@@ -40,11 +40,10 @@ def plots_of(dataset: str, figures: Mapping[str, Any], averages: Sequence[int]) 
         Plot(
             f"frontier-{dataset}",
             f"{dataset}: precision over recall at equal average k",
-            f"Test queries of {dataset}, every list with k items on average: the further to the "
-            "right the more is found, the higher the less is shown in vain. The blue line is the "
-            "level as its level_temperature T is turned, the ring the T that the calibrate split "
-            "chose; every "
-            "mark is another way to end the same number of items.",
+            f"Test queries of {dataset}, every list with k items on average: further to the "
+            "right more is found, further up fewer irrelevant items are shown. The blue line is "
+            "the level for different level temperatures T, the ring the T that the calibrate "
+            "split chose; every mark is another way to end the same number of items.",
             lambda figure: _draw(figure, figures, averages),
             (3.6 * len(averages) + 0.6, 4.9),
         )
@@ -65,18 +64,18 @@ def _draw(figure: Figure, figures: Mapping[str, Any], averages: Sequence[int]) -
 def _draw_average(axes: Axes, figures: Mapping[str, Any], place: int, k: int) -> None:
     dial = figures["dial"]
     recall, precision = (np.asarray(dial[name])[:, place] for name in ("recall", "precision"))
-    style = {**look("level").line(), "marker": ""}
+    style = {**line_style("level").line(), "marker": ""}
     axes.plot(recall, precision, label="level, T from 0 to 3", zorder=3, **style)
     for level_temperature, x, y in zip(dial["level_temperatures"], recall, precision, strict=True):
         if level_temperature in _NAMED:
-            axes.plot(x, y, "o", color=look("level").colour, markersize=4, zorder=4)
+            axes.plot(x, y, "o", color=line_style("level").colour, markersize=4, zorder=4)
             axes.annotate(
                 f"{level_temperature:g}",
                 (x, y),
                 (5, 3),
                 textcoords="offset points",
                 fontsize=8,
-                color=look("level").colour,
+                color=line_style("level").colour,
             )
     found = figures["kinds"]["beta"]
     axes.plot(
@@ -85,14 +84,14 @@ def _draw_average(axes: Axes, figures: Mapping[str, Any], place: int, k: int) ->
         "o",
         markersize=11,
         markerfacecolor="none",
-        markeredgecolor=look("level").colour,
+        markeredgecolor=line_style("level").colour,
         markeredgewidth=2,
         linestyle="",
         label="level, T tuned",
         zorder=5,
     )
     for kind, policy, title in _POINTS:
-        where = look({"beta_one": "cdf_pdf", "info_one": "oracle"}.get(kind, policy))
+        where = line_style({"beta_one": "cdf_pdf", "info_one": "oracle"}.get(kind, policy))
         at = figures["kinds"][kind]
         x, y = mean(at, policy, k, "recall"), mean(at, policy, k, "precision")
         axes.plot(

@@ -16,7 +16,7 @@ from experiments.policies import (
 from experiments.results import ResultTable
 from experiments.seeds import (
     ORACLE,
-    Found,
+    FiguresByPolicy,
     heads,
     mean,
     pair,
@@ -64,7 +64,7 @@ MAIN = (
     ("oracle", "beta", ORACLE),
 )
 _READ = (
-    "Lists have k items a query on average, whatever the policy; macro averages over the test "
+    "Lists have k items per query on average, whatever the policy; macro averages over the test "
     "queries, P/R; an empty list has precision 0. The best of a column is bold, but for the "
     "oracle, which knows the clicks and shares the items out for the most recall."
 )
@@ -217,7 +217,7 @@ def own_recall_table(
         rows.append((_NAMES[name], *cells))
     return ResultTable(
         f"{dataset}: the level at the recall of each other policy",
-        ("precision with items a query", *heads(averages)),
+        ("precision with items per query", *heads(averages)),
         tuple(rows),
         "Precision and average items of the level where its recall is that of the other policy at "
         "k, for the precision of the other with k items. A dash: the level never reaches it.",
@@ -270,7 +270,7 @@ def mean_items(group: Mapping[str, Any]) -> float:
     return float(group["average"]["mean"])
 
 
-def _group_pair(found: Found, policy: str, k: int, group: str) -> tuple[float, float]:
+def _group_pair(found: FiguresByPolicy, policy: str, k: int, group: str) -> tuple[float, float]:
     each = found[policy][str(k)][group]
     return each["precision"]["mean"], each["recall"]["mean"]
 

@@ -50,7 +50,7 @@ class RemainingTime:
 class StepDisplay:
     """Tells a person which step is at work, which are done, and how long it may take.
 
-    Use it as a context. On a terminal it draws one bar, elsewhere it prints a line a step.
+    Use it as a context. On a terminal it draws one bar, elsewhere it prints one line per step.
 
     Args:
       console: Where to.

@@ -1,7 +1,7 @@
 """Click logs in memory: split, counted and turned into ids as the pipeline's components do it.
 
 An experiment trains dozens of towers on the same log. The pipeline reads, checks and transforms in
-Beam, once a release; here the same functions (`pebr_tf.data.splits`, `pebr_tf.models.text`,
+Beam, once per release; here the same functions (`pebr_tf.data.splits`, `pebr_tf.models.text`,
 `pebr_tf.metrics.strata`) run once on columns, and every training takes ids from memory.
 """
 
@@ -28,7 +28,7 @@ from pebr_tf.metrics.strata import strata_of
 from pebr_tf.models.fields import Field, item_fields, query_fields
 from pebr_tf.models.text import normalised, tokens_of
 
-_TEXTS_A_BLOCK = 8_192
+_TEXTS_PER_BLOCK = 8_192
 _LARGEST = 2**63 - 1
 _GOODBOOKS_FILES = ("books.csv", "tags.csv", "book_tags.csv", "book_tags.csv.zip")
 
@@ -49,7 +49,7 @@ class Corpus:
       split: [M] int8 places in `splits.NAMES`.
       frequency: [Q] float32 clicks in the training split.
       strata: [Q] int64 places in `pebr_tf.metrics.STRATA`.
-      features: Inputs of the towers by name, a row a query or an item.
+      features: Inputs of the towers by name, one row per query or item.
       vocabulary_sizes: Words of each vocabulary.
       truth: Pairs that are relevant, clicked or not; None where that is not known.
     """
@@ -89,7 +89,7 @@ def corpus_key(settings: ExperimentSettings, dataset: str) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=2)
 def corpus(settings: ExperimentSettings, dataset: str) -> Corpus:
-    """The click log of a data set, read or made once a process."""
+    """The click log of a data set, read or made once per process."""
     config = settings.config(dataset)
     if dataset == GOODBOOKS:
         assert settings.goodbooks is not None
@@ -210,8 +210,8 @@ def _words(field: Field, column: tf.Tensor, features: Features) -> tf.RaggedTens
 
 
 def _blocks(column: tf.Tensor) -> Iterator[tf.Tensor]:
-    for begin in range(0, len(column), _TEXTS_A_BLOCK):
-        yield column[begin : begin + _TEXTS_A_BLOCK]
+    for begin in range(0, len(column), _TEXTS_PER_BLOCK):
+        yield column[begin : begin + _TEXTS_PER_BLOCK]
 
 
 @functools.lru_cache(maxsize=1)

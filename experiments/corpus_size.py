@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.kinds import KINDS
 from experiments.measured import POLICIES, TITLES, measured_step
-from experiments.plots import legend_below, look
+from experiments.plots import legend_below, line_style
 from experiments.results import ExperimentResults, Plot, ResultTable
 from experiments.seeds import (
-    Found,
+    FiguresByPolicy,
     Row,
     gain,
     heads,
@@ -99,14 +99,14 @@ def results(
         tables.append(_table(dataset, found, averages, said))
         details.append(_gain_table(dataset, gains, averages))
         details += spread_tables(dataset, rows, averages, settings.seeds)
-        summary.append(_said(dataset, gains, averages))
+        summary.append(_summary(dataset, gains, averages))
         plots.append(_plot(dataset, found, gains, averages))
     return ExperimentResults(
         TITLE, tuple(summary), figures, (*tables, *details, _paper_table()), tuple(plots)
     )
 
 
-def _said(dataset: str, gains: Mapping[float, Any], averages: tuple[int, ...]) -> str:
+def _summary(dataset: str, gains: Mapping[float, Any], averages: tuple[int, ...]) -> str:
     """Whether the level's gain over top k is there with every share of the log."""
     sentences = []
     for k in averages:
@@ -128,7 +128,7 @@ def _said(dataset: str, gains: Mapping[float, Any], averages: tuple[int, ...]) -
 
 
 def _table(
-    dataset: str, found: Mapping[float, Found], averages: tuple[int, ...], said: str
+    dataset: str, found: Mapping[float, FiguresByPolicy], averages: tuple[int, ...], said: str
 ) -> ResultTable:
     """Every policy with every share; bold within a share."""
     compared = [policy != "oracle" for policy in POLICIES]
@@ -180,7 +180,7 @@ def _paper_table() -> ResultTable:
 
 def _plot(
     dataset: str,
-    found: Mapping[float, Found],
+    found: Mapping[float, FiguresByPolicy],
     gains: Mapping[float, Any],
     averages: tuple[int, ...],
 ) -> Plot:
@@ -197,7 +197,7 @@ def _plot(
 
 def _draw(
     figure: Figure,
-    found: Mapping[float, Found],
+    found: Mapping[float, FiguresByPolicy],
     gains: Mapping[float, Any],
     averages: tuple[int, ...],
 ) -> None:
@@ -209,7 +209,9 @@ def _draw(
         for policy in _GAINS:
             each = [gains[share][policy][str(k)]["recall"] for share in SHARES]
             draw_line(below, policy, SHARES, each, TITLES[policy])
-        below.axhline(0, color=look("top_k").colour, linewidth=1.2, linestyle=look("top_k").dash)
+        below.axhline(
+            0, color=line_style("top_k").colour, linewidth=1.2, linestyle=line_style("top_k").dash
+        )
         below.sharey(panels[1, 0])
         above.set_title(f"k = {k:,}")
         below.set_xscale("log")

@@ -64,7 +64,7 @@ def results(
             "queries": {name: int(m.sum()) for name, m in groups_of(runs[0]["strata"]).items()},
             "depth": runs[0]["depth"],
         }
-        summary.append(_said(dataset, found))
+        summary.append(_summary(dataset, found))
         averages.append(_averages(dataset, found, settings.seeds))
         kept.append(_kept(dataset, figures[dataset]))
         spread.append(_spread(dataset, found))
@@ -133,12 +133,12 @@ def _mean(rows: list[Any]) -> np.ndarray:
     return np.mean(np.array(rows, np.float64), axis=0)
 
 
-def _said(dataset: str, found: dict[str, Any]) -> str:
+def _summary(dataset: str, found: dict[str, Any]) -> str:
     level, at = found["level"]["average"], RECALLS.index(SHOWN)
     counts = ", ".join(f"{name} {average(level[name][at])}" for name in STRATA if name in level)
     falls = all(each["monotone"] for each in found.values())
     return (
-        f"{dataset}: asked to keep {SHOWN:g}, the calibrated level gives {counts} items a query. "
+        f"{dataset}: asked to keep {SHOWN:g}, the calibrated level gives {counts} items per query. "
         f"The more is to be kept, the more items every query gets{'' if falls else ': not always'}."
         f" Head above torso above tail: {_order(found['level'])} by the level, "
         f"{_order(found['level_one_map'])} with one cut-off for all, and {_order(found['cdf'])} by "
@@ -165,7 +165,7 @@ def _averages(dataset: str, found: dict[str, Any], seeds: int) -> ResultTable:
         f" Their standard deviation over {seeds} seeds is at most {relative:.0%} of the level's."
     )
     return ResultTable(
-        f"{dataset}: average items a query, by share kept",
+        f"{dataset}: average items per query, by share kept",
         ("policy, queries", *(_plain(recall) for recall in RECALLS)),
         tuple(rows),
         "level: the recall knob as served, calibrated for each stratum. One map: the level with "
@@ -203,7 +203,7 @@ def _spread(dataset: str, found: dict[str, Any]) -> ResultTable:
         for name, percentiles in found[policy]["percentiles"].items()
     ]
     return ResultTable(
-        f"{dataset}: items a query where {SHOWN:g} is asked for",
+        f"{dataset}: items per query where {SHOWN:g} is asked for",
         ("policy, queries", "average", *(f"p{percent}" for percent in _PERCENTILES)),
         tuple(rows),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.cutoffs_measured import POLICIES, RECALLS, SHOWN
-from experiments.plots import legend_below, look, thousands
+from experiments.plots import legend_below, line_style, thousands
 from experiments.results import Plot
 from pebr_tf.metrics import STRATA, groups_of
 
@@ -30,7 +30,7 @@ def plots_of(dataset: str, found: dict[str, Any], runs: list[dict[str, Any]]) ->
     return [
         Plot(
             f"histogram-{dataset}",
-            f"{dataset}: items a query",
+            f"{dataset}: items per query",
             f"Test queries of {dataset} by their number of items, in head, torso and tail; the "
             f"dashed line is the median. Above, the calibrated level where a share of {SHOWN:g} "
             "is asked for; below, literal pEBR with the cut-off that gives the same average.",
@@ -40,7 +40,7 @@ def plots_of(dataset: str, found: dict[str, Any], runs: list[dict[str, Any]]) ->
         Plot(
             f"averages-{dataset}",
             f"{dataset}: average items by share kept",
-            f"Average items a query of {dataset} by the share to keep, for head, torso and tail "
+            f"Average items per query of {dataset} by the share to keep, for head, torso and tail "
             "queries: the calibrated level, the level with one cut-off for all, and literal pEBR.",
             lambda figure: _draw_averages(figure, found),
             (9.0, 3.6),
@@ -62,7 +62,7 @@ def _draw_histograms(figure: Figure, runs: list[dict[str, Any]]) -> None:
     for line, (title, row) in zip(panels, rows.items(), strict=True):
         for axes, name in zip(line, names, strict=True):
             counts = np.concatenate([each[groups[name]] for each in row])
-            _draw_histogram(axes, counts, edges, look(name).colour)
+            _draw_histogram(axes, counts, edges, line_style(name).colour)
         line[0].set_ylabel(f"{title}\nshare of queries")
     for name, first, last in zip(names, panels[0], panels[-1], strict=True):
         first.set_title(f"{name}, {groups[name].sum():,} queries")
@@ -99,12 +99,12 @@ def _draw_averages(figure: Figure, found: dict[str, Any]) -> None:
                 means = found[policy]["average"][name]
                 deviations = found[policy]["deviation"][name]
                 axes.errorbar(
-                    RECALLS, means, deviations, label=name, capsize=2, **look(name).line()
+                    RECALLS, means, deviations, label=name, capsize=2, **line_style(name).line()
                 )
         axes.set_title(title)
         axes.set_xlabel("share to keep")
         axes.set_yscale("log")
         axes.set_ylim(bottom=_LOWEST)
         thousands(axes.yaxis)
-    panels[0].set_ylabel("items a query")
+    panels[0].set_ylabel("items per query")
     legend_below(figure, panels[0])

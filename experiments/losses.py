@@ -10,7 +10,7 @@ from experiments.measured import TITLES, measured_step
 from experiments.plots import MUTED, legend_below
 from experiments.results import ExperimentResults, Plot, ResultTable
 from experiments.seeds import (
-    Found,
+    FiguresByPolicy,
     Row,
     mean,
     noise,
@@ -77,12 +77,12 @@ def results(
             for policy in POLICIES
         ]
         details += spread_tables(dataset, rows, averages, settings.seeds)
-        summary.append(_said(dataset, found, averages[middle]))
+        summary.append(_summary(dataset, found, averages[middle]))
         plots.append(_plot(dataset, found, averages))
     return ExperimentResults(TITLE, tuple(summary), figures, (*tables, *details), tuple(plots))
 
 
-def _said(dataset: str, found: Mapping[str, Found], k: int) -> str:
+def _summary(dataset: str, found: Mapping[str, FiguresByPolicy], k: int) -> str:
     """Which loss is best under each policy, and what a policy adds to a loss."""
     best = []
     for policy in POLICIES:
@@ -101,7 +101,7 @@ def _said(dataset: str, found: Mapping[str, Found], k: int) -> str:
     )
 
 
-def _table(dataset: str, found: Mapping[str, Found], k: int, seeds: int) -> ResultTable:
+def _table(dataset: str, found: Mapping[str, FiguresByPolicy], k: int, seeds: int) -> ResultTable:
     """Losses by policies at one average; bold within a policy."""
     columns = [
         pairs_in_bold([pair(each, policy, k) for each in found.values()]) for policy in POLICIES
@@ -116,14 +116,14 @@ def _table(dataset: str, found: Mapping[str, Found], k: int, seeds: int) -> Resu
             for place, kind in enumerate(found)
         ),
         "Towers of the same size, trained with as many steps on the same clicks, each policy with "
-        f"{k:,} items a query on average; best of each policy in bold. Without a temperature of "
+        f"{k:,} items per query on average; best of each policy in bold. Without a temperature of "
         "each query, literal pEBR is one cosine."
         + noise(rows, (k,), seeds)
         + short_lists(named, (k,)),
     )
 
 
-def _plot(dataset: str, found: Mapping[str, Found], averages: tuple[int, ...]) -> Plot:
+def _plot(dataset: str, found: Mapping[str, FiguresByPolicy], averages: tuple[int, ...]) -> Plot:
     return Plot(
         f"losses-{dataset}",
         f"{dataset}: every loss under every policy",
@@ -135,7 +135,7 @@ def _plot(dataset: str, found: Mapping[str, Found], averages: tuple[int, ...]) -
     )
 
 
-def _draw(figure: Figure, found: Mapping[str, Found], averages: tuple[int, ...]) -> None:
+def _draw(figure: Figure, found: Mapping[str, FiguresByPolicy], averages: tuple[int, ...]) -> None:
     panels = figure.subplots(2, len(averages), sharey=True, squeeze=False)
     names = [KINDS[kind].title for kind in found]
     for line, measure in zip(panels, ("recall", "precision"), strict=True):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, MUTED, RULE = "#1c2024", "#59616b", "#e4e4df"
-DOTS_AN_INCH = 160
+DOTS_PER_INCH = 160
 _FONTS = ["DejaVu Sans", "Verdana", "Arial"]
 _STYLE = {
     "axes.axisbelow": True,
@@ -59,7 +59,7 @@ _STYLE = {
 
 
 @dataclass(frozen=True)
-class Look:
+class LineStyle:
     """How a policy, a stratum or a loss is drawn.
 
     Attributes:
@@ -87,34 +87,34 @@ class Look:
 _BLUE, _ORANGE, _GREEN, _PINK = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 _SKY, _AMBER, _GREY, _VIOLET = "#56b4e9", "#b8860b", "#6b7077", "#5b4b9a"
 _DASHED, _DOTTED, _MIXED, _LONG = (0, (5, 2)), (0, (1.5, 1.5)), (0, (5, 1.5, 1.5, 1.5)), (0, (9, 2))
-_LOOKS = {
+_STYLES = {
     # Ours are blue, with full lines.
-    "level": Look(_BLUE, "o", "-", 2.6),
-    "level_sample": Look(_SKY, "o", _DASHED),
-    "depth_law": Look("#0b2f6b", "d", _LONG),
+    "level": LineStyle(_BLUE, "o", "-", 2.6),
+    "level_sample": LineStyle(_SKY, "o", _DASHED),
+    "depth_law": LineStyle("#0b2f6b", "d", _LONG),
     # What everyone has.
-    "top_k": Look(INK, "s", _DASHED),
-    "score": Look(_ORANGE, "D", _DASHED),
-    "gap": Look(_GREEN, "^", _MIXED),
+    "top_k": LineStyle(INK, "s", _DASHED),
+    "score": LineStyle(_ORANGE, "D", _DASHED),
+    "gap": LineStyle(_GREEN, "^", _MIXED),
     # The paper's, and laws in its spirit.
-    "cdf": Look(_PINK, "v", _DASHED),
-    "cdf_pdf": Look(_PINK, "<", _DOTTED),
-    "cdf_symmetric": Look("#8e3b6d", "v", "-"),
-    "corpus_law": Look(_VIOLET, "P", _MIXED),
-    "fitted_law": Look("#9080d0", "X", _DOTTED),
+    "cdf": LineStyle(_PINK, "v", _DASHED),
+    "cdf_pdf": LineStyle(_PINK, "<", _DOTTED),
+    "cdf_symmetric": LineStyle("#8e3b6d", "v", "-"),
+    "corpus_law": LineStyle(_VIOLET, "P", _MIXED),
+    "fitted_law": LineStyle("#9080d0", "X", _DOTTED),
     # Learnt ones, and the rest.
-    "nucleus": Look(_AMBER, ">", _DOTTED),
-    "adapter": Look("#7a6200", "p", _LONG),
-    "rank_quantile": Look("#006e7a", "h", _MIXED),
-    "oracle": Look(_GREY, "*", _DOTTED),
+    "nucleus": LineStyle(_AMBER, ">", _DOTTED),
+    "adapter": LineStyle("#7a6200", "p", _LONG),
+    "rank_quantile": LineStyle("#006e7a", "h", _MIXED),
+    "oracle": LineStyle(_GREY, "*", _DOTTED),
     # Strata: from dark to light, as from many clicks to few.
-    "overall": Look(INK, "o", "-", 2.2),
-    "head": Look("#0b4f87", "s"),
-    "torso": Look("#d55e00", "^"),
-    "tail": Look("#3aa882", "o"),
+    "overall": LineStyle(INK, "o", "-", 2.2),
+    "head": LineStyle("#0b4f87", "s"),
+    "torso": LineStyle("#d55e00", "^"),
+    "tail": LineStyle("#3aa882", "o"),
 }
 _OTHERS = tuple(
-    Look(colour, marker, dash)
+    LineStyle(colour, marker, dash)
     for (colour, marker), dash in zip(
         (
             (_BLUE, "o"), (_ORANGE, "s"), (_GREEN, "^"), (_PINK, "D"),
@@ -126,21 +126,21 @@ _OTHERS = tuple(
 )  # fmt: skip
 
 
-def look(name: str) -> Look:
-    """How a policy or a stratum is drawn; one without a look of its own gets one by its name."""
-    return _LOOKS.get(name) or _OTHERS[zlib.crc32(name.encode()) % len(_OTHERS)]
+def line_style(name: str) -> LineStyle:
+    """How a policy or a stratum is drawn; one without a style of its own gets one by its name."""
+    return _STYLES.get(name) or _OTHERS[zlib.crc32(name.encode()) % len(_OTHERS)]
 
 
-def looks(names: tuple[str, ...]) -> dict[str, Look]:
+def line_styles(names: tuple[str, ...]) -> dict[str, LineStyle]:
     """Looks for the lines of one plot, all different while there are enough.
 
     Args:
       names: What is drawn, such as losses; those known to `look` keep theirs.
     """
-    chosen = {name: _LOOKS[name] for name in names if name in _LOOKS}
+    chosen = {name: _STYLES[name] for name in names if name in _STYLES}
     taken = {each.colour for each in chosen.values()}
     free = [each for each in _OTHERS if each.colour not in taken] or list(_OTHERS)
-    others = [name for name in names if name not in _LOOKS]
+    others = [name for name in names if name not in _STYLES]
     return chosen | {name: free[place % len(free)] for place, name in enumerate(others)}
 
 
@@ -173,7 +173,7 @@ def drawn(plot: Plot) -> dict[str, bytes]:
 
 def _saved(figure: Figure, ending: str, **options: Any) -> bytes:
     content = io.BytesIO()
-    figure.savefig(content, format=ending, dpi=DOTS_AN_INCH, **options)
+    figure.savefig(content, format=ending, dpi=DOTS_PER_INCH, **options)
     return content.getvalue()
 
 

@@ -10,7 +10,7 @@ from experiments.measured import POLICIES, TITLES, measured_step
 from experiments.plots import legend_below
 from experiments.results import ExperimentResults, Plot, ResultTable
 from experiments.seeds import (
-    Found,
+    FiguresByPolicy,
     Row,
     gain,
     heads,
@@ -47,7 +47,7 @@ _PAPER = {
 
 
 def averages_of(settings: ExperimentSettings, dataset: str) -> tuple[int, ...]:
-    """Average items a query to measure at; the small synthetic corpus has shorter lists."""
+    """Average items per query to measure at; the small synthetic corpus has shorter lists."""
     small = settings.scale == "small" and dataset == SYNTHETIC
     return _SMALL_AVERAGES if small else _AVERAGES
 
@@ -110,16 +110,20 @@ def results(
         tables.append(_table(dataset, rows, averages, said))
         details += [*spread_tables(dataset, rows, averages, settings.seeds)]
         details.append(_empty(dataset, rows, averages))
-        summary += [_said(dataset, kind, runs[kind], found[kind], averages) for kind in COMPARED]
-        summary.append(_said(dataset, SHORT, short, for_short, averages))
+        summary += [_summary(dataset, kind, runs[kind], found[kind], averages) for kind in COMPARED]
+        summary.append(_summary(dataset, SHORT, short, for_short, averages))
         plots.append(_plot(dataset, found, averages))
     return ExperimentResults(
         TITLE, tuple(summary), figures, (*tables, *details, _paper_table()), tuple(plots)
     )
 
 
-def _said(
-    dataset: str, kind: str, runs: list[dict[str, Any]], found: Found, averages: tuple[int, ...]
+def _summary(
+    dataset: str,
+    kind: str,
+    runs: list[dict[str, Any]],
+    found: FiguresByPolicy,
+    averages: tuple[int, ...],
 ) -> str:
     """What the level adds to top k, from the shortest lists to the longest."""
     ends = (averages[0], averages[-1])
@@ -145,10 +149,10 @@ def _table(dataset: str, rows: Sequence[Row], averages: tuple[int, ...], said: s
         f"{dataset}: precision and recall of short lists",
         rows,
         averages,
-        "Held-out clicks of the test queries, every policy with k items a query on average; best "
+        "Held-out clicks of the test queries, every policy with k items per query on average; best "
         "of each column in bold, but for the oracle, which knows the clicks. The level's "
-        "level_temperature "
-        "is tuned once for the towers, at the averages of the evaluation unless the row says "
+        "level temperature is tuned once for the towers, at the averages of the evaluation unless "
+        "the row says "
         "otherwise." + said,
     )
 
@@ -173,7 +177,7 @@ def _paper_table() -> ResultTable:
     )
 
 
-def _plot(dataset: str, found: Mapping[str, Found], averages: tuple[int, ...]) -> Plot:
+def _plot(dataset: str, found: Mapping[str, FiguresByPolicy], averages: tuple[int, ...]) -> Plot:
     kinds = " and ".join(KINDS[kind].title for kind in found)
     return Plot(
         f"recall-{dataset}",
@@ -185,7 +189,7 @@ def _plot(dataset: str, found: Mapping[str, Found], averages: tuple[int, ...]) -
     )
 
 
-def _draw(figure: Figure, found: Mapping[str, Found], averages: tuple[int, ...]) -> None:
+def _draw(figure: Figure, found: Mapping[str, FiguresByPolicy], averages: tuple[int, ...]) -> None:
     panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
     for axes, (kind, policies) in zip(panels, found.items(), strict=True):
         for policy in POLICIES:
@@ -193,7 +197,7 @@ def _draw(figure: Figure, found: Mapping[str, Found], averages: tuple[int, ...])
                 each = [policies[policy][str(k)]["overall"]["recall"] for k in averages]
                 draw_line(axes, policy, averages, each, TITLES[policy])
         axes.set_title(KINDS[kind].title)
-        axes.set_xlabel("items a query, average")
+        axes.set_xlabel("items per query, average")
         axes.set_xscale("log")
         axes.set_xticks(averages, [str(k) for k in averages])
         axes.set_xticks([], minor=True)

@@ -44,7 +44,7 @@ class Plot:
     Attributes:
       name: Stem of its files.
       title: Above it, on the page.
-      caption: What a reader sees in it; also what those hear who cannot see it.
+      caption: What a reader sees in it; also the text for screen readers.
       draw: Draws it into an empty figure, in the style of `plots`.
       size: Width and height, inches.
     """
@@ -62,7 +62,7 @@ class ExperimentResults:
 
     Attributes:
       title: Of the page.
-      summary: Paragraphs for who reads nothing else; the first says what was found.
+      summary: Paragraphs for readers who read nothing else; the first says what was found.
       figures: Every number, as JSON; NumPy scalars and arrays too.
       tables: The first is the one that the command prints.
       plots: In the order of the page.

@@ -16,11 +16,11 @@ ORACLE = "oracle"
 # Lists this much shorter on average than asked for are no longer compared at an equal average.
 _SHORT = 0.99
 # Policy -> average -> group -> measure -> `spread`.
-Found = Mapping[str, Mapping[str, Any]]
+FiguresByPolicy = Mapping[str, Mapping[str, Any]]
 # Precision and recall, or None where there are none.
 Pair = tuple[float, float] | None
 # Title, policy, and where its figures are.
-Row = tuple[str, str, Found]
+Row = tuple[str, str, FiguresByPolicy]
 
 
 def spread(values: Iterable[float]) -> dict[str, Any]:
@@ -65,12 +65,12 @@ def gain(
     )
 
 
-def mean(found: Found, policy: str, k: int, measure: str) -> float:
+def mean(found: FiguresByPolicy, policy: str, k: int, measure: str) -> float:
     """Of all queries, over the seeds."""
     return float(found[policy][str(k)]["overall"][measure]["mean"])
 
 
-def pair(found: Found, policy: str, k: int) -> Pair:
+def pair(found: FiguresByPolicy, policy: str, k: int) -> Pair:
     """Mean precision and recall, None if the policy was not measured."""
     if policy not in found:
         return None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.plots import look
+from experiments.plots import line_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,7 @@ def draw_line(
     """
     above = _above(axes)
     means, deviations = _columns(each)
-    axes.plot(places, means, label=label, zorder=above, **look(policy).line())
+    axes.plot(places, means, label=label, zorder=above, **line_style(policy).line())
     if deviations is not None:
         axes.errorbar(places, means, deviations, zorder=above, **_bars(policy))
 
@@ -49,7 +49,7 @@ def draw_points(
         means, deviations = _columns([rows[place][policy] for place in shown])
         beside = _APART * (number / max(len(labels) - 1, 1) - 0.5)
         places = [place + beside for place in shown]
-        above, line = _above(axes), {**look(policy).line(), "linestyle": "none"}
+        above, line = _above(axes), {**line_style(policy).line(), "linestyle": "none"}
         axes.plot(means, places, label=label, zorder=above, **line)
         if deviations is not None:
             axes.errorbar(means, places, xerr=deviations, zorder=above, **_bars(policy))
@@ -64,7 +64,7 @@ def _columns(each: Sequence[Mapping[str, Any]]) -> tuple[list[float], list[float
 
 
 def _bars(policy: str) -> dict[str, Any]:
-    return {"fmt": "none", "ecolor": look(policy).colour, "elinewidth": 1.2, "capsize": 2}
+    return {"fmt": "none", "ecolor": line_style(policy).colour, "elinewidth": 1.2, "capsize": 2}
 
 
 def _above(axes: Axes) -> float:

@@ -57,7 +57,7 @@ def results(
     for dataset in settings.datasets:
         found = outputs[dataset]
         figures[dataset] = _figures(found)
-        summary.append(_said(dataset, found))
+        summary.append(_summary(dataset, found))
         lists.append(_lists(dataset, found))
         titles.append(_titles(dataset, found))
         plots.append(plot_of(dataset, found))
@@ -85,7 +85,7 @@ def _figures(found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _said(dataset: str, found: Mapping[str, Any]) -> str:
+def _summary(dataset: str, found: Mapping[str, Any]) -> str:
     level = ", ".join(
         f"{count(query['count'])} items for the {query['stratum']} query “{query['text']}”"
         for query in found["queries"]

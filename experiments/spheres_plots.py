@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.cutoffs_measured import SHOWN
-from experiments.plots import INK, MUTED, literal, look
+from experiments.plots import INK, MUTED, line_style, literal
 from experiments.results import Plot
 from pebr_tf.report.formats import count
 
@@ -88,7 +88,7 @@ def _draw_sphere(
     rotation = facing(star + _middle(found["points"][ours]))
     points = found["points"] @ rotation.T
     clicked = np.isin(found["places"], query["clicked"])
-    colour = look(query["stratum"]).colour
+    colour = line_style(query["stratum"]).colour
     _draw_ball(axes)
     others = points[~inside & ~clicked]
     # Soft rims of thousands of grey points would be most of the file; those behind only blur.
@@ -201,7 +201,7 @@ def _legend(figure: Figure, strata: list[str]) -> None:
     marks = [
         mark("query", marker="*", color=_STAR, markeredgecolor=INK, markersize=12),
         *(
-            mark(f"retrieved, {name}", marker="o", color=look(name).colour, markersize=4.5)
+            mark(f"retrieved, {name}", marker="o", color=line_style(name).colour, markersize=4.5)
             for name in strata
         ),
         mark("held-out click, retrieved", marker="o", color="white", markeredgecolor=INK),

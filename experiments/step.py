@@ -35,7 +35,7 @@ class Step:
 
 
 class Progress(Protocol):
-    """Who is told how far a run is."""
+    """Receives the progress of a run."""
 
     def plan(self, steps: Sequence[Step], cached: int) -> None:
         """These steps will be computed, in this order; `cached` others are there already."""
@@ -59,7 +59,7 @@ def run_steps(
     Args:
       steps: What is wanted, by any name.
       store: Where results are kept.
-      progress: Who is told.
+      progress: Receives the progress.
 
     Returns:
       The result of each of `steps`, by its name.

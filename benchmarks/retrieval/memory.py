@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 
-def bytes_an_item(directory: Path) -> float:
+def bytes_per_item(directory: Path) -> float:
     """Asks another process."""
     command = [sys.executable, "-m", "benchmarks.retrieval.memory", str(directory)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.retrieval.memory import bytes_an_item
+from benchmarks.retrieval.memory import bytes_per_item
 from benchmarks.retrieval.method import Method, Work, packed, steps
 from pebr_tf.config import Index
 from pebr_tf.retrieval import build_index, load_index
@@ -31,7 +31,7 @@ BRUTE_BLOCK = 64
 HALF_PRECISION = 2e-3
 
 
-class Ours(Method):
+class RangeSearch(Method):
     """The range search of this package."""
 
     name = "pEBR-TF range search on ScaNN"
@@ -47,7 +47,7 @@ class Ours(Method):
             thresholds=work.tuning.thresholds,
         )
         searcher = load_index(directory)
-        self.bytes_a_vector = bytes_an_item(directory)
+        self.bytes_per_vector = bytes_per_item(directory)
         assert isinstance(searcher, ScannSearcher)
         self.searcher = searcher
         tuning = manifest.tuning
@@ -89,7 +89,7 @@ class FixedK(Method):
 
     def __init__(self, dimensions_per_block: int):
         self._dimensions_per_block = dimensions_per_block
-        self.name = f"ScaNN fixed {FIXED_K:,}, {dimensions_per_block} dim a block"
+        self.name = f"ScaNN fixed {FIXED_K:,}, {dimensions_per_block} dim per block"
 
     def build(self, work: Work) -> None:
         from scann.scann_ops.py import scann_ops_pybind

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from benchmarks.retrieval import corpus as corpora_of
 from benchmarks.retrieval.corpus import SearchCorpus
-from benchmarks.retrieval.methods import Ours
+from benchmarks.retrieval.methods import RangeSearch
 from benchmarks.retrieval.retrieval import (
     BATCHES,
     BUCKETS,
@@ -32,7 +32,7 @@ def run(
     target: float,
     growth: bool,
 ) -> None:
-    """Prints a table a corpus, then those that were asked for."""
+    """Prints one table per corpus, then those that were asked for."""
     for make in corpora:
         with _progress() as say:
             say("making vectors")
@@ -40,7 +40,7 @@ def run(
             comparison = compare(corpus, rivals, target, say)
         _print_comparison(comparison)
         ours = comparison.rows[0].method
-        assert isinstance(ours, Ours)
+        assert isinstance(ours, RangeSearch)
         with _progress() as say:
             say("the level operation")
             cost = level_cost(ours, corpus)
@@ -115,10 +115,10 @@ def _print_comparison(comparison: MethodComparison) -> None:
 
 
 def _print_growth(corpus: SearchCorpus, comparison: MethodComparison, target: float) -> None:
-    """Ours alone on a fifth and on four times the items."""
+    """Range search alone on a fifth and on four times the items."""
     count, dimension = corpus.items.shape
     table = Table(title="How time grows")
-    for heading in ("items", "queries/s, batch 256", "p50 ms alone", "bytes a vector", "build s"):
+    for heading in ("items", "queries/s, batch 256", "p50 ms alone", "bytes per vector", "build s"):
         table.add_column(heading, justify="right")
     rows = []
     for size in (count // 5, count, 4 * count):
@@ -130,13 +130,13 @@ def _print_growth(corpus: SearchCorpus, comparison: MethodComparison, target: fl
                 other = corpora_of.clustered(size, dimension, 500 + len(comparison.counts), 0)
                 measured = compare(other, [], target, say)
         row = measured.rows[0]
-        assert isinstance(row.method, Ours)
+        assert isinstance(row.method, RangeSearch)
         rows.append((size, measured.counts[: len(row.latencies)], row.latencies))
         table.add_row(
             f"{size:,}",
             f"{row.rate[BATCHES[0]]:,.0f}",
             f"{np.median(row.latencies) * 1e3:.2f}",
-            f"{row.method.bytes_a_vector:,.0f}",
+            f"{row.method.bytes_per_vector:,.0f}",
             f"{row.method.seconds:.0f}",
         )
     console.print(table)

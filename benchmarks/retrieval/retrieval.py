@@ -21,7 +21,7 @@ from benchmarks.retrieval.methods import (
     FaissHalf,
     FixedK,
     Hnswlib,
-    Ours,
+    RangeSearch,
     Usearch,
 )
 from pebr_tf.retrieval.exact import ExactSearcher
@@ -33,7 +33,7 @@ TUNING_QUERIES = 500
 BATCHES = (256, 64, 1)
 ROUNDS = 5
 # A slow method is timed on fewer queries: as many as take about this long.
-SECONDS_A_TURN = 1.0
+SECONDS_PER_TURN = 1.0
 # Expected counts of tail, torso and head queries.
 BUCKETS = ((0, 20), (20, 1_000), (1_000, None))
 RIVALS: dict[str, Callable[[], Method]] = {
@@ -94,7 +94,7 @@ def compare(
         for part in (slice(None, TUNING_QUERIES), slice(TUNING_QUERIES, None))
     )
     work = Work(corpus.items, tuning, target)
-    rows = [MethodFigures(method()) for method in (Ours, *(RIVALS[name] for name in rivals))]
+    rows = [MethodFigures(method()) for method in (RangeSearch, *(RIVALS[name] for name in rivals))]
     for row in rows:
         say(f"building and tuning {row.method.name}")
         row.method.prepare(work)
@@ -159,7 +159,7 @@ def _time(
                     row.method.search(timed.queries[part], timed.thresholds[part])
                     taken.append(time.perf_counter() - start)
                     begin = part.stop
-                    if key not in sizes and sum(taken) > SECONDS_A_TURN:
+                    if key not in sizes and sum(taken) > SECONDS_PER_TURN:
                         sizes[key] = size = begin
                 seconds.setdefault(key, []).append(sum(taken) / begin)
                 if batch == 1:
@@ -196,7 +196,7 @@ class LevelCost:
     recall: tuple[float, float]
 
 
-def level_cost(ours: Ours, corpus: SearchCorpus, tau: float = 0.05) -> LevelCost:
+def level_cost(ours: RangeSearch, corpus: SearchCorpus, tau: float = 0.05) -> LevelCost:
     """Compares the two, interleaved, with cut-offs that give back the corpus's own thresholds."""
     queries, thresholds = corpus.queries[TUNING_QUERIES:], corpus.thresholds[TUNING_QUERIES:]
     taus = np.full(len(queries), tau, np.float32)

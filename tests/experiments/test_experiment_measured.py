@@ -60,7 +60,7 @@ def scores_of(towers, rows, policy, level_temperature):
 
 
 def counted(scores, relevant, average):
-    """Macro precision and recall of the best `average` items a query, over all queries."""
+    """Macro precision and recall of the best `average` items per query, over all queries."""
     allowed = int(average * len(scores))
     cutoff = np.sort(scores, axis=None)[-allowed]
     retrieved = scores >= cutoff

@@ -45,7 +45,7 @@ def test_shares_are_those_that_clicks_were_drawn_from(candidates, law):
 
 @pytest.mark.slow
 def test_known_breadth_buys_recall_at_an_equal_average(candidates, law):
-    """With 60 items a query, 20 for the narrow and 100 for the broad are best, about .75."""
+    """With 60 items per query, 20 for the narrow and 100 for the broad are best, about .75."""
     ours = law.lists(candidates)
     counts = ours.counts_at(ours.cutoff_at(60))
     assert 0.70 < ours.figures(counts).recall < 0.77
