@@ -1,4 +1,4 @@
-"""TFX components, a folder each: `component.py` wires, `executor.py` works by calling `pebr_tf`."""
+"""TFX components, one folder each: `component.py` wires, `executor.py` calls `pebr_tf`."""
 
 import importlib
 
@@ -6,7 +6,7 @@ import pebr_tf  # noqa: F401  (prepares the process before TensorFlow is importe
 
 
 def __getattr__(name: str) -> type:
-    """Artifact types by the path that TYPE_NAME states; imported late, for they bring TFX."""
+    """Artifact types by the path that TYPE_NAME states; imported on first use, with TFX."""
     artifacts = importlib.import_module("components.artifacts")
     if name not in artifacts.NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

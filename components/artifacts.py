@@ -35,6 +35,9 @@ class PushedRelease(Artifact):
     """Version and path of a pushed release; see `pebr_tf.release.release.PushResult`."""
 
     TYPE_NAME = "components.PushedRelease"
+    # Custom properties: whether the model was pushed, 0 or 1, and the version if it was.
+    PUSHED = "pushed"
+    VERSION = "version"
 
 
 NAMES = ("CutoffModel", "DeadLetters", "PushedRelease", "RetrievalEvaluation", "RetrievalIndex")

@@ -86,7 +86,7 @@ def latest_blessed_model() -> Resolver:
 
 
 def _version(release: metadata_store_pb2.Artifact) -> int:
-    return release.custom_properties["version"].int_value
+    return release.custom_properties[PushedRelease.VERSION].int_value
 
 
 def _origins(store: ml_metadata.MetadataStore, artifacts: Iterable[int]) -> set[int]:

@@ -1,9 +1,9 @@
-"""The one place that reads or sets environment variables for the frameworks below us.
+"""The one place that reads or sets environment variables for TensorFlow, Beam and TFX.
 
 Every package of the project imports `pebr_tf` first, so `configure` runs before TensorFlow does,
 however the code is entered. Three things are arranged:
 
-* `TF_USE_LEGACY_KERAS=1`: TFX, tensorflow-recommenders and tensorflow-probability speak Keras 2.
+* `TF_USE_LEGACY_KERAS=1`: TFX, tensorflow-recommenders and tensorflow-probability need Keras 2.
 * `ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16`, unless the user has set it: some virtual machines advertise
   AMX and end the process with an illegal instruction when 16-bit products use it.
 * Quiet: C++ start-up lines, Python-version warnings of cloud libraries and INFO logs are off unless
@@ -20,7 +20,7 @@ _QUIET = {
     "GRPC_VERBOSITY": "ERROR",
     "GLOG_minloglevel": "2",
 }
-_set_by_us: set[str] = set()
+_own_variables: set[str] = set()
 
 
 def is_verbose() -> bool:
@@ -32,7 +32,7 @@ def configure(verbose: bool | None = None) -> None:
     """Prepares this process, and those it starts, for TensorFlow with Keras 2.
 
     Args:
-      verbose: True lets the frameworks talk, False silences them, None asks `PEBR_VERBOSE`.
+      verbose: True shows the frameworks' logs, False hides them, None reads `PEBR_VERBOSE`.
 
     Raises:
       ImportError: Keras 3 is already in use in this process, so it is too late to ask for Keras 2.
@@ -44,9 +44,9 @@ def configure(verbose: bool | None = None) -> None:
         verbose = is_verbose()
     os.environ["PEBR_VERBOSE"] = "1" if verbose else "0"
     if verbose:
-        _speak()
+        _restore_framework_logs()
     else:
-        _hush()
+        _silence_frameworks()
 
 
 def _require_keras_2() -> None:
@@ -62,19 +62,19 @@ def _require_keras_2() -> None:
         )
 
 
-def _hush() -> None:
+def _silence_frameworks() -> None:
     for name, value in _QUIET.items():
         if name not in os.environ:
             os.environ[name] = value
-            _set_by_us.add(name)
+            _own_variables.add(name)
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     for module in ("google", "apache_beam", "tfx", "tensorflow_probability"):
         warnings.filterwarnings("ignore", category=FutureWarning, module=module)
         warnings.filterwarnings("ignore", category=DeprecationWarning, module=module)
 
 
-def _speak() -> None:
-    for name in _set_by_us:
+def _restore_framework_logs() -> None:
+    for name in _own_variables:
         os.environ.pop(name, None)
-    _set_by_us.clear()
+    _own_variables.clear()
     logging.getLogger("tensorflow").setLevel(logging.INFO)

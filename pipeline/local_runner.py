@@ -26,6 +26,7 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.orchestration.portable import launcher, runtime_parameter_utils, tfx_runner
 from tfx.proto.orchestration import pipeline_pb2
 
+from components.artifacts import PushedRelease, RetrievalEvaluation
 from pebr_tf.config import Config
 from pebr_tf.data.log_size import FILE as SIZE_FILE
 from pebr_tf.data.log_size import LogSize
@@ -198,10 +199,10 @@ def _outcome(pipeline: Pipeline, run_id: str, seconds: float) -> Outcome:
     evaluation = report = release = size = None
     if sized := found.get("LogSize"):
         size = LogSize.load(sized.uri)
-    if measured := found.get("components.RetrievalEvaluation"):
+    if measured := found.get(RetrievalEvaluation.TYPE_NAME):
         report = Path(measured.uri) / REPORT_FILE
         evaluation = ModelEvaluation.load(Path(measured.uri))
-    if pushed := found.get("components.PushedRelease"):
+    if pushed := found.get(PushedRelease.TYPE_NAME):
         path = PushResult.load(Path(pushed.uri)).path
         release = Path(path) if path else None
     return Outcome(size, evaluation, report, release, seconds)

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from google.auth.credentials import Credentials
     from google.cloud.aiplatform import PipelineJob, gapic
 
-# Timeout in seconds; Vertex AI checks a specification within a few.
-PATIENCE = 60
+# Vertex AI checks a specification within a few.
+TIMEOUT_SECONDS = 60
 CONSOLE = "https://console.cloud.google.com/vertex-ai/locations"
 
 
 @dataclass(frozen=True)
-class Accepted:
+class CreatedResource:
     """The resource that Vertex AI created: its name, its state and its page in the console."""
 
     name: str
@@ -57,8 +57,7 @@ def default_credentials() -> Credentials:
             warnings.simplefilter("ignore")
             credentials, _ = google.auth.default()
     except GoogleAuthError as error:
-        # The first sentence, without advice or cause.
-        reason = str(error.args[0]).split(". ")[0]
+        reason = str(error.args[0])
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}"
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -67,8 +66,9 @@ def default_credentials() -> Credentials:
     else:
         return credentials
     raise UserError(
-        "Google Cloud credentials must be at hand: run gcloud auth application-default login, or "
-        f"name a file of them in GOOGLE_APPLICATION_CREDENTIALS. Received: {_one_line(reason)}."
+        "Google Cloud credentials must be available: run gcloud auth application-default login, "
+        "or set GOOGLE_APPLICATION_CREDENTIALS to a credentials file. "
+        f"Received: {_one_line(reason)}."
     )
 
 
@@ -117,7 +117,7 @@ def to_json(request: Any) -> str:
 
 def submit(
     request: gapic.CreatePipelineJobRequest, config: Config, credentials: Credentials
-) -> Accepted:
+) -> CreatedResource:
     """Sends the request for a run, without retries; UserError if Vertex AI does not accept it."""
     from google.cloud.aiplatform import gapic
 
@@ -127,7 +127,7 @@ def submit(
 
 def schedule(
     request: gapic.CreateScheduleRequest, config: Config, credentials: Credentials
-) -> Accepted:
+) -> CreatedResource:
     """Sends the request for a schedule, without retries; UserError if it is not accepted."""
     from google.cloud.aiplatform import gapic
 
@@ -176,20 +176,20 @@ def _options(config: Config) -> dict[str, str]:
 
 def _accepted(
     send: Callable[..., Any], request: Any, config: Config, noun: str, pages: str
-) -> Accepted:
+) -> CreatedResource:
     from google.api_core.exceptions import GoogleAPIError
     from google.auth.exceptions import GoogleAuthError
 
     project, region = config.cloud.project, config.cloud.region
     try:
-        answer = send(request=request, retry=None, timeout=PATIENCE)
+        answer = send(request=request, retry=None, timeout=TIMEOUT_SECONDS)
     except (GoogleAPIError, GoogleAuthError) as error:
         raise UserError(
             f"Vertex AI must accept the {noun} in {project}, {region}. Received: {_reason(error)}."
         ) from error
     number = answer.name.rpartition("/")[2]
     link = f"{CONSOLE}/{region}/pipelines/{pages}/{number}?project={project}"
-    return Accepted(answer.name, answer.state.name, link)
+    return CreatedResource(answer.name, answer.state.name, link)
 
 
 def _reason(error: Exception) -> str:

@@ -24,7 +24,7 @@ from pebr_tf.release.release import (
     write_release,
 )
 from pebr_tf.release.remote import remote_folder, upload
-from pebr_tf.release.versions import QUERY_MODEL, Clock, utc_now
+from pebr_tf.release.versions import QUERY_MODEL
 from pebr_tf.retrieval.artifact import IndexManifest
 from serving.retriever import Retriever
 from serving.self_test import SelfTest
@@ -33,21 +33,21 @@ from serving.tf_serving.warm_up import write_warm_up
 LOGGER = logging.getLogger(__name__)
 
 
-def push_anywhere(releases: str, sources: ReleaseSources, now: Clock = utc_now) -> PushResult:
+def push_anywhere(releases: str, sources: ReleaseSources) -> PushResult:
     """Pushes a release to a local or a remote folder of releases; see `push`.
 
     Raises:
       UserError: What `push` and `pebr_tf.release.remote.upload` reject.
     """
     if not is_remote(releases):
-        release = push(Path(releases), sources, now)
+        release = push(Path(releases), sources)
         return PushResult(release.version, str(release.directory.absolute()))
     releases = remote_folder(releases)
     with tempfile.TemporaryDirectory() as scratch:
-        return upload(releases, push(Path(scratch), sources, now))
+        return upload(releases, push(Path(scratch), sources))
 
 
-def push(releases: Path, sources: ReleaseSources, now: Clock = utc_now) -> Release:
+def push(releases: Path, sources: ReleaseSources) -> Release:
     """Writes a release, with warm-up requests for TF Serving and a self-test, and tests it.
 
     Both use the example queries of the evaluation. The release is loaded before it appears, with
@@ -58,7 +58,7 @@ def push(releases: Path, sources: ReleaseSources, now: Clock = utc_now) -> Relea
       UserError: What `write_release` rejects, or the release does not work.
     """
     finish = functools.partial(_finish, model=sources.config.serving.tf_serving.model)
-    return write_release(releases, sources, finish, now)
+    return write_release(releases, sources, finish)
 
 
 def _finish(directory: Path, model: str) -> dict[str, str]:

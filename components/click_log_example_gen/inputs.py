@@ -17,11 +17,10 @@ from tfx.proto import example_gen_pb2, range_config_pb2
 
 from components.click_log_example_gen import bigquery
 from pebr_tf.config import Data
+from pebr_tf.data.local_files import IGNORED, no_file
 from pebr_tf.data.tables import Source
 from pebr_tf.errors import UserError
 
-# Prefixes of files of Hadoop and of editors, which hold no data.
-IGNORED = ("_", ".")
 # Exec properties: the requested span, and the results of the driver.
 WANTED_SPAN = "wanted_span"
 CLICK_LOG, CATALOGUE = "click_log_found", "catalogue_found"
@@ -108,10 +107,7 @@ def list_files(key: str, pattern: str) -> list[str]:
         return [pattern]
     files = [name for name in _glob(pattern) if not posixpath.basename(name).startswith(IGNORED)]
     if not files:
-        found = "a folder" if fileio.isdir(pattern) else "no such file"
-        raise UserError(
-            f"{key} must name a file, or files by a glob. Received: {pattern}: {found}."
-        )
+        raise no_file(key, pattern, fileio.isdir(pattern))
     return files
 
 

@@ -12,8 +12,8 @@ _DISTANCES = {
     _Info.COMPARATOR_L_INFTY_HIGH: "largest difference of a value's share",
     _Info.COMPARATOR_JENSEN_SHANNON_DIVERGENCE_HIGH: "Jensen-Shannon divergence",
 }
+# tfdv has this value in its text only.
 _MOST = "The feature value with maximum difference is: "
-_PREVIOUS = "between current and previous"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ def _findings(split: str, anomalies: anomalies_pb2.Anomalies) -> Iterator[Findin
 def _distance(
     reason: anomalies_pb2.AnomalyInfo.Reason, measured: anomalies_pb2.DriftSkewInfo
 ) -> str:
-    drifted = _PREVIOUS in reason.short_description
+    # A split is compared with the last accepted run or with train, never with both.
+    drifted = bool(measured.drift_measurements)
     measurement = (measured.drift_measurements if drifted else measured.skew_measurements)[0]
     _, named, most = reason.description.partition(_MOST)
     details = [

@@ -51,10 +51,8 @@ class Pusher(BaseComponent):
         blessing: BaseChannel,
         examples: BaseChannel,
         config: Config,
-        releases: str | None = None,
         source: str = "",
     ):
-        """Pushes to the folder `releases`; None: `config.pipeline.releases`."""
         super().__init__(
             PusherSpec(
                 cutoff=cutoff,
@@ -63,7 +61,7 @@ class Pusher(BaseComponent):
                 blessing=blessing,
                 examples=examples,
                 config=config.to_yaml(comments=False),
-                releases=releases or config.pipeline.releases,
+                releases=config.pipeline.releases,
                 source=source,
                 release=Channel(type=PushedRelease),
             )

@@ -12,6 +12,7 @@ from tfx.components.util.model_utils import is_model_blessed
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import Artifact, artifact_utils
 
+from components.artifacts import PushedRelease
 from components.folders import local_folder, published_folder
 from pebr_tf.config import Config
 from pebr_tf.data.automatic import resolve
@@ -42,7 +43,7 @@ class Executor(BaseExecutor):
         output = artifact_utils.get_single_instance(output_dict["release"])
         if not is_model_blessed(artifact_utils.get_single_instance(input_dict["blessing"])):
             logging.warning("The model was not blessed: nothing was pushed.")
-            output.set_int_custom_property("pushed", 0)
+            output.set_int_custom_property(PushedRelease.PUSHED, 0)
             _save(PushResult(), output)
             return
         examples = artifact_utils.get_single_instance(input_dict["examples"])
@@ -58,8 +59,8 @@ class Executor(BaseExecutor):
                 cutoff, index, evaluation, _used(config, cutoff, examples), span
             )
             result = push_anywhere(exec_properties["releases"], sources)
-        output.set_int_custom_property("version", result.version)
-        output.set_int_custom_property("pushed", 1)
+        output.set_int_custom_property(PushedRelease.VERSION, result.version)
+        output.set_int_custom_property(PushedRelease.PUSHED, 1)
         _save(result, output)
 
 

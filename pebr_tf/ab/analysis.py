@@ -20,8 +20,8 @@ from pebr_tf.errors import UserError
 
 CONTROL = "control"
 # With fewer, sums are not close enough to normal for the intervals to be valid.
-FEW_USERS = 100
-FEW_CONVERSIONS = 10
+MIN_USERS = 100
+MIN_CONVERSIONS = 10
 # The far tails of a sum are not normal, however many users there are.
 MAX_CONFIDENCE = 0.9999
 
@@ -246,26 +246,26 @@ def _warnings(
     if ratio.mismatch:
         found.append(
             f"Sample-ratio mismatch (p = {ratio.p_value:.1g}): the arms do not have the users that "
-            "they should. Find out why before you believe any figure below."
+            "they should. Find the cause before you use any figure below."
         )
     if users.crossing:
         seen = users.crossing + int(counts.sum())
         found.append(
             f"{users.crossing:,} of {seen:,} users were seen in more than one arm and are left out."
         )
-    if counts.min() < FEW_USERS:
+    if counts.min() < MIN_USERS:
         found.append(
-            f"{names[int(counts.argmin())]} has {counts.min()} users: with fewer than {FEW_USERS} "
+            f"{names[int(counts.argmin())]} has {counts.min()} users: with fewer than {MIN_USERS} "
             "the intervals are too narrow."
         )
     for readout in readouts:
         if readout.kind != "binary":
             continue
         conversions = np.array([arm.value for arm in readout.arms]) * counts
-        if min(conversions.min(), (counts - conversions).min()) < FEW_CONVERSIONS - 0.5:
+        if min(conversions.min(), (counts - conversions).min()) < MIN_CONVERSIONS - 0.5:
             found.append(
-                f"{readout.name}: fewer than {FEW_CONVERSIONS} in an arm did, or did not; the "
-                "figures are rough."
+                f"{readout.name}: fewer than {MIN_CONVERSIONS} users of an arm have (or lack) it; "
+                "the figures are rough."
             )
     return found
 

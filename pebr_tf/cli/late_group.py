@@ -35,13 +35,6 @@ class LateGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in self.targets.items()])
 
 
-def late_group(text: str, targets: Commands) -> LateGroup:
-    """Makes a group with a help text."""
-    return LateGroup(
-        targets=targets, help=text, context_settings={"help_option_names": ["-h", "--help"]}
-    )
-
-
 def run_command(command: click.Command, program: str, arguments: list[str] | None = None) -> None:
     """Runs a command; a user's mistake or a missing extra prints one sentence and exits with 2."""
     try:

@@ -49,14 +49,14 @@ _MOST = 0.95
 
 
 @dataclass(frozen=True)
-class Sample:
+class FirstRows:
     """The first rows of a table."""
 
     source: Source
     columns: pa.RecordBatch
 
     @classmethod
-    def of(cls, source: Source) -> Sample:
+    def of(cls, source: Source) -> FirstRows:
         """Reads the first rows; a file without rows has empty columns."""
         names = column_names(source)
         batch = next(read_table(source, names), None)
@@ -119,12 +119,12 @@ def guess_config(click_log: str, catalogue: str | None = None) -> Config:
     Raises:
       UserError: A file cannot be read, or has no column of queries or of items.
     """
-    log = Sample.of(local_sources("--clicks", click_log)[0])
+    log = FirstRows.of(local_sources("--clicks", click_log)[0])
     query = log.require(QUERY, "queries")
     item = log.require(ITEM, "item ids", (query,))
     items = log
     if catalogue is not None:
-        items = Sample.of(local_sources("--catalogue", catalogue)[0])
+        items = FirstRows.of(local_sources("--catalogue", catalogue)[0])
         if item not in items.columns.schema.names:
             raise UserError(
                 f"{items.source.name} must have the column {item}, as the click log has it. "
@@ -156,7 +156,7 @@ def guess_config(click_log: str, catalogue: str | None = None) -> Config:
     )
 
 
-def _counts(log: Sample, name: str) -> bool:
+def _counts(log: FirstRows, name: str) -> bool:
     if not log.converts(name, convert.whole_number):
         return False
     numbers, _ = convert.whole_number(convert.without_empty(log.columns.column(name)))

@@ -12,6 +12,8 @@ from pebr_tf.data.tables import Source
 from pebr_tf.errors import UserError
 from pebr_tf.files import is_remote
 
+# Prefixes of files of Hadoop and of editors, which hold no data.
+IGNORED = ("_", ".")
 # Places of a span in a pattern, such as {SPAN}, {SPAN:4} or {YYYY}.
 _SPAN = re.compile(r"\{(SPAN|VERSION|YYYY|MM|DD)(:\d+)?\}")
 
@@ -28,19 +30,21 @@ def local_sources(key: str, pattern: str, format: str = "auto") -> list[Source]:
         return []
     whole = Path(pattern)
     names = [pattern] if whole.is_file() else sorted(glob.glob(_SPAN.sub("*", pattern)))
-    # Files of Hadoop and of editors hold no data.
-    paths = [Path(name) for name in names if not Path(name).name.startswith(("_", "."))]
+    paths = [Path(name) for name in names if not Path(name).name.startswith(IGNORED)]
     sources = [
         Source(str(path), functools.partial(_open, path), format)
         for path in paths
         if path.is_file()
     ]
     if not sources:
-        found = "a folder" if whole.is_dir() else "no such file"
-        raise UserError(
-            f"{key} must name a file, or files by a glob. Received: {pattern}: {found}."
-        )
+        raise no_file(key, pattern, whole.is_dir())
     return sources
+
+
+def no_file(key: str, pattern: str, is_folder: bool) -> UserError:
+    """The error for a pattern that matches no file."""
+    found = "a folder" if is_folder else "no such file"
+    return UserError(f"{key} must name a file, or files by a glob. Received: {pattern}: {found}.")
 
 
 def _open(path: Path) -> BinaryIO:

@@ -19,7 +19,7 @@ from pebr_tf.config import Config
 from pebr_tf.data import splits
 from pebr_tf.data.automatic import chosen_line
 from pebr_tf.data.click_log import check_clicks, check_clicks_and_items, check_items
-from pebr_tf.data.guess import Sample
+from pebr_tf.data.guess import FirstRows
 from pebr_tf.data.local_files import local_sources
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.data.tables import Batch, Source, column_names, read_table
@@ -31,8 +31,8 @@ MOST_BATCHES = 16
 
 
 @dataclass(frozen=True)
-class Look:
-    """What was found.
+class DataCheck:
+    """The result of `look`.
 
     Attributes:
       facts: Lines for a reader, by name.
@@ -68,24 +68,24 @@ def find_problems(config: Config) -> list[str]:
     return problems
 
 
-def look(config: Config) -> Look:
+def look(config: Config) -> DataCheck:
     """Reads the files, or the first batches of large ones, as ingestion does."""
-    found = Look(problems=find_problems(config))
+    found = DataCheck(problems=find_problems(config))
     places = [_pattern(config, key) for key in columns_of(config)]
     if found.problems or any("://" in place for place in places):
         return found
     try:
         for key in columns_of(config):
-            sample = Sample.of(_sources(config, key)[0])
+            sample = FirstRows.of(_sources(config, key)[0])
             kinds = [f"{name} ({sample.kind(name)})" for name in sample.columns.schema.names]
             found.facts[f"columns of {key}"] = ", ".join(kinds)
-        _look_at_rows(config, found)
+        _check_rows(config, found)
     except UserError as error:
         found.problems.append(str(error))
     return found
 
 
-def _look_at_rows(config: Config, found: Look) -> None:
+def _check_rows(config: Config, found: DataCheck) -> None:
     now = int(time.time())
     catalogue = None if config.data.catalogue is None else _items(config, found)
     table = _Table("click log", _sources(config, "data.click_log"))
@@ -99,11 +99,11 @@ def _look_at_rows(config: Config, found: Look) -> None:
     if clicks is None or not len(clicks):
         return
     items = len(catalogue if catalogue is not None else clicks["item_id"].unique())
-    _look_at_splits(config, clicks, items, table, found)
+    _check_splits(config, clicks, items, table, found)
 
 
-def _look_at_splits(
-    config: Config, clicks: pa.Table, items: int, table: _Table, found: Look
+def _check_splits(
+    config: Config, clicks: pa.Table, items: int, table: _Table, found: DataCheck
 ) -> None:
     query, item, moment = (
         clicks[name].combine_chunks() for name in ("query", "item_id", "timestamp")
@@ -123,7 +123,7 @@ def _look_at_splits(
     )
     if queries["calibrate"] < (least := config.cutoff.min_calibration_queries):
         found.facts["note"] = (
-            f"calibration is small: {queries['calibrate']:,} queries, and {least:,} are wanted "
+            f"calibration has {queries['calibrate']:,} queries; {least:,} are required "
             "(cutoff.min_calibration_queries)"
         )
     size = LogSize(int(rows["train"] / table.share), queries["train"], items)
@@ -166,7 +166,7 @@ class _Table:
         self._reasons.update(batch.rejected.reasons.tolist())
         return batch
 
-    def report(self, limit: float, found: Look) -> None:
+    def report(self, limit: float, found: DataCheck) -> None:
         """Adds the rows to the facts, and too many rejected rows to the problems."""
         rows = int(self._rows / self.share)
         about = "" if self.share == 1 else "about "
@@ -187,7 +187,7 @@ class _Table:
             )
 
 
-def _items(config: Config, found: Look) -> pa.Array:
+def _items(config: Config, found: DataCheck) -> pa.Array:
     """The different ids of the catalogue."""
     table = _Table("catalogue", _sources(config, "data.catalogue"))
     ids = [pa.array([], pa.string())]

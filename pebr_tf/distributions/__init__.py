@@ -1,8 +1,8 @@
 """Laws of the cosine between a query and its relevant items.
 
 A law lives on cosines s in [-1, 1]; z = (1 + s) / 2 is the same point on the unit interval. Every
-law answers the same five questions (`CosineLaw`): `log_prob`, `cdf`, `survival`, `threshold` and
-`mean`. docs/maths.md derives the formulas.
+law has the same four methods (`CosineLaw`): `log_prob`, `cdf`, `survival` and `threshold`.
+docs/maths.md derives the formulas.
 """
 
 from pebr_tf.distributions.background import background_law

@@ -33,8 +33,8 @@ class CosineLaw(abc.ABC):
     def log_prob(self, s: Any) -> tf.Tensor:
         """Log density at the cosine `s`, with respect to s.
 
-        At the ends of the support, where a density may be 0 or infinite, it is the value a hair
-        (`Z_MARGIN` in z) inside: finite, with a finite gradient.
+        At the ends of the support, where a density may be 0 or infinite, the value is taken
+        `Z_MARGIN` inside: finite, with a finite gradient.
         """
         z = tf.clip_by_value(self._unit(s), Z_MARGIN, 1.0 - Z_MARGIN)
         return self._cast(self._log_prob(z) - math.log(2.0), s)

@@ -18,9 +18,8 @@ def log_unit(cosines: tf.Tensor) -> tf.Tensor:
         log UNIT_EPSILON + (z - UNIT_EPSILON) / UNIT_EPSILON    otherwise
 
     Value and slope are continuous, the slope is at most 1 / UNIT_EPSILON, and it never vanishes, as
-    it would under a plain clip: a positive that has strayed to the opposite pole is still called
-    back. Cosines s have any shape; rounding may put them a little outside [-1, 1]. The values of -s
-    are log(1 - z).
+    it would under a plain clip: a positive at the opposite pole still gets a gradient. Cosines s
+    have any shape; rounding may put them a little outside [-1, 1]. The values of -s are log(1 - z).
     """
     z = (1.0 + cosines) / 2.0
     held = tf.maximum(z, UNIT_EPSILON)

@@ -25,6 +25,8 @@ from pebr_tf.errors import UserError
 from pebr_tf.release.payload import ID_COLUMN
 
 _BLOCK = 65_536
+_INDEX, _PAYLOAD, _MOMENTS = "index", "payload.parquet", "moments.npz"
+_VECTORS, _IDS = "vectors.npy", "ids.npy"
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Moments:
 class EmbeddedCatalogue:
     """The folder of an embedded catalogue, or the part of it that a release holds."""
 
-    SERVED: ClassVar[tuple[str, ...]] = ("index", "payload.parquet", "moments.npz")
+    SERVED: ClassVar[tuple[str, ...]] = (_INDEX, _PAYLOAD, _MOMENTS)
 
     directory: Path
 
@@ -101,30 +103,30 @@ class EmbeddedCatalogue:
         `items` [N] have item_id, ascending, and the payload columns; `vectors` [N, n] are unit.
         """
         catalogue = cls(directory)
-        np.save(directory / "ids.npy", np.array(items[ID_COLUMN].to_pylist(), str))
-        np.save(directory / "vectors.npy", vectors)
+        np.save(directory / _IDS, np.array(items[ID_COLUMN].to_pylist(), str))
+        np.save(directory / _VECTORS, vectors)
         pq.write_table(items, catalogue.payload)
-        Moments.of(vectors).save(directory / "moments.npz")
+        Moments.of(vectors).save(directory / _MOMENTS)
         return catalogue
 
     @property
     def index(self) -> Path:
         """Folder of the search index."""
-        return self.directory / "index"
+        return self.directory / _INDEX
 
     @property
     def payload(self) -> Path:
         """The file that `pebr_tf.release.payload.Payload.load` reads."""
-        return self.directory / "payload.parquet"
+        return self.directory / _PAYLOAD
 
     def moments(self) -> Moments:
         """Mean and covariance of the vectors; UserError if they cannot be read."""
-        return Moments.load(self.directory / "moments.npz")
+        return Moments.load(self.directory / _MOMENTS)
 
     def vectors(self) -> np.ndarray:
         """[N, n] float32 unit vectors."""
-        return np.load(self.directory / "vectors.npy")
+        return np.load(self.directory / _VECTORS)
 
     def ids(self) -> np.ndarray:
         """[N] item ids, ascending."""
-        return np.load(self.directory / "ids.npy")
+        return np.load(self.directory / _IDS)

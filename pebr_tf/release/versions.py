@@ -73,7 +73,7 @@ def withdrawn(releases: Path) -> dict[int, Withdrawal]:
     """The withdrawn versions, including those whose folders no longer exist.
 
     Raises:
-      UserError: withdrawn.json is not what `withdraw` writes.
+      UserError: withdrawn.json is not valid.
     """
     path = Path(releases) / WITHDRAWN
     try:
@@ -135,9 +135,7 @@ def withdraw(releases: Path, version: int, reason: str = "", now: Clock = utc_no
         _withdraw(releases, [version], reason, now)
 
 
-def roll_back(
-    releases: Path, to: int | None = None, reason: str = "", now: Clock = utc_now
-) -> list[int]:
+def roll_back(releases: Path, to: int | None = None, reason: str = "") -> list[int]:
     """Withdraws the newest served version, or all served versions above `to`.
 
     Returns:
@@ -157,7 +155,7 @@ def roll_back(
                 raise UserError(f"--to must name a version that is not withdrawn. Received: {to}.")
             above = [version for version in candidates if version > to]
         if above or to is None:
-            _withdraw(releases, above, reason, now)
+            _withdraw(releases, above, reason, utc_now)
     return above
 
 

@@ -41,6 +41,8 @@ class IndexManifest(FolderManifest):
     """
 
     FILE: ClassVar[str] = "index.json"
+    IDS: ClassVar[str] = "ids.npy"
+    BACKGROUND: ClassVar[str] = "background.npy"
     NOUN: ClassVar[str] = "index"
 
     kind: str
@@ -97,16 +99,16 @@ def load_index(
     manifest = IndexManifest.load(directory)
     if verify and checksums:
         manifest.verify(directory)
-    ids = np.load(directory / "ids.npy")
+    ids = np.load(directory / IndexManifest.IDS)
+    background = np.load(directory / IndexManifest.BACKGROUND)
     if manifest.tuning is None:
         vectors = np.load(directory / scann_files.VECTORS, mmap_mode="r")
-        background = np.load(directory / "background.npy")
         return ExactSearcher(vectors, ids, background=background, checked=True)
     searcher = ScannSearcher(
         directory,
         ids,
         read_leaves(directory),
-        np.load(directory / "background.npy"),
+        background,
         IndexTuning(**manifest.tuning),
         manifest.config["max_leaves_searched"],
     )

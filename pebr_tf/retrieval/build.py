@@ -79,8 +79,8 @@ def build_index(
         raise ValueError("thresholds require queries. Received: thresholds alone.")
     small = len(vectors) < max(config.exact_below, scann_files.LEAST_ITEMS)
     with new_directory(directory) as scratch:
-        np.save(scratch / "ids.npy", ids)
-        np.save(scratch / "background.npy", sample_of(vectors, background_sample))
+        np.save(scratch / IndexManifest.IDS, ids)
+        np.save(scratch / IndexManifest.BACKGROUND, sample_of(vectors, background_sample))
         if small:
             progress("writing vectors")
             np.save(scratch / scann_files.VECTORS, vectors)
@@ -119,7 +119,7 @@ def _build_scann(
     trained = scann_files.train(
         vectors, scratch, leaves, config.dimensions_per_block, os.cpu_count() or 1
     )
-    np.save(scratch / "ids.npy", ids[trained.order])
+    np.save(scratch / IndexManifest.IDS, ids[trained.order])
     artifact.write_leaves(scratch, trained.leaves)
 
     progress("answering the tuning queries exactly")

@@ -12,7 +12,7 @@ COMMANDS = {
     "run": ("pipeline.cli.run:run", "Run the pipeline: from click logs to a pushed release."),
     "schedule": (
         "pipeline.cli.schedule:schedule",
-        "Compile the pipeline and run it on Vertex AI by the clock.",
+        "Compile the pipeline and schedule it on Vertex AI.",
     ),
     "submit": ("pipeline.cli.submit:submit", "Compile the pipeline and run it on Vertex AI."),
 }

@@ -18,7 +18,7 @@ from pipeline.cli.cloud_request import config_option, index_only_option, span_op
     type=click.Choice(["vertex"]),
     default="vertex",
     show_default=True,
-    help="Where the pipeline runs.",
+    help="Where the pipeline runs; Vertex AI is the only target.",
 )
 @click.option(
     "--out",

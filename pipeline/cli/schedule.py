@@ -1,4 +1,4 @@
-"""`pebr schedule`: runs on Vertex AI, by the clock."""
+"""`pebr schedule`: scheduled runs on Vertex AI."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def schedule(
     name: str | None,
     dry_run: bool,
 ) -> None:
-    """Compile the pipeline and run it on Vertex AI by the clock.
+    """Compile the pipeline and schedule it on Vertex AI.
 
     Every run reads the latest span. A run that is due while another is active is skipped. A dry run
     needs neither credentials nor a network.

@@ -26,7 +26,9 @@ from pipeline.cli.cloud_request import (
 @index_only_option
 @span_option
 @no_cache_option
-@click.option("--job-id", metavar="ID", help="Name of the run; by default with the time.")
+@click.option(
+    "--job-id", metavar="ID", help="Name of the run; default: the pipeline name and the time."
+)
 @dry_run_option
 def submit(
     config_file: Path,

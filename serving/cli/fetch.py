@@ -32,13 +32,13 @@ from pebr_tf.errors import UserError
     "--every",
     type=click.IntRange(min=1),
     metavar="SECONDS",
-    help="Look again and again, until a signal.",
+    help="Seconds between attempts; runs until a signal.",
 )
 def fetch(source: str, releases: Path, every: int | None) -> None:
     """Copy the newest release from a bucket to a folder of releases.
 
-    Servers that follow ROOT then go to it by themselves. With --every a look that fails prints a
-    line, and the next one tries again; SIGTERM or Ctrl-C stops, and leaves no half release.
+    Servers that follow ROOT load it by themselves. With --every, a failed attempt prints one line
+    and the next one follows; SIGTERM or Ctrl-C stops the command and leaves no incomplete release.
     """
     if every is None:
         _fetch_once(source, releases)
@@ -62,7 +62,7 @@ def _follow(source: str, releases: Path, every: int) -> NoReturn:
         signal.signal(number, _stop)
     from pebr_tf.release import remote
 
-    # A mistake that no later look mends.
+    # A later attempt cannot fix an invalid address, so this error ends the command.
     source = remote.remote_folder(source)
     while True:
         try:

@@ -183,4 +183,4 @@ def _settle(settled: Sequence[tuple[Pending, Outcome]]) -> None:
 
 def _expire(future: asyncio.Future[RetrievalResponse]) -> None:
     if not future.done():
-        future.set_exception(DeadlineError("the deadline was over before the answer was there."))
+        future.set_exception(DeadlineError("the deadline passed before the response was ready."))

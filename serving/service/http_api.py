@@ -160,7 +160,7 @@ async def _read_body(request: Request, settings: Serving) -> bytes:
     except asyncio.CancelledError:
         if not late:
             raise
-        raise DeadlineError("the body was not there before the deadline.") from None
+        raise DeadlineError("the body did not arrive before the deadline.") from None
     except ClientDisconnect:
         raise InvalidArgument("body", "body must be complete. Received: a part of it.") from None
     finally:

@@ -54,7 +54,7 @@ def test_importing_the_package_imports_nothing_heavy():
     assert run(code).stdout == "set()\n"
 
 
-def test_it_speaks_when_asked_and_what_the_user_has_set_wins():
+def test_verbose_restores_logs_and_what_the_user_has_set_wins():
     code = (
         "import logging, os, pebr_tf; print(os.environ.get('TF_CPP_MIN_LOG_LEVEL'), "
         "logging.getLevelName(logging.getLogger('tensorflow').level))"

@@ -5,6 +5,7 @@ import json
 import threading
 
 import pytest
+from google.auth._default import _CLOUD_SDK_MISSING_CREDENTIALS
 from google.auth.compute_engine import _metadata
 from vertex_server import CLOUD, EMAIL, IDENTITY, cloud_config, write_key_file
 
@@ -16,10 +17,10 @@ from pipeline.vertex import default_credentials
 
 QUERY = "bigquery://SELECT * FROM `shop-1.logs.clicks`"
 ADVICE = (
-    "Google Cloud credentials must be at hand: run gcloud auth application-default login, or name "
-    "a file of them in GOOGLE_APPLICATION_CREDENTIALS. Received: "
+    "Google Cloud credentials must be available: run gcloud auth application-default login, or "
+    "set GOOGLE_APPLICATION_CREDENTIALS to a credentials file. Received: "
 )
-ABSENT = f"{ADVICE}Your default credentials were not found."
+ABSENT = f"{ADVICE}{_CLOUD_SDK_MISSING_CREDENTIALS}"
 FOLDER = "a folder, not a file"
 UNKNOWN = "Not checked: permissions, quotas, and whether the image and the buckets exist."
 

@@ -37,7 +37,7 @@ def test_the_sentence_of_a_beam_worker(error):
     assert str(found) == str(error)
 
 
-def test_a_fault_in_a_beam_worker_is_no_find_user_error():
+def test_an_internal_error_in_a_beam_worker_is_not_a_user_error():
     assert find_user_error(raised_by(KeyError("query")), ROOT) is None
 
 
@@ -79,7 +79,7 @@ def test_an_error_that_was_dealt_with_is_not():
         (OSError(errno.EACCES, os.strerror(errno.EACCES)), None),
     ],
 )
-def test_a_full_disk_is_for_the_user_to_mend(error, expected):
+def test_a_full_disk_is_a_user_error(error, expected):
     found = find_user_error(error, ROOT)
     assert (found and str(found)) == expected
 

@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable
 
 import pytest
+from google.auth._default import _CLOUD_SDK_MISSING_CREDENTIALS
 from google.auth.compute_engine import _metadata
 from google.cloud.aiplatform import gapic
 from vertex_server import EMAIL, cloud_config, tiny_job, vertex_server, write_key_file
@@ -141,9 +142,9 @@ def test_without_credentials_nothing_is_compiled(command, pebr, compiled, tmp_pa
     assert pebr(*command) == (
         2,
         "",
-        "pebr: Google Cloud credentials must be at hand: run gcloud auth application-default "
-        "login, or name a file of them in GOOGLE_APPLICATION_CREDENTIALS. Received: Your default "
-        "credentials were not found.\n",
+        "pebr: Google Cloud credentials must be available: run gcloud auth application-default "
+        "login, or set GOOGLE_APPLICATION_CREDENTIALS to a credentials file. Received: "
+        f"{_CLOUD_SDK_MISSING_CREDENTIALS}\n",
     )
     assert compiled == []
 

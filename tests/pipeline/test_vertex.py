@@ -102,15 +102,17 @@ def test_the_requests_are_those_of_the_library(server, config, credentials, tmp_
     ]
     assert ours == theirs
     assert specification(ours[1].pipeline_job) == tiny_job()["pipelineSpec"]
-    assert vertex.schedule(ours[0], config, credentials) == vertex.Accepted(
+    assert vertex.schedule(ours[0], config, credentials) == vertex.CreatedResource(
         f"{PARENT}/schedules/678", "ACTIVE", schedule._dashboard_uri()
     )
-    assert vertex.submit(ours[1], config, credentials) == vertex.Accepted(
+    assert vertex.submit(ours[1], config, credentials) == vertex.CreatedResource(
         f"{PARENT}/pipelineJobs/pebr-1", "PIPELINE_STATE_PENDING", job._dashboard_uri()
     )
     assert server.received == theirs + ours
     assert server.callers[2:] == [EMAIL] * 2
-    assert all(vertex.PATIENCE / 2 < each <= vertex.PATIENCE for each in server.patience[2:])
+    assert all(
+        vertex.TIMEOUT_SECONDS / 2 < each <= vertex.TIMEOUT_SECONDS for each in server.patience[2:]
+    )
     assert set(server.hosts) == {"europe-west4-aiplatform.googleapis.com:443"}
 
 
@@ -149,7 +151,7 @@ def test_a_rejected_schedule(server, credentials):
 
 def test_a_server_that_does_not_answer(server, credentials, monkeypatch):
     server.silent = True
-    monkeypatch.setattr(vertex, "PATIENCE", 0.5)
+    monkeypatch.setattr(vertex, "TIMEOUT_SECONDS", 0.5)
     config = cloud_config()
     with pytest.raises(UserError) as caught:
         vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, credentials)

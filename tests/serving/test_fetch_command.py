@@ -41,10 +41,7 @@ def handlers():
 @pytest.fixture
 def push(parts, monkeypatch):
     """Pushes a release without trying it; gives its version back."""
-    monkeypatch.setattr(
-        "serving.push.push",
-        lambda releases, parts, now: write_release(releases, parts, now=now),
-    )
+    monkeypatch.setattr("serving.push.push", write_release)
     return lambda: push_anywhere(REMOTE, parts).version
 
 

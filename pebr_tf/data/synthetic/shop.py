@@ -27,7 +27,7 @@ class Shop:
       departments: Names, string [D].
       categories: Names, string [C].
       brands: Names, string [B].
-      suffixes: Endings of model names, string [D * suffixes a department]; null is no ending.
+      suffixes: Endings of model names, string [D * suffixes per department]; null is no ending.
       suffixes_per_department: How many endings a department has.
       category_department: int16 [C].
       line_category: int16 [L].

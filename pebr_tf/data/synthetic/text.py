@@ -98,7 +98,7 @@ def query_texts(
 
 
 def constraint_columns(catalogue: Catalogue, constraints: Constraints) -> dict[str, pa.Array]:
-    """Returns what each query asks for, string [Q] a column, empty where it asks for nothing.
+    """Returns what each query asks for, string columns [Q], empty where it asks for nothing.
 
     The columns are department, category, brand, model and attributes, spelled as in the catalogue.
     """

@@ -235,7 +235,7 @@ def _jsonl(source: Source, required: Sequence[str], optional: Sequence[str]) -> 
                 yield _json_block(lines, np.arange(begin, begin + len(lines)), wanted)
                 begin += len(lines)
     if not checked:
-        raise UserError(f"{source.name} must hold a JSON object a line. Received: nothing.")
+        raise UserError(f"{source.name} must hold one JSON object per line. Received: nothing.")
 
 
 def _first_record(lines: Sequence[bytes]) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def test_a_sample_ratio_mismatch_comes_first(log, capsys):
     words = " ".join(capsys.readouterr().out.split())
     assert words.startswith(
         "WARNING: Sample-ratio mismatch (p = 6e-07): the arms do not have the users that they "
-        "should. Find out why before you believe any figure below."
+        "should. Find the cause before you use any figure below."
     )
     assert "Sample ratio: mismatch, p < 0.001." in words
 
@@ -106,8 +106,8 @@ def test_notes_on_what_weakens_the_figures(tmp_path, capsys):
     assert " ".join(capsys.readouterr().out.split()).startswith(
         "Note: 1 of 60 users were seen in more than one arm and are left out. "
         "Note: a has 29 users: with fewer than 100 the intervals are too narrow. "
-        "Note: users with converted: fewer than 10 in an arm did, or did not; the figures are "
-        "rough. "
+        "Note: users with converted: fewer than 10 users of an arm have (or lack) it; the "
+        "figures are rough. "
     )
 
 

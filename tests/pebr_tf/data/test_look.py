@@ -69,7 +69,7 @@ def test_the_facts_of_a_log(tmp_path):
     assert facts["click log"] == f"{len(rows):,} rows"
     assert facts["queries"] == f"{len({row['query'] for row in rows})} (text)"
     assert facts["items"] == "400 (text: title)"
-    assert facts["note"].startswith("calibration is small: ")
+    assert facts["note"].startswith("calibration has ")
     assert facts["auto"] == (
         "vocabulary_size 100000, dimension 64, batch_size 256, steps 183, "
         "validation_interval 45, average_k [5, 10, 30]"

@@ -113,7 +113,7 @@ def test_a_call_whose_time_is_over_is_told_so_and_costs_nothing(batcher_of, answ
     async def run():
         batcher = batcher_of()
         first = await held(batcher, answers)
-        with pytest.raises(DeadlineError, match=r"the deadline was over before the answer was"):
+        with pytest.raises(DeadlineError, match=r"the deadline passed before the response was"):
             await batcher.submit(call("late", seconds=0.01))
         answers.gate.set()
         await first

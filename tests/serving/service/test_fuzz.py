@@ -1,8 +1,8 @@
-"""A thousand requests to each API of one process, most of them nonsense; then signals end it.
+"""A thousand requests to each API of one process, most of them invalid; then signals end it.
 
 HTTP: 64 cases by schemathesis, half within the OpenAPI document and half against it, and 15
 mutations of the bytes of each. gRPC: 64 messages by Hypothesis over the descriptor of the proto,
-and 15 mutations of the bytes of each. No answer may be a mistake of the server.
+and 15 mutations of the bytes of each. No response may be an internal error.
 """
 
 import datetime

@@ -140,7 +140,7 @@ def test_deadlines_of_the_caller_and_of_the_server(retriever):
         with pytest.raises(grpc.RpcError) as caught:
             service.stub.Retrieve(request)
         assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-        assert caught.value.details() == "the deadline was over before the answer was there."
+        assert caught.value.details() == "the deadline passed before the response was ready."
         service.engine.gate.set()
 
 

@@ -215,7 +215,7 @@ def test_a_deadline_that_is_over(retriever):
     with served(retriever.release.directory, kind=GatedEngine) as service:
         service.engine.gate.clear()
         answer = service.post({"queries": ["phone"], "deadline_milliseconds": 20})
-        message = "the deadline was over before the answer was there."
+        message = "the deadline passed before the response was ready."
         assert error_of(answer) == (504, "DEADLINE_EXCEEDED", None, message)
         service.engine.gate.set()
 
@@ -230,7 +230,7 @@ def test_a_body_that_never_comes(retriever):
             )
             answer = connection.recv(65_536)
         assert answer.startswith(b"HTTP/1.1 504 ")
-        assert b"the body was not there before the deadline." in answer
+        assert b"the body did not arrive before the deadline." in answer
         # A caller who hangs up in the middle is no trouble either.
         with socket.create_connection(address, timeout=PATIENCE) as connection:
             connection.sendall(
