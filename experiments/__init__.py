@@ -30,4 +30,8 @@ EXPERIMENTS = {
         "experiments.calibration",
         "What the recall knob promises and keeps.",
     ),
+    "first-run": (
+        "experiments.first_run",
+        "What defaults give on many click logs, and on broken towers.",
+    ),
 }

@@ -15,7 +15,7 @@ from pebr_tf.cli.late_group import run_command
 from pebr_tf.errors import UserError
 
 if TYPE_CHECKING:
-    from experiments.settings import ExperimentSettings
+    from experiments.settings import ExperimentSettings, Scale
 
 ALL, CACHE = "all", "cache"
 MOST_SEEDS = 100
@@ -54,7 +54,20 @@ class _Command(click.Command):
     metavar="PATH",
     help="Folder of goodbooks-10k; without it only synthetic logs are measured.",
 )
-def experiment(name: str, out: Path, seeds: int | None, scale: str, goodbooks: Path | None) -> None:
+@click.option(
+    "--dbpedia",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Folder of DBpedia-Entity v2, another click log of first-run.",
+)
+def experiment(
+    name: str,
+    out: Path,
+    seeds: int | None,
+    scale: str,
+    goodbooks: Path | None,
+    dbpedia: Path | None,
+) -> None:
     """Reproduce a table or a figure, with seeds and error bars.
 
     Writes figures.json, tables.md, plots as PNG and SVG, and index.html, a page that needs no other
@@ -70,7 +83,8 @@ def experiment(name: str, out: Path, seeds: int | None, scale: str, goodbooks: P
     _require_writable(out, names)
     from experiments.settings import ExperimentSettings
 
-    settings = ExperimentSettings("small" if scale == "small" else "full", seeds, goodbooks)
+    chosen: Scale = "small" if scale == "small" else "full"
+    settings = ExperimentSettings(chosen, seeds, goodbooks, dbpedia)
     console = Console(highlight=False)
     try:
         for each in names:

@@ -60,6 +60,7 @@ class ExperimentSettings:
       scale: "small" is for a look, "full" for figures.
       seeds: Towers that are trained of each kind, from other weights in another order.
       goodbooks: Folder of goodbooks-10k; None leaves it out.
+      dbpedia: Folder of DBpedia-Entity v2; None leaves it out. Only `first-run` uses it.
       as_released: At the scale "full", take the demo's log, and train as the config that the
         project writes for a log says.
     """
@@ -67,6 +68,7 @@ class ExperimentSettings:
     scale: Scale = "full"
     seeds: int = 3
     goodbooks: Path | None = None
+    dbpedia: Path | None = None
     as_released: bool = False
 
     @property

@@ -17,7 +17,8 @@ from pebr_tf.training.workers import (
 )
 
 TWO = {"worker": ["a:1", "b:1"]}
-MULTI_WORKER = Training(strategy="multi_worker")
+MIRRORED = Training(strategy="mirrored", batch_size=16)
+MULTI_WORKER = Training(strategy="multi_worker", batch_size=16)
 
 
 def tf_config(cluster, job="worker", index=0):
@@ -73,8 +74,8 @@ def test_a_tf_config_without_this_task_in_its_cluster_is_rejected(monkeypatch, t
 
 def test_the_config_names_the_strategy(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
-    assert isinstance(strategy_of(Training(strategy="mirrored")), tf.distribute.MirroredStrategy)
-    assert strategy_of(Training()) is tf.distribute.get_strategy()
+    assert isinstance(strategy_of(MIRRORED), tf.distribute.MirroredStrategy)
+    assert strategy_of(Training(batch_size=16)) is tf.distribute.get_strategy()
 
 
 @pytest.mark.parametrize("cluster", [None, {"worker": ["127.0.0.1:1"]}])
