@@ -58,6 +58,15 @@ class ClickLogPairs:
         item_ids = self.item_ids.filter(pa.array(kept))
         return ClickLogPairs(queries, position[self.rows[kept]], item_ids, self.clicks)
 
+    def joined(self, other: ClickLogPairs) -> ClickLogPairs:
+        """These pairs and those of other queries."""
+        return ClickLogPairs(
+            self.queries + other.queries,
+            np.concatenate([self.rows, other.rows + len(self.queries)]),
+            pa.concat_arrays([self.item_ids, other.item_ids]),
+            self.clicks + other.clicks,
+        )
+
     def pairs(self, ids: np.ndarray) -> ClickedPairs:
         """The pairs with items as positions in `ids` [N]; -1 for an item that is not there."""
         known = pa.array(ids).cast(_TEXT)

@@ -94,7 +94,7 @@ def _promised(release: Released, way: str, groups: dict[str, np.ndarray]) -> dic
     calibration = release.calibration
     if way == "level":
         strata = release.test.queries.strata
-        each = np.stack([calibration.reachable("recall", recall, strata) for recall in ASKED])
+        each = np.stack([calibration.expected_recall(recall, strata) for recall in ASKED])
         return {name: each[:, mask].mean(axis=1) for name, mask in groups.items()}
     said = np.array(ASKED)
     if way in CALIBRATED:

@@ -50,9 +50,7 @@ def measure(towers: Study) -> dict[str, Any]:
     # Literal pEBR where it gives as many items on average as the level, whatever its CDF says.
     literal_lists = CdfPolicy(convention=convention).lists(test)
     equal = literal_lists.cutoff_at(float(counts["level"][RECALLS.index(SHOWN)].mean()))
-    promised = [
-        release.calibration.reachable("recall", recall, strata).mean() for recall in RECALLS
-    ]
+    promised = [release.calibration.expected_recall(recall, strata).mean() for recall in RECALLS]
     return {
         "counts": counts,
         "kept": recall,

@@ -70,6 +70,7 @@ def released(study: Study) -> Released:
         study.family,
         level_tuning.level_temperature,
         cutoff,
+        study.config.evaluation.average_k,
     )
     test = study.candidates("test", (level_tuning.level_temperature,))
     return Released(policy, calibration, test, policy.lists(test))

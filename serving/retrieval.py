@@ -69,6 +69,8 @@ class RetrievalResponse:
         promise nothing, and for unfamiliar queries.
       unfamiliar: [B] bool, true for queries that the model knows nothing of; unless the knob is
         top_k or score, their lists have `cutoff.unfamiliar_items` items.
+      notes: What a caller should know about the knob's value, one sentence each: it is out of
+        range, returns much of the catalogue, or promises a recall in a wide interval.
       seconds: Time spent in each stage.
     """
 
@@ -87,6 +89,7 @@ class RetrievalResponse:
     strata: np.ndarray
     expected_recall: np.ndarray
     unfamiliar: np.ndarray
+    notes: tuple[str, ...]
     seconds: StageSeconds
 
     def __len__(self) -> int:

@@ -164,6 +164,7 @@ class Retriever:
                     strata=encoded.stratum[rows],
                     expected_recall=expected[rows],
                     unfamiliar=encoded.unfamiliar[rows],
+                    notes=self.calibration.notes(knob, value, len(self.searcher)),
                     seconds=StageSeconds(
                         encode=encoded_at - begin,
                         search=searched_at - encoded_at,
@@ -221,7 +222,7 @@ class Retriever:
 
     def _knob(self, request: RetrievalRequest) -> tuple[str, float]:
         if request.knob is None or request.value is None:
-            return self.settings.default_knob, self.settings.default_value
+            return self.calibration.default_knob, self.calibration.default_value
         return request.knob, float(request.value)
 
     def _check_limit(self, limit: int) -> None:

@@ -86,7 +86,7 @@ class QueryModel(tf.Module):
         self._towers, self._calibration = towers, calibration
         knobs = ReleaseKnobs(calibration, dataclasses.replace(settings, level_source="sample"))
         self._policy, self._share = knobs.calibrated_policy, SharePolicy()
-        self._default = _default(knobs, calibration, settings)
+        self._default = _default(knobs, calibration)
         self._law = LawWeights(*(tf.constant(value, tf.float64) for value in calibration.law))
         # A variable: a constant would be stored in the graph of every signature. Transposed,
         # because TensorFlow multiplies so in half the time.
@@ -229,12 +229,10 @@ class QueryModel(tf.Module):
         return tf.cast(recall, tf.float32)
 
 
-def _default(
-    knobs: ReleaseKnobs, calibration: Calibration, settings: Cutoff
-) -> tuple[Policy, float]:
+def _default(knobs: ReleaseKnobs, calibration: Calibration) -> tuple[Policy, float]:
     """The policy and the cut-off of the release's default knob; one for all queries."""
-    if settings.default_knob == "recall":
-        cutoff = calibration.signature.cutoff(settings.default_value)
+    if calibration.default_knob == "recall":
+        cutoff = calibration.signature.cutoff(calibration.default_value)
         return knobs.calibrated_policy, float(cutoff)
     rule = knobs.default_rule()
     return rule.policy, float(rule.cutoffs[0])

@@ -157,6 +157,9 @@ def example() -> ModelEvaluation:
                 "torso": figures(0.114, 0.905, 402.5),
                 "tail": figures(0.051, 0.887, 91.6),
             },
+            (0.893, 0.911),
+            496,
+            0.871,
         ),
         budget=BudgetResult(list(AVERAGE_K), [51.2, 147.8, 512.9]),
         counts=CountHistogram(

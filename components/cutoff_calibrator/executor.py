@@ -30,7 +30,7 @@ from pebr_tf.cutoff import (
     served_policy,
     tune_level_temperature,
 )
-from pebr_tf.cutoff.calibration import CALIBRATED_KNOBS, require_enough
+from pebr_tf.cutoff.calibration import FOLDS, LEAST_QUERIES, require_enough
 from pebr_tf.cutoff.candidates import levels_of
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
@@ -58,7 +58,7 @@ class Executor(BaseExecutor):
         """Calibrates; writes cutoff.json, query_model/ and tuning.json.
 
         Raises:
-          UserError: There are too few calibrate queries, or an input is invalid.
+          UserError: There are too few held-out queries, or an input is invalid.
         """
         examples = artifact_utils.get_single_instance(input_dict["examples"])
         settings = Config.from_mapping(json.loads(exec_properties["settings"]))
@@ -75,12 +75,15 @@ class Executor(BaseExecutor):
 def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, config: Config) -> None:
     settings, average_k = config.cutoff, config.evaluation.average_k
     clicked = read_pairs(examples, "calibrate").limited(QUERY_LIMIT)
-    require_enough(len(clicked.queries), settings)
+    held_out, folds = clicked, 0
+    if len(clicked.queries) < settings.min_calibration_queries:
+        held_out, folds = clicked.joined(read_pairs(examples, "test").limited(QUERY_LIMIT)), FOLDS
+    require_enough(len(held_out.queries))
     description = TowersDescription.load(towers)
     family = description.family
     catalogue = EmbeddedCatalogue(index)
     vectors, ids, moments = catalogue.vectors(), catalogue.ids(), catalogue.moments()
-    queries, pairs = QueryTower(towers).embed(clicked.queries), clicked.pairs(ids)
+    queries, pairs = QueryTower(towers).embed(held_out.queries), held_out.pairs(ids)
     candidates = collect_candidates(
         vectors,
         queries,
@@ -89,12 +92,21 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         level_temperatures_for(settings.level_temperature),
         candidate_depth(len(queries), len(ids), average_k, settings.limit),
     )
-    tuning = tune_level_temperature(candidates, average_k, settings.level_temperature)
+    # Nothing but the maps is fitted to test queries, unless hardly any others are there.
+    some = len(clicked.queries) if len(clicked.queries) >= LEAST_QUERIES else len(queries)
+    fitted = np.arange(len(queries)) < some
+    tuning = tune_level_temperature(
+        candidates.part(fitted),
+        average_k,
+        settings.level_temperature,
+        settings.default_value if settings.default_knob == "recall" else None,
+    )
     level_temperature = tuning.level_temperature
+    name = settings.policy if tuning.beats_top_k or settings.policy != "level" else "top_k"
     sample = sample_of(vectors, settings.level_sample or MOST_SAMPLED)
     levels = levels_of(sample, queries, family, level_temperature)
     background = background_law(queries.vectors, moments.mean, moments.covariance)
-    known = pairs.items >= 0
+    known = (pairs.items >= 0) & fitted[pairs.rows]
     clicked_vectors = queries.vectors[pairs.rows[known]], vectors[pairs.items[known]]
     clicks = HeldOutClicks(
         cosines=np.clip(np.einsum("pn,pn->p", *clicked_vectors), -1, 1),
@@ -113,26 +125,25 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         sample_levels=levels,
         queries=dataclasses.replace(queries, alpha=laws.alpha.numpy(), beta=laws.beta.numpy()),
     )
-    policy = served_policy(settings.policy, settings, family, level_temperature)
-    signature = served_policy(
-        settings.policy,
-        dataclasses.replace(settings, level_source="sample"),
-        family,
-        level_temperature,
+    from_sample = dataclasses.replace(settings, level_source="sample")
+    policy, signature = (
+        served_policy(name, each, family, level_temperature) for each in (settings, from_sample)
     )
     calibration = calibrate(
         policy.lists(candidates),
         queries.strata,
-        settings.policy,
+        name,
         family,
         level_temperature,
         settings,
+        average_k,
         share,
         signature.lists(candidates),
         queries.known_share,
         law,
+        folds,
     )
-    _log(calibration, tuning, len(clicks.rows), settings.default_knob, settings.default_value)
+    _log(calibration, len(clicks.rows), len(ids))
     calibration.save(folder)
     (folder / "tuning.json").write_text(_tuning(tuning), encoding="utf-8")
     held = HeldItems(sample, len(ids), moments)
@@ -146,17 +157,16 @@ def _trained_law(description: TowersDescription) -> LawWeights:
     return LawWeights.from_mapping("the law of the towers", description.law)
 
 
-def _log(
-    calibration: Calibration, tuning: LevelTuning, pairs: int, knob: str, value: float
-) -> None:
+def _log(calibration: Calibration, pairs: int, catalogue: int) -> None:
     logging.info(
-        "T = %g by %d calibrate queries; the law by %d held-out pairs.",
-        tuning.level_temperature,
+        "%s, T = %g, by %d held-out queries; the law by %d held-out pairs.",
+        calibration.policy,
+        calibration.level_temperature,
         calibration.queries,
         pairs,
     )
-    if knob in CALIBRATED_KNOBS and (message := calibration.out_of_range_message(knob, value)):
-        logging.warning("The default knob is beyond what calibration reaches: %s", message)
+    for note in calibration.notes(calibration.default_knob, calibration.default_value, catalogue):
+        logging.warning("The default knob: %s", note)
 
 
 def _tuning(tuning: LevelTuning) -> str:

@@ -107,12 +107,14 @@ def measure(
       UserError: No test query has clicks.
     """
     average_k = evaluation.average_k
+    calibrate = read_pairs(examples, "calibrate").limited(QUERY_LIMIT)
     everything = read_pairs(examples, "test")
+    if subject.calibration.folds:
+        everything = calibrate.joined(everything)
     if not everything.queries:
         raise UserError("the split test must have clicks. Received: none.")
     clicked = everything.limited(evaluation.max_queries or QUERY_LIMIT)
     known, train_clicks = read_training_pairs(examples, clicked.queries)
-    calibrate = read_pairs(examples, "calibrate").limited(QUERY_LIMIT)
     encoded = subject.encode(clicked.queries)
     candidates = subject.candidates(
         clicked, encoded, average_k, settings.limit, known.pairs(subject.ids)
@@ -122,7 +124,7 @@ def measure(
     policies = _policies(subject, calibrate, average_k, settings)
     if default not in {policy.name for policy in policies}:
         policies = (knobs.policy, *policies)
-    unseen = candidates.unseen()
+    unseen, offsets = candidates.unseen(), subject.calibration.offsets
     index, latencies, index_recalls = _index(subject, encoded, settings)
     result = ModelEvaluation(
         model=ModelSummary(
@@ -130,7 +132,7 @@ def measure(
             family=subject.calibration.family,
             dimension=subject.towers.dimension,
             steps=subject.towers.steps,
-            policy=settings.policy,
+            policy=subject.calibration.policy,
             level_temperature=subject.calibration.level_temperature,
         ),
         data=DataSummary(
@@ -144,8 +146,10 @@ def measure(
             span=examples.span or None,
         ),
         average_k=list(average_k),
-        policies=evaluate_policies(policies, candidates, average_k, default, with_curves=True),
-        unseen=evaluate_policies(policies, unseen, average_k, default) if len(unseen) else [],
+        policies=evaluate_policies(policies, candidates, average_k, default, offsets, True),
+        unseen=evaluate_policies(policies, unseen, average_k, default, offsets)
+        if len(unseen)
+        else [],
         calibration=knobs.calibration_result(),
         default_knob=knobs.default_knob(),
         budget=knobs.budget(average_k),
@@ -156,12 +160,16 @@ def measure(
     )
     gain = own_gain(candidates, subject.vectors, clicked.pairs(subject.ids), min(average_k))
     evidence = knobs.evidence(result.middle_k, gain, index_recalls)
-    return result, evidence, Clicks(clicked, calibrate, encoded.stratum, subject.ids)
+    tuned_on = calibrate if calibrate.queries else clicked
+    return result, evidence, Clicks(clicked, tuned_on, encoded.stratum, subject.ids)
 
 
 def _policies(
     subject: Subject, calibrate: ClickLogPairs, average_k: Sequence[int], settings: Cutoff
 ) -> tuple[Policy, ...]:
+    """All policies; without the adapter if its calibrate queries are evaluated, too."""
+    if subject.calibration.folds:
+        return evaluated_policies(subject.calibration.level_temperature)
     encoded = subject.encode(calibrate.queries)
     # The adapter learns from where lists end, well within four times the largest average.
     depth = min(settings.limit, 4 * max(average_k))

@@ -90,9 +90,11 @@ def _columns_line(loaded: Config) -> str:
 
 def _model_line(loaded: Config) -> str:
     towers, cutoff = loaded.towers, loaded.cutoff
+    # Calibration chooses a value that is not set.
+    value = "auto" if cutoff.default_value is None else f"{cutoff.default_value:g}"
     return (
         f"{loaded.loss.family} on {towers.kind} towers of dimension {towers.dimension}, "
-        f"cut off by {cutoff.policy} at {cutoff.default_knob} {cutoff.default_value:g}."
+        f"cut off by {cutoff.policy} at {cutoff.default_knob} {value}."
     )
 
 

@@ -32,8 +32,10 @@ class Cutoff(Section):
     default_knob: Literal["recall", "share", "budget", "top_k", "score"] = setting(
         "recall", "What a request without a knob gets"
     )
-    default_value: float = setting(
-        0.9, "Recall, share kept, average items, items, or least cosine", f"[-1, {MAX_LIMIT}]"
+    default_value: float | None = setting(
+        None,
+        "Recall, share, items or least cosine; null: the recall that the largest average_k reaches",
+        f"[-1, {MAX_LIMIT}]",
     )
     unfamiliar_items: int | None = setting(
         None,
@@ -43,13 +45,18 @@ class Cutoff(Section):
     floor: int = setting(1, "Items that a query always gets", f"[0, {MAX_LIMIT}]")
     limit: int = setting(10_000, "Items that a query never exceeds", f"[1, {MAX_LIMIT}]")
     min_calibration_queries: int = setting(
-        200, "Queries with held-out clicks that calibration needs", "[10, 1_000_000]"
+        200,
+        "Calibrate queries below which the test queries calibrate too, by cross-fitting",
+        "[10, 1_000_000]",
     )
 
     def check(self) -> None:
         self.require(self.floor <= self.limit, "floor", f"be at most limit ({self.limit})")
-        knob = self.default_knob
-        requirement = knob_requirement(knob, self.default_value, self.floor, self.limit)
+        knob, value = self.default_knob, self.default_value
+        if value is None and knob == "recall":
+            return
+        number = float("nan") if value is None else value
+        requirement = knob_requirement(knob, number, self.floor, self.limit)
         self.require(
             requirement is None, "default_value", f"be {requirement} when default_knob is {knob}"
         )

@@ -14,10 +14,20 @@ The recall that a cut-off guarantees is therefore n / (n + 1) * mean_recall(c). 
 the floor alone keeps to what all candidates keep. Outside this range the nearest end is used, and
 `out_of_range_message` reports it.
 
-A stratum (head, torso or tail) has its own map if it has a quarter of the queries that a
-calibration needs. The others use the overall map.
+One map serves all queries. Where it pays, the cut-offs of a stratum (head, torso or tail) have an
+offset. It brings the stratum to the recall of all, shrunk by n / (n + n0) for n queries of the
+stratum. n0 is `min_calibration_queries`: the recall of 200 queries has a standard error of about
+.03, as much as gates allow, so that a stratum with fewer is trusted less than half. Offsets pay if
+they return significantly fewer items at the same recall, cross-validated on the calibrate queries.
+With or without offsets the recall of a stratum differs from that of all; `strata` has it.
 
 *Budget.* The average number of items per query, with floor and limit applied.
+
+*Default.* Unless the configuration sets it, the default recall is the one that the largest average
+of the evaluation reaches, so that weak towers do not return a third of the catalogue.
+
+*Few queries.* Below `min_calibration_queries` the maps are fitted to the held-out queries of both
+splits, calibrate and test, and evaluated by `cross_fitted` ones: `folds` says so.
 
 *Signature.* The recall map of the exported query model, which has one level and one map for all
 queries, so that what TF Serving returns keeps its promise without the service.
@@ -32,8 +42,8 @@ compared: most new queries are known words in a new order.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,19 +55,42 @@ from pebr_tf.distributions.logit import Family, require_family
 from pebr_tf.distributions.query_law import LawWeights, initial_weights
 from pebr_tf.errors import UserError
 from pebr_tf.metrics.ranked import RankedLists
+from pebr_tf.metrics.significance import noise
 from pebr_tf.metrics.strata import STRATA
 
 FILE_NAME = "cutoff.json"
-VERSION = 3
+VERSION = 4
 # The points of a recall map.
 RECALLS = tuple(percent / 100 for percent in range(1, 100))
 # Number of points of a budget map.
 AVERAGES = 60
 UNFAMILIAR = 0.005
+FOLDS = 5
+# With fewer queries every interval is as wide as all recalls.
+LEAST_QUERIES = 10
+# A knob that returns a larger share of the catalogue than this says so.
+LARGE_SHARE = 0.1
+# An interval of a recall that reaches farther than this to each side is stated; with folds, any.
+WIDE = 0.03
 CALIBRATED_KNOBS = ("recall", "budget")
 _MAPS = (*CALIBRATED_KNOBS, "signature", "share")
 # The share map of laws that are true without one.
 TRUE_SHARE = KnobMap(np.array([0.0, 1.0]), np.array([1.0, 0.0], np.float32), 0)
+
+
+@dataclass(frozen=True)
+class StratumRecall:
+    """What the queries of one stratum keep.
+
+    Attributes:
+      queries: Number of queries that it was measured on.
+      offset: Added to every cut-off of the stratum.
+      recalls: [G] recall at the points of the recall map.
+    """
+
+    queries: int
+    offset: float
+    recalls: list[float]
 
 
 @dataclass(frozen=True)
@@ -66,9 +99,13 @@ class Calibration:
 
     Attributes:
       policy: Name of the policy that the cut-offs belong to; see `policies`.
-      queries: Number of calibrate queries with held-out clicks.
-      recall: From recall to cut-off, for all queries.
-      strata: The same by stratum, for strata with enough queries.
+      queries: Number of queries with held-out clicks that the maps were fitted to.
+      folds: Folds by which the maps are evaluated; 0 if they were fitted to the split calibrate.
+      default_knob, default_value: What a request without a knob gets.
+      default_items: Items per query that the default costs; None if that is not known.
+      recall: From recall to cut-off.
+      errors: [G] standard errors of the recall at the points of that map.
+      strata: What each stratum that has queries keeps.
       budget: From average items per query to cut-off.
       signature: From recall to the cut-off of the query model's own thresholds.
       share: From the share of each query's relevant items to the cut-off of the policy share.
@@ -82,59 +119,102 @@ class Calibration:
     floor: int
     limit: int
     queries: int
+    folds: int
+    default_knob: str
+    default_value: float
+    default_items: float | None
     recall: KnobMap
-    strata: dict[str, KnobMap]
+    errors: list[float]
+    strata: dict[str, StratumRecall]
     budget: KnobMap
     signature: KnobMap
     share: KnobMap
     least_known: float
     law: LawWeights
 
-    def map_of(self, knob: str, stratum: int | None = None) -> KnobMap:
-        """The map of a knob, for one stratum (an index into STRATA) or for all queries."""
+    @property
+    def offsets(self) -> np.ndarray:
+        """[3] float32, what is added to the cut-offs of each stratum."""
+        found = (self.strata.get(name) for name in STRATA)
+        return np.array([each.offset if each else 0.0 for each in found], np.float32)
+
+    def map_of(self, knob: str) -> KnobMap:
+        """The map of a calibrated knob."""
         if knob not in CALIBRATED_KNOBS:
             raise ValueError(
                 f"knob must be one of {', '.join(CALIBRATED_KNOBS)}. Received: {knob!r}."
             )
-        if knob == "budget":
-            return self.budget
-        return self.recall if stratum is None else self.strata.get(STRATA[stratum], self.recall)
+        return self.budget if knob == "budget" else self.recall
 
-    def cutoff_for(self, knob: str, value: Any, strata: np.ndarray) -> np.ndarray:
+    def cutoff_for(self, knob: str, value: float, strata: np.ndarray) -> np.ndarray:
         """[B] float32 cut-offs.
 
         Args:
           knob: "recall" or "budget".
-          value: The recall or the average items per query: one number or [B].
+          value: The recall or the average items per query.
           strata: [B] indices into STRATA.
 
         Raises:
           ValueError: Another knob, or a value that is not a number.
         """
-        values = np.broadcast_to(np.asarray(value, np.float64), np.shape(strata))
-        if np.isnan(values).any():
+        if np.isnan(value):
             raise ValueError(f"{knob} must be a number. Received: NaN.")
-        return self._by_stratum(strata, lambda stratum: self.map_of(knob, stratum).cutoff(values))
+        return self.map_of(knob).cutoff(value) + self.offsets[strata]
 
-    def reachable(self, knob: str, value: float, strata: np.ndarray) -> np.ndarray:
-        """[B] the knob's value, clipped to the range that the maps reach."""
-        maps = [self.map_of(knob, stratum) for stratum in range(len(STRATA))]
-        ends = np.array([[each.lowest, each.highest] for each in maps])[strata]
-        return np.clip(value, ends[:, 0], ends[:, 1])
+    def expected_recall(self, value: float, strata: np.ndarray) -> np.ndarray:
+        """[B] the recall that the strata of queries keep when `value` is requested of all."""
+        points = self.recall.knob_values
+        promised = np.full(len(STRATA), np.clip(value, points[0], points[-1]))
+        for index, name in enumerate(STRATA):
+            if name in self.strata:
+                promised[index] = np.interp(value, points, self.strata[name].recalls)
+        return promised[strata]
 
-    def out_of_range_message(
-        self, knob: str, value: float, stratum: int | None = None
-    ) -> str | None:
+    def interval(self, recall: float) -> tuple[float, float]:
+        """The 95% interval of the mean recall of other queries when `recall` is requested."""
+        error = float(np.interp(recall, self.recall.knob_values, self.errors))
+        expected = min(max(recall, self.recall.lowest), self.recall.highest)
+        return max(expected - 1.96 * error, 0.0), min(expected + 1.96 * error, 1.0)
+
+    def items_per_query(self, knob: str, value: float) -> float | None:
+        """The average number of items that a knob returns; None if it was not measured."""
+        if knob == "recall":
+            return float(self.budget.value(self.recall.cutoff(value)))
+        return float(value) if knob in ("budget", "top_k") else None
+
+    def notes(self, knob: str, value: float, catalogue: int) -> tuple[str, ...]:
+        """What a caller should know about a knob's value, one sentence each; mostly nothing.
+
+        `catalogue` is the number of all items.
+        """
+        found = []
+        if knob in CALIBRATED_KNOBS and (message := self.out_of_range_message(knob, value)):
+            found.append(message)
+        items = self.items_per_query(knob, value)
+        if items is not None and items > LARGE_SHARE * catalogue > 0:
+            found.append(
+                f"{knob} {value:g} returns {items:,.0f} items per query on average, "
+                f"{items / catalogue:.0%} of the {catalogue:,} items."
+            )
+        if knob == "recall":
+            low, high = self.interval(value)
+            if self.folds or high - low > 2 * WIDE:
+                found.append(
+                    f"recall {value:g} is promised by {self.queries:,} queries: from {low:.2f} to "
+                    f"{high:.2f} with a confidence of 95%."
+                )
+        return tuple(found)
+
+    def out_of_range_message(self, knob: str, value: float) -> str | None:
         """One sentence if `value` is outside the range that the knob reaches, else None."""
-        reached = self.map_of(knob, stratum)
+        reached = self.map_of(knob)
         if reached.lowest <= value <= reached.highest:
             return None
         used = min(max(value, reached.lowest), reached.highest)
         digits = ".3f" if knob == "recall" else ".1f"
-        kind = "queries" if stratum is None else f"{STRATA[stratum]} queries"
         return (
             f"{knob} must be from {reached.lowest:{digits}} to {reached.highest:{digits}}, the "
-            f"range that {reached.queries} calibrate {kind} support. Received: {value:g}, "
+            f"range that {reached.queries} held-out queries support. Received: {value:g}, "
             f"answered as {used:{digits}}."
         )
 
@@ -151,7 +231,7 @@ class Calibration:
         """JSON that `from_json` turns into the same calibration."""
         content = {"version": VERSION, **vars(self)}
         content.update((name, getattr(self, name).to_mapping()) for name in _MAPS)
-        content["strata"] = {name: each.to_mapping() for name, each in self.strata.items()}
+        content["strata"] = {name: asdict(each) for name, each in self.strata.items()}
         content["law"] = self.law.to_mapping()
         return json.dumps(content, indent=1) + "\n"
 
@@ -178,25 +258,24 @@ class Calibration:
         values = {name: content[name] for name in keys}
         for name in _MAPS:
             values[name] = KnobMap.from_mapping(name, content[name])
-        values["strata"] = {
-            name: KnobMap.from_mapping(f"strata.{name}", each) for name, each in strata.items()
-        }
+        for name, each in strata.items():
+            require_keys(f"strata.{name}", each, [field.name for field in fields(StratumRecall)])
+        values["strata"] = {name: StratumRecall(**each) for name, each in strata.items()}
+        points = len(values["recall"].knob_values)
+        at_points = [values["errors"], *(each.recalls for each in values["strata"].values())]
+        if any(not isinstance(each, list) or len(each) != points for each in at_points):
+            raise UserError(
+                f"errors and recalls of cutoff.json must be {points} numbers each, as many as "
+                "recall has. Received: others."
+            )
         values["law"] = LawWeights.from_mapping("law of cutoff.json", content["law"])
         return cls(**values)
 
-    def _by_stratum(self, strata: np.ndarray, values_in: Callable[[int], np.ndarray]) -> np.ndarray:
-        result = np.empty(np.shape(strata), np.float32)
-        for stratum in range(len(STRATA)):
-            chosen = np.asarray(strata) == stratum
-            if chosen.any():
-                result[chosen] = values_in(stratum)[chosen]
-        return result
-
 
 def _require_types(content: dict[str, Any]) -> None:
-    texts = dict.fromkeys(("policy", "family"), str)
-    whole = dict.fromkeys(("floor", "limit", "queries"), int)
-    numbers = dict.fromkeys(("level_temperature", "least_known"), (int, float))
+    texts = dict.fromkeys(("policy", "family", "default_knob"), str)
+    whole = dict.fromkeys(("floor", "limit", "queries", "folds"), int)
+    numbers = dict.fromkeys(("level_temperature", "least_known", "default_value"), (int, float))
     kinds: dict[str, Any] = {**texts, **numbers, **whole}
     for name, kind in kinds.items():
         if not isinstance(content[name], kind) or isinstance(content[name], bool):
@@ -214,51 +293,144 @@ def calibrate(
     family: Family,
     level_temperature: float,
     config: Cutoff,
+    average_k: Sequence[int],
     share: KnobMap = TRUE_SHARE,
     signature_lists: RankedLists | None = None,
     known_share: np.ndarray | None = None,
     law: LawWeights | None = None,
+    folds: int = 0,
 ) -> Calibration:
-    """Fits the maps to calibrate queries.
+    """Fits the maps to queries with held-out clicks.
 
     `lists` are their candidates, scored by `policy`; a list never exceeds the candidates. `strata`
-    [Q] are indices into STRATA. `signature_lists` are scored as the query model scores them; None
-    if that is the same. `known_share` [Q] are shares of known words; None: 0 for all.
+    [Q] are indices into STRATA. `average_k` are those of the evaluation. `signature_lists` are
+    scored as the query model scores them; None if that is the same. `known_share` [Q] are shares of
+    known words; None: 0 for all. `folds` is not 0 if the queries are those of both splits.
 
     Raises:
       UserError: Too few queries.
     """
-    require_enough(len(lists), config)
+    require_enough(len(lists))
     known_share = np.zeros(1) if known_share is None else known_share
-    least = max(1, config.min_calibration_queries // 4)
-    parts = {name: np.asarray(strata) == index for index, name in enumerate(STRATA)}
-    return Calibration(
+    floor, limit = config.floor, config.limit
+    value = config.default_value
+    common = recall_map(lists, floor, limit)
+    if value is None:
+        reached = float(common.value(budget_map(lists, floor, limit).cutoff(max(average_k))))
+        # Two digits that people can remember; never more than what is reached.
+        value = min(max(np.floor(100 * reached) / 100, 0.01), 0.99)
+    recall = value if config.default_knob == "recall" else float(np.median(common.knob_values))
+    offsets = np.zeros(len(STRATA), np.float32)
+    if _offsets_pay(lists, strata, config, recall):
+        offsets = _offsets(lists, strata, config, recall)
+    served = Calibration(
         policy=policy,
         family=family,
         level_temperature=float(level_temperature),
-        floor=config.floor,
-        limit=config.limit,
-        queries=len(lists),
-        recall=recall_map(lists, config.floor, config.limit),
-        strata={
-            name: recall_map(lists.part(chosen), config.floor, config.limit)
-            for name, chosen in parts.items()
-            if chosen.sum() >= least
-        },
-        budget=budget_map(lists, config.floor, config.limit),
-        signature=recall_map(signature_lists or lists, config.floor, config.limit),
+        floor=floor,
+        limit=limit,
+        folds=folds,
+        default_knob=config.default_knob,
+        default_value=float(value),
+        default_items=None,
+        **_maps(lists, strata, offsets, floor, limit),
+        signature=recall_map(signature_lists or lists, floor, limit),
         share=share,
         least_known=float(np.quantile(known_share, UNFAMILIAR)),
         law=law or initial_weights(),
     )
+    return replace(served, default_items=served.items_per_query(config.default_knob, float(value)))
 
 
-def require_enough(queries: int, config: Cutoff) -> None:
-    """Raises UserError if there are too few queries to calibrate on."""
-    if queries < config.min_calibration_queries:
+def cross_fitted(
+    served: Calibration, lists: RankedLists, strata: np.ndarray
+) -> tuple[list[Calibration], np.ndarray]:
+    """Calibrations of the other folds, and the fold [Q] of each query.
+
+    Each query is evaluated with maps that were not fitted to it; offsets are those that are served.
+    """
+    fold = np.random.default_rng(0).permutation(len(lists)) % served.folds
+    parts = [
+        _maps(lists.part(kept), strata[kept], served.offsets, served.floor, served.limit)
+        for kept in (fold != each for each in range(served.folds))
+    ]
+    return [replace(served, **part) for part in parts], fold
+
+
+def _maps(
+    lists: RankedLists, strata: np.ndarray, offsets: np.ndarray, floor: int, limit: int
+) -> dict[str, Any]:
+    """The fields of a calibration that are fitted to the served lists."""
+    lists = lists.shifted(offsets[strata])
+    recall = recall_map(lists, floor, limit)
+    kept = np.stack(
+        [
+            lists.shares(bounded_counts(lists, lists.counts_at(cutoff), floor, limit))[1]
+            for cutoff in recall.cutoffs
+        ]
+    )
+    masks = {name: np.asarray(strata) == index for index, name in enumerate(STRATA)}
+    return {
+        "queries": len(lists),
+        "recall": recall,
+        "errors": (kept.std(axis=1, ddof=1) / np.sqrt(len(lists))).tolist(),
+        "strata": {
+            name: StratumRecall(int(mask.sum()), float(offset), kept[:, mask].mean(axis=1).tolist())
+            for (name, mask), offset in zip(masks.items(), offsets, strict=True)
+            if mask.any()
+        },
+        "budget": budget_map(lists, floor, limit),
+    }
+
+
+def _offsets(lists: RankedLists, strata: np.ndarray, config: Cutoff, recall: float) -> np.ndarray:
+    """[3] float32 offsets that bring each stratum towards `recall`, as far as it is trusted."""
+    common = recall_map(lists, config.floor, config.limit).cutoff(recall)
+    offsets = np.zeros(len(STRATA), np.float32)
+    for index in range(len(STRATA)):
+        mask = np.asarray(strata) == index
+        if mask.any():
+            own = recall_map(lists.part(mask), config.floor, config.limit).cutoff(recall)
+            trust = mask.sum() / (mask.sum() + config.min_calibration_queries)
+            offsets[index] = trust * (own - common)
+    return offsets
+
+
+def _offsets_pay(lists: RankedLists, strata: np.ndarray, config: Cutoff, recall: float) -> bool:
+    """Whether offsets that were fitted to other queries save items at the same recall.
+
+    Both ways are compared at the cut-offs with which these queries reach `recall`. Other queries
+    would need other cut-offs, so the noise of the saving is that of the items less the price of the
+    recall: items per unit of recall at this point.
+    """
+    fold = np.random.default_rng(0).permutation(len(lists)) % FOLDS
+    shifts = np.zeros(len(lists), np.float32)
+    for each in range(FOLDS):
+        others = fold != each
+        offsets = _offsets(lists.part(others), strata[others], config, recall)
+        shifts[~others] = offsets[strata[~others]]
+
+    def priced(measured: RankedLists) -> tuple[float, np.ndarray]:
+        """The average number of items, and [Q] its terms."""
+        fitted = recall_map(measured, config.floor, config.limit)
+        near = np.clip([recall, recall - 0.02, recall + 0.02], fitted.lowest, fitted.highest)
+        counts, low, high = (
+            bounded_counts(measured, measured.counts_at(cutoff), config.floor, config.limit)
+            for cutoff in fitted.cutoff(near)
+        )
+        price = (high - low).mean() / max(near[2] - near[1], 1e-9)
+        return float(counts.mean()), counts - price * measured.shares(counts)[1]
+
+    (common, common_terms), (apart, apart_terms) = map(priced, (lists, lists.shifted(shifts)))
+    return common - apart > noise(apart_terms - common_terms)
+
+
+def require_enough(queries: int) -> None:
+    """Raises UserError if there are too few queries to promise anything."""
+    if queries < LEAST_QUERIES:
         raise UserError(
-            f"calibration must have at least {config.min_calibration_queries} queries with "
-            f"held-out clicks (cutoff.min_calibration_queries). Received: {queries}."
+            f"the splits calibrate and test must have at least {LEAST_QUERIES} queries with clicks "
+            f"that were held out. Received: {queries}."
         )
 
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from pebr_tf.config import Cutoff
-from pebr_tf.cutoff.calibration import Calibration, bounded_counts
+from pebr_tf.cutoff.calibration import Calibration, bounded_counts, cross_fitted
 from pebr_tf.cutoff.candidates import Candidates, ClickedPairs
 from pebr_tf.cutoff.knobs import ReleaseKnobs
 from pebr_tf.cutoff.policies import Policy, TopKPolicy
 from pebr_tf.metrics.comparison import at_averages, by_group, count_histogram, curve, groups_of
-from pebr_tf.metrics.ranked import RankedLists
+from pebr_tf.metrics.ranked import RankedLists, top_k_for
 from pebr_tf.metrics.results import (
     BudgetResult,
     CalibrationResult,
@@ -21,7 +21,7 @@ from pebr_tf.metrics.results import (
     KnobResult,
     PolicyResult,
 )
-from pebr_tf.metrics.significance import Evidence
+from pebr_tf.metrics.significance import Evidence, interval
 from pebr_tf.metrics.strata import STRATA
 
 RECALLS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
@@ -33,18 +33,21 @@ def evaluate_policies(
     candidates: Candidates,
     average_k: Sequence[int],
     default: str,
+    offsets: np.ndarray | None = None,
     with_curves: bool = False,
 ) -> list[PolicyResult]:
     """Every policy that applies to the candidates at equal averages, on the same queries.
 
     `candidates` are those of the test queries, or their `unseen` form; `default` is the name of the
-    policy that a release serves with.
+    policy that a release serves with, and `offsets` [3] are those of its strata.
     """
     results = []
     for policy in policies:
         if not policy.applies_to(candidates):
             continue
         lists = policy.lists(candidates)
+        if policy.name == default and offsets is not None:
+            lists = lists.shifted(offsets[candidates.queries.strata])
         results.append(
             PolicyResult(
                 name=policy.name,
@@ -81,21 +84,37 @@ def own_gain(
 
 
 class KnobEvaluation:
-    """The knobs of a release on test queries, with floor and limit applied."""
+    """The knobs of a release on test queries, with floor and limit applied.
+
+    A release with few queries is evaluated by `cross_fitted` calibrations.
+    """
 
     def __init__(self, calibration: Calibration, candidates: Candidates, settings: Cutoff):
-        self.calibration, self.candidates, self.settings = calibration, candidates, settings
+        self.calibration, self.candidates = calibration, candidates
         self.strata = candidates.queries.strata
-        self._knobs = ReleaseKnobs(calibration, settings)
         self._lists: dict[Policy, RankedLists] = {}
-        self.policy = self._knobs.calibrated_policy
-        self.lists = self._lists_of(self.policy)
-        self.counts = self._counts(settings.default_knob, settings.default_value)
+        self.policy = ReleaseKnobs(calibration, settings).calibrated_policy
+        lists = self._lists_of(self.policy)
+        self._calibrations, self._fold = [calibration], np.zeros(len(lists), np.int64)
+        if calibration.folds:
+            self._calibrations, self._fold = cross_fitted(calibration, lists, self.strata)
+        self._knobs = [ReleaseKnobs(each, settings) for each in self._calibrations]
+        self.lists = lists.shifted(calibration.offsets[self.strata])
+        self.counts = self._counts(calibration.default_knob, calibration.default_value)
 
     def default_knob(self) -> KnobResult:
-        """The default knob, overall and by stratum."""
-        groups = by_group(self.lists, self.counts, self.strata, self.candidates.capped)
-        return KnobResult(self.settings.default_knob, self.settings.default_value, groups)
+        """The default knob, overall and by stratum, beside top k."""
+        items = max(round(float(self.counts.mean())), 1)
+        recalls = self.lists.shares(self.counts)[1]
+        equal = np.full(len(self.lists), items)
+        return KnobResult(
+            knob=self.calibration.default_knob,
+            value=self.calibration.default_value,
+            groups=by_group(self.lists, self.counts, self.strata, self.candidates.capped),
+            interval=interval(recalls),
+            top_k_items=top_k_for(self.lists, float(recalls.mean())),
+            top_k_recall=self.lists.figures(equal).recall,
+        )
 
     def budget(self, average_k: Sequence[int]) -> BudgetResult:
         """The budget knob at several averages."""
@@ -155,9 +174,11 @@ class KnobEvaluation:
         return self._lists[policy]
 
     def _counts(self, knob: str, value: float) -> np.ndarray:
-        rule = self._knobs.rule(knob, value)
-        counts = self._lists_of(rule.policy).counts_at(rule.cutoffs[self.strata])
-        return bounded_counts(self.lists, counts, self.settings.floor, self.settings.limit)
+        rules = [knobs.rule(knob, value) for knobs in self._knobs]
+        cutoffs = np.stack([rule.cutoffs for rule in rules])[self._fold, self.strata]
+        counts = self._lists_of(rules[0].policy).counts_at(cutoffs)
+        floor, limit = self.calibration.floor, self.calibration.limit
+        return bounded_counts(self.lists, counts, floor, limit)
 
     def calibration_result(self) -> CalibrationResult:
         """The recall knob: expected and measured recall at several values."""
@@ -167,7 +188,8 @@ class KnobEvaluation:
         averages = []
         for recall in RECALLS:
             counts = self._counts("recall", recall)
-            expectation = self.calibration.reachable("recall", recall, self.strata)
+            promised = [each.expected_recall(recall, self.strata) for each in self._calibrations]
+            expectation = np.stack(promised)[self._fold, np.arange(len(self.strata))]
             averages.append(float(counts.mean()))
             for name, mask in groups.items():
                 measured[name].append(self.lists.figures(counts, mask).recall)
@@ -176,7 +198,6 @@ class KnobEvaluation:
             name: float(np.mean(np.abs(np.subtract(measured[name], expected[name]))))
             for name in groups
         }
-        maps = {name: self.calibration.map_of("recall", i) for i, name in enumerate(STRATA)}
         queries = {"overall": self.calibration.queries}
-        queries.update((name, maps[name].queries) for name in groups if name in maps)
+        queries.update((name, each.queries) for name, each in self.calibration.strata.items())
         return CalibrationResult(list(RECALLS), expected, measured, averages, error, queries)

@@ -32,7 +32,7 @@ class ReleaseKnobs:
     """The knobs of a release; safe for concurrent callers."""
 
     def __init__(self, calibration: Calibration, settings: Cutoff):
-        self._calibration, self._settings = calibration, settings
+        self._calibration = calibration
         policy = served_policy(
             calibration.policy, settings, calibration.family, calibration.level_temperature
         )
@@ -45,7 +45,7 @@ class ReleaseKnobs:
 
     def default_rule(self) -> CutoffRule:
         """The rule of the release's default knob."""
-        return self.rule(self._settings.default_knob, self._settings.default_value)
+        return self.rule(self._calibration.default_knob, self._calibration.default_value)
 
     def _rule(self, knob: str, value: float) -> CutoffRule:
         strata, calibration = np.arange(len(STRATA)), self._calibration

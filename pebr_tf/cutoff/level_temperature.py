@@ -1,4 +1,4 @@
-"""Tunes the level temperature T of the level on held-out clicks."""
+"""Tunes the level temperature T of the level on held-out clicks, and compares it with top k."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 
 from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.policies import LevelPolicy, TopKPolicy
-from pebr_tf.metrics.ranked import RankedLists
+from pebr_tf.metrics.ranked import RankedLists, top_k_for
 
 # Fine where the best one was found on all data sets that were tried.
 GRID = (0.0, 0.1, 0.2, *(round(0.3 + 0.1 * step, 1) for step in range(13)), 1.75, 2.0, 2.5, 3.0)
 # Recalls within this distance count as equal.
 TIE = 0.002
+FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,14 @@ class LevelTuning:
     """Figures of each level temperature on held-out clicks, and the chosen one.
 
     Attributes:
+      beats_top_k: False if the level is worse than top k, which is then served instead.
       level_temperatures: [T] the candidates.
       recall: [T, K] macro recall at each average.
       precision: [T, K] macro precision at each average.
     """
 
     level_temperature: float
+    beats_top_k: bool
     level_temperatures: tuple[float, ...]
     recall: np.ndarray
     precision: np.ndarray
@@ -39,41 +42,67 @@ def level_temperatures_for(fixed: float | None) -> tuple[float, ...]:
 
 
 def tune_level_temperature(
-    candidates: Candidates, average_k: Sequence[int], fixed: float | None = None
+    candidates: Candidates,
+    average_k: Sequence[int],
+    fixed: float | None = None,
+    served: float | None = None,
 ) -> LevelTuning:
-    """Chooses the level temperature with the best recall that costs no precision.
+    """Chooses the level temperature with the best recall, if any is as good as top k.
 
-    Among the level temperatures whose macro precision is at least that of top k at every average,
-    this is the one with the greatest mean macro recall. Recalls within .002 count as equal, and the
-    higher precision decides. If no level temperature keeps the precision, all compete.
+    Lists are measured at every average of `average_k`, and at the number of items with which top k
+    reaches the recall `served`. A level temperature competes if at each of them its macro recall
+    and its macro precision are at most a standard error below those of top k. The one with the
+    greatest mean recall is chosen; recalls within .002 count as equal, and precision decides.
+
+    The choice is cross-validated: five times it is made without a fifth of the queries and measured
+    on that fifth. If these recalls are more than a standard error below those of top k, or if no
+    level temperature competes, then top k is to be served.
 
     `candidates` are of calibrate queries, with levels at `level_temperatures_for(fixed)`. A level
     temperature `fixed` is used without tuning.
     """
     level_temperatures = GRID if fixed is None else (fixed,)
-    measured = [
-        _measure(LevelPolicy(level_temperature=each).lists(candidates), average_k)
-        for each in level_temperatures
-    ]
-    recall, precision = (np.array(column) for column in zip(*measured, strict=True))
-    _, base_precision = _measure(TopKPolicy().lists(candidates), average_k)
-    kept = (precision >= base_precision).all(axis=1)
-    eligible = kept if kept.any() else np.ones(len(level_temperatures), bool)
-    mean_recall = np.where(eligible, recall.mean(axis=1), -np.inf)
-    tied = mean_recall >= mean_recall.max() - TIE
-    chosen = int(np.argmax(np.where(tied, precision.mean(axis=1), -np.inf)))
+    base = TopKPolicy().lists(candidates)
+    averages: list[int] = list(average_k)
+    if served is not None and (items := top_k_for(base, served)):
+        averages.append(items)
+    policies = (LevelPolicy(level_temperature=each) for each in level_temperatures)
+    ours = np.stack([_measure(policy.lists(candidates), averages) for policy in policies])
+    theirs = _measure(base, averages)
+    competes = _as_good(ours, theirs).all(axis=(1, 2))
+    eligible = competes if competes.any() else np.ones_like(competes)
+    chosen = _best(ours, eligible)
+    fold = np.random.default_rng(0).permutation(len(candidates)) % FOLDS
+    tested = np.empty_like(theirs)
+    for each in range(FOLDS):
+        best = _best(ours[..., fold != each], eligible)
+        tested[..., fold == each] = ours[best][..., fold == each]
+    means = ours.mean(axis=-1)
     return LevelTuning(
         level_temperature=float(level_temperatures[chosen]),
+        beats_top_k=bool(competes.any() and _as_good(tested, theirs).all()) or fixed is not None,
         level_temperatures=tuple(level_temperatures),
-        recall=recall,
-        precision=precision,
+        recall=means[:, 1, : len(average_k)],
+        precision=means[:, 0, : len(average_k)],
     )
 
 
-def _measure(lists: RankedLists, average_k: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """[K] macro recall and [K] macro precision at each average."""
-    figures = [lists.figures(lists.counts_at(lists.cutoff_at(k))) for k in average_k]
-    return (
-        np.array([figure.recall for figure in figures]),
-        np.array([figure.precision for figure in figures]),
-    )
+def _measure(lists: RankedLists, average_k: Sequence[int]) -> np.ndarray:
+    """[2, K, Q] precision and recall of each query at each average."""
+    shares = [lists.shares(lists.counts_at(lists.cutoff_at(k))) for k in average_k]
+    return np.stack(shares, axis=1)
+
+
+def _as_good(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Whether means over the last axis are at most a standard error below those of top k."""
+    gain = ours - theirs
+    error = gain.std(axis=-1) / np.sqrt(gain.shape[-1])
+    return np.asarray(gain.mean(axis=-1) >= -error)
+
+
+def _best(figures: np.ndarray, eligible: np.ndarray) -> int:
+    """The index of the level temperature to choose by figures [T, 2, K, Q]."""
+    precision, recall = np.moveaxis(figures.mean(axis=(2, 3)), 1, 0)
+    recall = np.where(eligible, recall, -np.inf)
+    tied = recall >= recall.max() - TIE
+    return int(np.argmax(np.where(tied, precision, -np.inf)))

@@ -204,9 +204,28 @@ class RankedLists:
         offsets = None if self.offsets is None else self.offsets[queries]
         return RankedLists(self.scores[queries], ranks, self.totals[queries], offsets)
 
+    def shifted(self, offsets: np.ndarray) -> RankedLists:
+        """The same lists with `offsets` [Q] subtracted from the scores."""
+        if not np.any(offsets):
+            return self
+        before = 0 if self.offsets is None else self.offsets
+        return RankedLists(self.scores, self.relevant, self.totals, before + offsets)
+
     def head(self, limit: int) -> RankedLists:
         """The first `limit` candidates of each query."""
         return RankedLists(self.scores[:, :limit], self.relevant, self.totals, self.offsets)
+
+
+def top_k_for(lists: RankedLists, recall: float) -> int | None:
+    """The least number of items per query with which equal lists reach a macro recall, or None."""
+    rows, ranks = lists.relevant.rows, lists.relevant.ranks
+    found = ranks < lists.lengths[rows]
+    rows, ranks = rows[found], ranks[found]
+    order = np.argsort(ranks, kind="stable")
+    reached = np.cumsum(1 / lists.totals[rows[order]]) / max(len(lists), 1)
+    # Sums such as ten tenths are inexact in their last bits.
+    place = int(np.searchsorted(reached, recall - 1e-12))
+    return int(ranks[order][place]) + 1 if place < len(order) else None
 
 
 def _key(number: float) -> int:

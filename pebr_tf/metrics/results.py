@@ -122,11 +122,20 @@ class BudgetResult:
 
 @dataclass(frozen=True)
 class KnobResult:
-    """The default knob on test queries."""
+    """The default knob on test queries, beside lists of equal length.
+
+    Attributes:
+      interval: 95% interval of the recall of all queries.
+      top_k_items: Items per query with which top k reaches the same recall, or None.
+      top_k_recall: Recall of top k with the same number of items.
+    """
 
     knob: str
     value: float
     groups: dict[str, ListSummary]
+    interval: tuple[float, float]
+    top_k_items: int | None
+    top_k_recall: float
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,7 @@ def _print_json(answer: RetrievalResponse, index: int, limit: int) -> None:
         "expected_recall": _number(answer.expected_recall[index]),
         "truncated": bool(items.truncated[index]),
         "unfamiliar": bool(answer.unfamiliar[index]),
+        "notes": answer.notes,
         "items": answer.rows(index, limit),
     }
     click.echo(json.dumps(content, ensure_ascii=False))
@@ -133,6 +134,8 @@ def _print_table(answer: RetrievalResponse, index: int, limit: int) -> None:
     console.print(f"[bold]{text}[/bold]  [dim]{' · '.join(facts)}[/dim]")
     for line in _lines(answer.rows(index, limit), list(answer.columns)):
         console.print(line, no_wrap=True, overflow="ellipsis")
+    for note in answer.notes:
+        console.print(f"[yellow]{escape(note)}[/yellow]")
     if count > limit:
         console.print(f"[dim]{count - limit:,} more[/dim]")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -74,11 +75,12 @@ def _print(releases: Path) -> None:
 
 
 def _facts(release: Path) -> tuple[str, str]:
-    from pebr_tf.release.release import ReleaseManifest, load_config
+    from pebr_tf.release.release import ReleaseManifest
 
     try:
         created = ReleaseManifest.load(release).created
-        cutoff = load_config(release).cutoff
-    except UserError:
+        cutoff = json.loads((release / "cutoff.json").read_bytes())
+        default = f"{cutoff['default_knob']} {cutoff['default_value']:g}"
+    except (UserError, OSError, ValueError, LookupError):
         return "damaged", ""
-    return created, f"{cutoff.default_knob} {cutoff.default_value:g}"
+    return created, default

@@ -102,6 +102,7 @@ class Results:
       value: Value of the knob.
       timings: Time that the server spent.
       request_id: Id of the request in the server's log.
+      notes: What is to be known about the value, one sentence each; mostly empty.
     """
 
     queries: tuple[QueryResult, ...]
@@ -110,6 +111,7 @@ class Results:
     value: float
     timings: Timings
     request_id: str
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -133,6 +135,7 @@ class Results:
             value=response.value,
             timings=Timings(**timings),
             request_id=response.request_id,
+            notes=tuple(response.notes),
         )
 
 

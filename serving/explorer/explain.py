@@ -51,7 +51,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
     Raises:
       InvalidArgument: As `Retriever.retrieve`.
     """
-    calibration, settings, release = retriever.calibration, retriever.settings, retriever.release
+    calibration, release = retriever.calibration, retriever.release
     values = stop_values(retriever, knob)
     retriever.check(RetrievalRequest((query,), knob, values[0], limit))
     encoded = retriever.encoder.encode([query])
@@ -81,7 +81,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
         "alpha": _number(responses[-1].alpha[0]),
         "beta": _number(responses[-1].beta[0]),
         "level": _number(responses[-1].levels[0]),
-        "default": {"knob": settings.default_knob, "value": settings.default_value},
+        "default": {"knob": calibration.default_knob, "value": calibration.default_value},
         "knob": knob,
         "policy": calibration.policy if knob in CALIBRATED_KNOBS else knob,
         "items": [
@@ -122,7 +122,7 @@ def example_queries(release: Path) -> list[ExampleQuery]:
 
 def stop_values(retriever: Retriever, knob: str) -> list[float]:
     """The grid of a knob, from the shortest list to the longest, with the release's default."""
-    calibration, settings = retriever.calibration, retriever.settings
+    calibration = retriever.calibration
     if knob in ("recall", "share"):
         grid = [percent / 100 for percent in range(1, 100)]
     elif knob == "score":
@@ -131,8 +131,8 @@ def stop_values(retriever: Retriever, knob: str) -> list[float]:
         floor, limit = max(calibration.floor, 1), calibration.limit
         steps = 1 + math.ceil(STEPS_PER_DECADE * math.log10(limit / floor))
         grid = np.geomspace(floor, limit, steps).round().tolist()
-    if knob == settings.default_knob:
-        grid.append(settings.default_value)
+    if knob == calibration.default_knob:
+        grid.append(calibration.default_value)
     # A high score means a short list.
     return sorted({float(value) for value in grid}, reverse=knob == "score")
 

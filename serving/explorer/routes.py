@@ -87,12 +87,12 @@ def explorer_router(
 
 def start(retriever: Retriever) -> dict[str, Any]:
     """The content of the page before the first query: the release, and example queries."""
-    settings = retriever.settings
+    calibration = retriever.calibration
     return {
         "release": retriever.release.version,
         "catalogue": len(retriever.searcher),
-        "limit": retriever.calibration.limit,
-        "default": {"knob": settings.default_knob, "value": settings.default_value},
+        "limit": calibration.limit,
+        "default": {"knob": calibration.default_knob, "value": calibration.default_value},
         "examples": examples(retriever.release.directory),
     }
 

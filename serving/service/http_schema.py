@@ -193,6 +193,9 @@ class RetrieveResponseBody(BaseModel):
     request_id: str = Field(
         description="The x-request-id of the request, or one that the server made; the log has it."
     )
+    notes: list[str] = Field(
+        description="What a caller should know about the value, one sentence each; mostly empty."
+    )
     results: list[QueryResultBody] = Field(
         description="One per query, in the order of the queries."
     )

@@ -28,6 +28,7 @@ def to_json(response: RetrievalResponse, request_id: str, total: float) -> bytes
             "knob": response.knob,
             "value": response.value,
             "request_id": request_id,
+            "notes": response.notes,
             "results": list(_results(response)),
             "timings": timings,
         }
@@ -43,6 +44,7 @@ def to_message(
         knob=response.knob,
         value=response.value,
         request_id=request_id,
+        notes=response.notes,
         results=[retrieval_pb2.QueryResult(**result) for result in _results(response)],
         timings=_milliseconds(response, total),
     )
@@ -56,8 +58,8 @@ def describe_release(retriever: Retriever) -> dict[str, Any]:
         "created": manifest.created,
         "items": len(retriever.searcher),
         "dimension": retriever.searcher.dimension,
-        "default_knob": retriever.settings.default_knob,
-        "default_value": retriever.settings.default_value,
+        "default_knob": calibration.default_knob,
+        "default_value": calibration.default_value,
         "floor": calibration.floor,
         "limit": calibration.limit,
         "fields": retriever.payload.columns,

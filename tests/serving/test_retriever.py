@@ -60,8 +60,8 @@ def test_recall_ends_each_list_at_its_stratum_s_cutoff_above_its_level(
     answer = retriever.retrieve(QUERIES, "recall", 0.75)
     logits = np.log((1 + scores) / 2) / encoded.tau[:, None]
     levels = exact_levels(logits, 0.6)
-    # At .75: head between .4 (0) and .77 (-2), torso 0 + .5, the tail 0.
-    cutoffs = np.array([-2 * 0.35 / 0.37, 0.5, 0, 0])
+    # At .75 the cut-off is 0; head and torso have offsets.
+    cutoffs = np.array([-1, 0.5, 0, 0])
     assert encoded.stratum.tolist() == [0, 1, 2, 2]
     np.testing.assert_allclose(answer.levels, levels, atol=1e-3)
     wanted = items_where(item_ids, logits - levels[:, None] >= cutoffs[:, None])
@@ -83,11 +83,11 @@ def test_recall_ends_each_list_at_its_stratum_s_cutoff_above_its_level(
     assert len(retriever.retrieve([])) == 0
 
 
-def test_budget_is_one_cutoff_for_all(retriever, cosines, item_ids):
+def test_budget_has_the_offsets_of_recall(retriever, cosines, item_ids):
     scores, encoded = cosines
     answer = retriever.retrieve(QUERIES, "budget", 10)
     logits = np.log((1 + scores) / 2) / encoded.tau[:, None]
-    above = logits - exact_levels(logits, 0.6)[:, None] >= 0
+    above = logits - exact_levels(logits, 0.6)[:, None] >= np.array([[-1], [0.5], [0], [0]])
     assert found_of(answer) == items_where(item_ids, above)
     wanted = recalls_of(encoded, answer.items.thresholds)
     np.testing.assert_allclose(answer.expected_recall, wanted, atol=1e-5)
@@ -165,7 +165,7 @@ def test_policies_against_their_definitions(retriever, cosines, item_ids):
     mass = np.take_along_axis(np.exp(logits) / np.exp(logits).sum(1, keepdims=True), order, 1)
     before = np.take_along_axis(np.cumsum(mass, axis=1) - mass, ranks, axis=1)
     # Of the torso, tail and head at .9; see `calibration`.
-    cutoff = np.array([-4, -1, -1.5, -1.5])[:, None]
+    cutoff = np.array([-2.5, -1, -1.5, -1.5])[:, None]
     policies = {
         "cdf": logits >= cutoff,
         "level_sample": logits - encoded.level[:, None] >= cutoff,
@@ -191,7 +191,7 @@ def test_policies_against_their_definitions(retriever, cosines, item_ids):
 def test_the_exponential_family(retriever, cosines, item_ids):
     scores, encoded = cosines
     answer = changed(retriever, "cdf", family="exponential").retrieve(QUERIES, "recall", 0.9)
-    cutoffs = np.array([-4, -1, -1.5, -1.5])
+    cutoffs = np.array([-2.5, -1, -1.5, -1.5])
     passed = (scores - 1) / encoded.tau[:, None] >= cutoffs[:, None]
     passed[np.arange(4), scores.argmax(axis=1)] = True
     assert found_of(answer) == items_where(item_ids, passed)

@@ -239,8 +239,8 @@ def test_tensorflow_alone_loads_it_without_the_towers_folder(tmp_path, held, con
 def test_every_policy_and_knob_gives_a_threshold(tower_files, held, policy, family, knob, wanted):
     model = QueryModel(
         tf.saved_model.load(str(tower_files[0])),
-        calibration(policy, family=family),
-        Cutoff(default_knob=knob[0], default_value=knob[1]),
+        calibration(policy, family=family, default_knob=knob[0], default_value=knob[1]),
+        Cutoff(),
         held,
     )
     outputs = model.serving_default(tf.constant(["phone"]))

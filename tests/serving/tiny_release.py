@@ -8,7 +8,7 @@ import tensorflow as tf
 from evaluation_example import with_queries
 
 from pebr_tf.config import Config
-from pebr_tf.cutoff.calibration import Calibration
+from pebr_tf.cutoff.calibration import Calibration, StratumRecall
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.distributions.query_law import initial_weights
 from pebr_tf.release.catalogue import EmbeddedCatalogue
@@ -130,10 +130,11 @@ def write_parts(folder, towers_directory, towers, config=CONFIG, examples=None):
 
 
 def calibration(policy="level", **changes):
-    """A made-up calibration: head and torso with maps of their own, the tail with that of all."""
+    """A made-up calibration: head and torso with offsets, the tail with the map of all."""
 
-    def recall(shift, asked=(0.2, 0.5, 0.75, 0.9, 0.95)):
-        return KnobMap(np.array(asked), np.linspace(3, -3, len(asked), dtype="f4") + shift, 100)
+    def recall(shift):
+        asked = np.array([0.2, 0.5, 0.75, 0.9, 0.95])
+        return KnobMap(asked, np.linspace(3, -3, 5, dtype="f4") + shift, 100)
 
     values = {
         "policy": policy,
@@ -142,10 +143,15 @@ def calibration(policy="level", **changes):
         "floor": 1,
         "limit": 150,
         "queries": 300,
+        "folds": 0,
+        "default_knob": "recall",
+        "default_value": 0.9,
+        "default_items": 50.0,
         "recall": recall(np.float32(0)),
+        "errors": [0.01] * 5,
         "strata": {
-            "head": recall(np.float32(-1), asked=(0.1, 0.4, 0.77, 0.9)),
-            "torso": recall(np.float32(0.5)),
+            "head": StratumRecall(100, -1.0, [0.1, 0.4, 0.77, 0.9, 0.9]),
+            "torso": StratumRecall(100, 0.5, [0.2, 0.5, 0.75, 0.9, 0.95]),
         },
         "budget": KnobMap(np.array([1.0, 10, 100]), np.array([3.0, 0, -4], "f4"), 300),
         "signature": recall(np.float32(0.2)),

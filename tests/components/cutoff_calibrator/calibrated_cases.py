@@ -20,6 +20,7 @@ CONFIG = Config().replace_all(
     {
         "cutoff.min_calibration_queries": 100,
         "cutoff.default_value": 0.7,
+        "cutoff.level_temperature": 0.6,
         "cutoff.limit": 300,
         "evaluation.average_k": [5, 20, 50],
     }

@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import tensorflow as tf
-from calibrated_cases import World, calibrate, write_examples, write_inputs
+from calibrated_cases import CONFIG, World, calibrate, write_examples, write_inputs
 
 from components.cutoff_calibrator import executor
 from components.pairs import read_pairs, read_training_pairs
@@ -69,9 +69,8 @@ def test_the_calibration_is_that_of_the_library(world, output):
     assert [path.name for path in output.parent.iterdir()] == ["cutoff"]
     found = Calibration.from_json((output / "cutoff.json").read_text())
     candidates = calibrate_candidates(world)
-    level_tuning = tune_level_temperature(candidates, (5, 20, 50))
     assert (found.policy, found.family, found.queries) == ("level", "beta", 150)
-    assert found.level_temperature == level_tuning.level_temperature
+    assert (found.folds, found.level_temperature) == (0, 0.6)
     lists = LevelPolicy(level_temperature=found.level_temperature).lists(candidates)
     expected = recall_map(lists, 1, 300)
     np.testing.assert_allclose(found.recall.knob_values, expected.knob_values)
@@ -79,6 +78,16 @@ def test_the_calibration_is_that_of_the_library(world, output):
     assert set(found.strata) == {"head", "torso", "tail"}
     tuning = json.loads((output / "tuning.json").read_text())
     assert tuning["level_temperature"] == found.level_temperature
+
+
+def test_top_k_is_served_where_the_level_is_worse(world, inputs, tmp_path):
+    """The clicks of this world do not depend on the temperatures of its queries."""
+    level_tuning = tune_level_temperature(calibrate_candidates(world), (5, 20, 50), served=0.7)
+    assert not level_tuning.beats_top_k
+    output = calibrate(tmp_path, inputs, CONFIG.replace("cutoff.level_temperature", None))
+    found = Calibration.load(output)
+    assert (found.policy, found.level_temperature) == ("top_k", level_tuning.level_temperature)
+    assert found.default_items == pytest.approx(found.items_per_query("recall", 0.7))
 
 
 def test_the_query_model_has_the_level_the_law_and_the_default_knob(world, output):
@@ -156,10 +165,18 @@ def test_memory_does_not_depend_on_the_longest_query(tmp_path):
     assert peak < 10e6
 
 
-def test_too_few_queries_leave_nothing_behind(world, inputs, tmp_path):
+def test_few_queries_are_those_of_both_splits_and_too_few_leave_nothing_behind(
+    world, inputs, tmp_path
+):
     clicks = {**world.clicks, "calibrate": world.clicks["calibrate"][:90]}
     given = {**inputs, "examples": [write_examples(tmp_path / "few", clicks)]}
-    error = r"calibration must have at least 100 queries .*min_calibration_queries\)\. Received: 10"
+    both = tmp_path / "both"
+    both.mkdir()
+    found = Calibration.load(calibrate(both, given))
+    assert (found.queries, found.folds) == (160, 5)
+    clicks = {**clicks, "calibrate": clicks["calibrate"][:80], "test": []}
+    given = {**inputs, "examples": [write_examples(tmp_path / "none", clicks)]}
+    error = r"calibrate and test must have at least 10 queries .*held out\. Received: 9\."
     with pytest.raises(UserError, match=error):
         calibrate(tmp_path, given)
     assert list((tmp_path / "cutoff").iterdir()) == []

@@ -9,6 +9,7 @@ from evaluator_runs import EASY, evaluate, held_out
 from tfx.components.util.model_utils import is_model_blessed
 
 from components.artifacts import CutoffModel
+from pebr_tf.cutoff import Calibration
 from pebr_tf.errors import UserError
 from pebr_tf.metrics import STRATA
 from pebr_tf.release.evaluation import DataSummary, IndexResult, named_policy
@@ -115,6 +116,23 @@ def test_a_release_that_serves_shares_is_evaluated_by_them(inputs, tmp_path):
     assert [policy.name for policy in content.policies] == ["share", *POLICIES]
     assert [policy.name for policy in content.policies if policy.default] == ["share"]
     assert (tmp_path / "evaluation/report.html").exists()
+
+
+def test_few_queries_are_evaluated_by_cross_fitting(inputs, tmp_path):
+    config = EASY.replace_all({"cutoff.min_calibration_queries": 200, "cutoff.default_value": None})
+    given = {name: each for name, each in inputs.items() if name != "cutoff"}
+    cutoff = calibrate(tmp_path, given, config)
+    content, _ = evaluate(tmp_path, {**given, "cutoff": [artifact(CutoffModel, cutoff)]}, config)
+    found = Calibration.load(cutoff)
+    assert (content.data.test_queries, content.calibration.queries["overall"]) == (300, 300)
+    assert "adapter" not in [policy.name for policy in content.policies]
+    knob = content.default_knob
+    assert knob.value == found.default_value
+    assert knob.interval[0] < knob.groups["overall"].recall < knob.interval[1]
+    # The default is what the largest average reaches.
+    assert found.default_items == pytest.approx(50, rel=0.05)
+    assert knob.groups["overall"].average == pytest.approx(50, rel=0.1)
+    assert "promised by 300 queries" in found.notes("recall", found.default_value, 4_000)[0]
 
 
 def test_no_test_clicks(inputs, tmp_path):

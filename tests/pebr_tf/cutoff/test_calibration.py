@@ -1,6 +1,7 @@
 """Recall and budget maps against loops, and the conformal guarantee by simulation."""
 
 import json
+from dataclasses import replace
 
 import hypothesis.strategies as st
 import numpy as np
@@ -9,7 +10,13 @@ from hypothesis import given, settings
 
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff import Calibration, KnobMap, calibrate
-from pebr_tf.cutoff.calibration import RECALLS, bounded_counts, budget_map, recall_map
+from pebr_tf.cutoff.calibration import (
+    RECALLS,
+    bounded_counts,
+    budget_map,
+    cross_fitted,
+    recall_map,
+)
 from pebr_tf.errors import UserError
 from pebr_tf.metrics import RankedLists, Ranks
 
@@ -105,38 +112,121 @@ def test_a_budget_is_met(seed, floor, limit):
     assert found.knob_values[-3] <= average <= found.knob_values[-2]
 
 
-def calibration(queries=300, strata=None, **settings):
+def calibration(queries=300, strata=None, average_k=(4, 12), **settings):
     lists = random_lists(1, queries=queries, candidates=40)
     strata = np.arange(queries) % 3 if strata is None else strata
-    return calibrate(lists, strata, "level", "beta", 0.6, Cutoff(**settings)), lists
+    config = Cutoff(**settings)
+    return calibrate(lists, strata, "level", "beta", 0.6, config, average_k), lists
 
 
-def test_strata_with_enough_queries_have_maps_of_their_own():
-    strata = np.repeat([0, 1, 2], [200, 50, 49])
-    found, lists = calibration(299, strata)
-    assert list(found.strata) == ["head", "torso"]
-    assert [each.queries for each in found.strata.values()] == [200, 50]
-    own = recall_map(lists.part(strata == 1), 1, 10_000)
-    asked = np.array([0, 1, 2, 1])
-    received = found.cutoff_for("recall", 0.7, asked)
-    overall = found.recall.cutoff(0.7)
-    expected = [found.strata["head"].cutoff(0.7), own.cutoff(0.7), overall, own.cutoff(0.7)]
-    assert received.dtype == np.float32
-    assert received.tolist() == pytest.approx([float(value) for value in expected])
-    assert len(set(found.cutoff_for("budget", 12.0, asked))) == 1
+def unlike_strata(shift, queries=600, candidates=40, seed=2):
+    """Scores of head queries are `shift` too high; one item of three ranks is relevant."""
+    generator = np.random.default_rng(seed)
+    strata = generator.integers(0, 3, queries)
+    scores = -np.sort(-generator.normal(size=(queries, candidates)), axis=1)
+    gains = generator.random((queries, candidates)) < 1 / (1 + np.exp(3 - 3 * scores))
+    gains[:, 0] |= ~gains.any(axis=1)
+    scores = scores + shift * (strata == 0)[:, None]
+    rows, ranks = np.nonzero(gains)
+    return RankedLists(scores.astype("f4"), Ranks(rows, ranks), gains.sum(axis=1)), strata
+
+
+def test_one_map_for_all_where_strata_do_not_pay():
+    lists, strata = unlike_strata(0.0)
+    found = calibrate(lists, strata, "level", "beta", 0.6, Cutoff(default_value=0.7), (5,))
+    assert found.offsets.tolist() == [0, 0, 0]
+    cutoffs = found.cutoff_for("recall", 0.7, np.array([0, 1, 2]))
+    assert cutoffs.dtype == np.float32
+    assert set(cutoffs) == {recall_map(lists, 1, 10_000).cutoff(0.7)}
+
+
+def test_offsets_where_they_pay_shrunk_by_evidence():
+    """The head's scores are 3 too high: its own cut-off is 3 higher, which is trusted by n."""
+    lists, strata = unlike_strata(3.0)
+    config = Cutoff(default_value=0.7)
+    found = calibrate(lists, strata, "level", "beta", 0.6, config, (5,))
+    common = recall_map(lists, 1, 10_000).cutoff(0.7)
+    for index, offset in enumerate(found.offsets):
+        count = (strata == index).sum()
+        own = recall_map(lists.part(strata == index), 1, 10_000).cutoff(0.7)
+        assert offset == pytest.approx(count / (count + 200) * (own - common), rel=1e-5)
+    cutoffs = found.cutoff_for("recall", 0.7, strata)
+    counts = bounded_counts(lists, lists.counts_at(cutoffs), 1, 10_000)
+    figures = lists.figures(counts)
+    assert figures.recall == pytest.approx(0.7 * 601 / 600, abs=2e-3)
+    assert figures.average == pytest.approx(found.default_items, rel=0.02)
+    assert figures.average < lists.counts_at(common).mean() - 1
+    budget = lists.counts_at(found.cutoff_for("budget", 12.0, strata))
+    assert budget.mean() == pytest.approx(12, rel=0.05)
+
+
+def test_what_a_stratum_keeps_is_measured_on_its_queries():
+    found, lists = calibration(strata=np.repeat([0, 2], [200, 100]))
+    assert {name: each.queries for name, each in found.strata.items()} == {"head": 200, "tail": 100}
+    kept = lists.shares(bounded_counts(lists, lists.counts_at(found.recall.cutoff(0.5)), 1, 99))[1]
+    received = found.expected_recall(0.5, np.array([0, 1, 2]))
+    assert received == pytest.approx([kept[:200].mean(), 0.5, kept[200:].mean()])
+    low, high = found.interval(0.5)
+    assert (high - low) / 2 == pytest.approx(1.96 * kept.std(ddof=1) / np.sqrt(300))
 
 
 def test_asking_beyond_gives_the_end_and_says_so():
     found, _ = calibration(floor=1)
     strata = np.zeros(1, int)
-    end = found.cutoff_for("recall", found.strata["head"].highest, strata)
+    end = found.cutoff_for("recall", found.recall.highest, strata)
     assert found.cutoff_for("recall", 0.999, strata) == end
     assert found.out_of_range_message("recall", 0.7) is None
     text = found.out_of_range_message("recall", 0.999)
     assert text.startswith("recall must be from 0.0")
-    assert "the range that 300 calibrate queries support. Received: 0.999, answered as 0.9" in text
+    assert "the range that 300 held-out queries support. Received: 0.999, answered as 0.9" in text
     assert "answered as 1.0." in found.out_of_range_message("budget", 0.5)
-    assert found.reachable("recall", 0.999, strata) == found.strata["head"].highest
+    assert found.expected_recall(0.999, np.ones(1, int)) == found.strata["torso"].recalls[-1]
+
+
+def test_the_default_is_what_the_largest_average_reaches():
+    found, lists = calibration(average_k=(4, 12))
+    reached = found.recall.value(found.budget.cutoff(12))
+    assert (found.default_knob, found.default_value) == ("recall", np.floor(100 * reached) / 100)
+    counts = bounded_counts(lists, lists.counts_at(found.recall.cutoff(found.default_value)), 1, 99)
+    assert found.default_items == pytest.approx(counts.mean(), rel=0.03)
+    assert 11 < found.default_items <= 12
+    assert calibration(default_value=0.6)[0].default_value == 0.6
+    fixed = calibration(default_knob="score", default_value=0.5)[0]
+    assert (fixed.default_value, fixed.default_items) == (0.5, None)
+
+
+def test_notes_on_cost_range_and_width():
+    found, _ = calibration(600)
+    assert found.notes("recall", 0.3, 1_000) == ()
+    items = found.items_per_query("recall", 0.8)
+    assert found.notes("recall", 0.8, 40) == (
+        f"recall 0.8 returns {items:.0f} items per query on average, {items / 40:.0%} of the 40 "
+        "items.",
+    )
+    assert found.notes("top_k", 101, 1_000) == (
+        "top_k 101 returns 101 items per query on average, 10% of the 1,000 items.",
+    )
+    assert found.notes("top_k", 100, 1_000) == found.notes("score", 0.1, 1) == ()
+    few, _ = calibration(20)
+    (wide,) = few.notes("recall", 0.5, 1_000)
+    low, high = few.interval(0.5)
+    assert wide == (
+        f"recall 0.5 is promised by 20 queries: from {low:.2f} to {high:.2f} with a confidence of "
+        "95%."
+    )
+
+
+def test_cross_fitted_maps_do_not_know_the_queries_that_they_end():
+    served, lists = calibration(60)
+    served = replace(served, folds=5)
+    strata = np.arange(60) % 3
+    found, fold = cross_fitted(served, lists, strata)
+    assert np.bincount(fold).tolist() == [12] * 5
+    for number, each in enumerate(found):
+        shifted = lists.shifted(served.offsets[strata])
+        expected = recall_map(shifted.part(fold != number), 1, 10_000)
+        assert each.recall.cutoffs.tolist() == expected.cutoffs.tolist()
+        assert (each.queries, each.default_value) == (48, served.default_value)
 
 
 def test_a_calibration_survives_json():
@@ -151,10 +241,14 @@ def test_a_calibration_survives_json():
     ("change", "error"),
     [
         (lambda c: "nonsense", r"cutoff\.json must be JSON\."),
-        (lambda c: [], r"cutoff\.json must have version 3\. Received: \[\]\."),
-        (lambda c: {**c, "version": 1}, r"must have version 3\. Received: 1\."),
-        (lambda c: {**c, "hat": 1}, r"must have the keys version, .*Received: budget, family"),
+        (lambda c: [], r"cutoff\.json must have version 4\. Received: \[\]\."),
+        (lambda c: {**c, "version": 1}, r"must have version 4\. Received: 1\."),
+        (
+            lambda c: {**c, "hat": 1},
+            r"must have the keys version, .*Received: budget, default_items",
+        ),
         (lambda c: {**c, "strata": {"neck": {}}}, "strata must be among head, torso, tail"),
+        (lambda c: {**c, "strata": {"head": {}}}, "strata.head must have the keys queries, offset"),
         (
             lambda c: {**c, "level_temperature": "1"},
             "level_temperature of cutoff.json must be a number. Received: '1'",
@@ -164,6 +258,7 @@ def test_a_calibration_survives_json():
             lambda c: {**c, "recall": {"knob_values": [1, 0], "cutoffs": [1, 0], "queries": 1}},
             "recall must be a monotone map. Received: a map must rise",
         ),
+        (lambda c: {**c, "errors": [1]}, r"errors and recalls .* as many as recall has\. Received"),
         (
             lambda c: {**c, "law": {**c["law"], "bias": [1]}},
             r"law of cutoff\.json must have finite numbers bias \[2\], linear \[3, 2\], inner",
@@ -180,11 +275,12 @@ def test_a_file_that_is_none_is_rejected(change, error):
 
 def test_too_few_queries_are_rejected_with_the_number_needed():
     error = (
-        r"calibration must have at least 200 queries with held-out clicks "
-        r"\(cutoff\.min_calibration_queries\)\. Received: 57\."
+        r"the splits calibrate and test must have at least 10 queries with clicks that were held "
+        r"out\. Received: 9\."
     )
     with pytest.raises(UserError, match=error):
-        calibration(57)
+        calibration(9)
+    assert calibration(10)[0].queries == 10
 
 
 def test_unknown_knobs_and_values_are_rejected():

@@ -38,7 +38,7 @@ def knobs(test_candidates):
     settings = Cutoff(default_value=0.7, limit=150)
     held_out = candidates_of(0, 800).part(np.arange(800) >= 400)
     lists = LevelPolicy(level_temperature=0.6).lists(held_out)
-    found = calibrate(lists, held_out.queries.strata, "level", "beta", 0.6, settings)
+    found = calibrate(lists, held_out.queries.strata, "level", "beta", 0.6, settings, (5, 50))
     return KnobEvaluation(found, test_candidates, settings)
 
 
@@ -112,7 +112,7 @@ def test_examples_have_the_cosines_of_clicks_that_are_candidates(knobs):
     shallow = candidates_of(0, depth=10)
     clicked = shallow.relevant
     assert clicked.ranks.max() >= 10
-    examples = KnobEvaluation(knobs.calibration, shallow, knobs.settings).examples(range(400))
+    examples = KnobEvaluation(knobs.calibration, shallow, Cutoff()).examples(range(400))
     for example in examples:
         ranks = clicked.ranks[clicked.rows == example.query]
         cosines = shallow.cosines[example.query, ranks[ranks < 10]]
@@ -121,8 +121,9 @@ def test_examples_have_the_cosines_of_clicks_that_are_candidates(knobs):
 
 @pytest.mark.parametrize(("knob", "value"), [("top_k", 7), ("score", 0.5)])
 def test_knobs_that_need_no_calibration(knobs, test_candidates, knob, value):
-    settings = Cutoff(default_knob=knob, default_value=value, floor=2, limit=100)
-    counts = KnobEvaluation(knobs.calibration, test_candidates, settings).counts
+    changes = {"default_knob": knob, "default_value": value, "floor": 2, "limit": 100}
+    calibration = replace(knobs.calibration, **changes)
+    counts = KnobEvaluation(calibration, test_candidates, Cutoff()).counts
     if knob == "top_k":
         assert set(counts) == {7}
     else:

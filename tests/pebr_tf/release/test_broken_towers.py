@@ -64,7 +64,7 @@ def gates_of(world, queries, breaking=None):
     policy = LevelPolicy(level_temperature=0.6)
     fitted = found.part(rows < CALIBRATE)
     calibration = calibrate(
-        policy.lists(fitted), fitted.queries.strata, "level", "beta", 0.6, SETTINGS
+        policy.lists(fitted), fitted.queries.strata, "level", "beta", 0.6, SETTINGS, AVERAGES
     )
     test = found.part(rows >= CALIBRATE)
     knobs = KnobEvaluation(calibration, test, SETTINGS)

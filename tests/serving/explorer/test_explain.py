@@ -78,7 +78,7 @@ def test_stops_are_the_lists_of_the_service(retriever, policy, level_source):
     top = 0 if policy in ("gap", "top_k", "nucleus") else 3
     cutoffs = np.float32(scale) * np.linspace(top, top - 6, 4, dtype="f4")
     recall = KnobMap(np.array([0.2, 0.5, 0.75, 0.9]), cutoffs, 100)
-    other = changed(retriever, policy, level_source, recall=recall, strata={})
+    other = changed(retriever, policy, level_source, recall=recall, errors=[0.01] * 4, strata={})
     content = explain(other, "red phone", LIMIT)
     assert (content["policy"], content["knob"]) == (policy, "recall")
     assert_agrees(other, content)
@@ -180,8 +180,7 @@ def test_an_item_that_an_approximate_search_missed(retriever, vectors, item_ids,
 
 
 def test_stops_run_from_short_lists_to_long_ones_and_hold_the_default(retriever):
-    other = changed(retriever)
-    other.settings = replace(retriever.settings, default_value=0.835)
+    other = changed(retriever, default_value=0.835)
     recall = stop_values(other, "recall")
     assert recall == sorted([*(percent / 100 for percent in range(1, 100)), 0.835])
     assert 0.835 not in stop_values(other, "score")

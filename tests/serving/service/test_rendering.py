@@ -22,6 +22,7 @@ def message_of(response, request_id, total):
     for name in ("queue", "encode", "search", "lookup"):
         setattr(message.timings, name, 1e3 * getattr(response.seconds, name))
     message.timings.total = 1e3 * total
+    message.notes.extend(response.notes)
     for row in range(len(response)):
         result = message.results.add()
         begin, end = response.items.row_splits[row : row + 2]
@@ -93,6 +94,7 @@ def test_both_forms_say_the_same(response):
         "knob": response.knob,
         "value": response.value,
         "request_id": "an-id",
+        "notes": list(response.notes),
         "timings": stages,
     }
     for result in results:
@@ -102,15 +104,15 @@ def test_both_forms_say_the_same(response):
     assert results == content_of(message)
 
 
-def test_a_release_is_described(retriever, config):
+def test_a_release_is_described(retriever):
     description = describe_release(retriever)
     assert description == {
         "version": retriever.release.version,
         "created": retriever.release.manifest.created,
         "items": 200,
         "dimension": 8,
-        "default_knob": config.cutoff.default_knob,
-        "default_value": config.cutoff.default_value,
+        "default_knob": "recall",
+        "default_value": 0.9,
         "floor": 1,
         "limit": 150,
         "fields": ["title"],
