@@ -22,7 +22,7 @@ from pebr_tf.data.click_log import check_clicks, check_clicks_and_items, check_i
 from pebr_tf.data.guess import FirstRows
 from pebr_tf.data.local_files import local_sources
 from pebr_tf.data.log_size import LogSize
-from pebr_tf.data.tables import Batch, Source, column_names, read_table
+from pebr_tf.data.tables import Batch, Source, column_names, read_table, require_columns
 from pebr_tf.errors import UserError
 
 # Tables with more bytes are sampled: their first batches are read.
@@ -62,7 +62,7 @@ def find_problems(config: Config) -> list[str]:
     for key, columns in columns_of(config).items():
         try:
             for source in local_sources(key, _pattern(config, key), config.data.format)[:1]:
-                _require(source, columns)
+                require_columns(source, column_names(source), columns)
         except UserError as error:
             problems.append(str(error))
     return problems
@@ -235,15 +235,6 @@ def _sources(config: Config, key: str) -> list[Source]:
 
 def _pattern(config: Config, key: str) -> str:
     return str(config.value_at(key))
-
-
-def _require(source: Source, columns: list[str]) -> None:
-    present = column_names(source)
-    if missing := [name for name in columns if name not in present]:
-        raise UserError(
-            f"{source.name} must have the column{'s' * (len(missing) > 1)} {', '.join(missing)}. "
-            f"Received: {', '.join(present)[:200] or 'nothing'}."
-        )
 
 
 def _once(names: list[str]) -> list[str]:

@@ -2,7 +2,14 @@
 
 from pebr_tf.data.tables import convert
 from pebr_tf.data.tables.batch import Batch, Rejected
-from pebr_tf.data.tables.read import Format, Source, column_names, format_of, read_table
+from pebr_tf.data.tables.read import (
+    Format,
+    Source,
+    column_names,
+    format_of,
+    read_table,
+    require_columns,
+)
 
 __all__ = [
     "Batch",
@@ -13,4 +20,5 @@ __all__ = [
     "convert",
     "format_of",
     "read_table",
+    "require_columns",
 ]

@@ -111,9 +111,14 @@ def format_of(name: str, given: str = "auto") -> Format:
     return cast(Format, ending)
 
 
-def _columns_of(
-    source: Source, present: Sequence[str], required: Sequence[str], optional: Sequence[str]
+def require_columns(
+    source: Source, present: Sequence[str], required: Sequence[str], optional: Sequence[str] = ()
 ) -> list[str]:
+    """The required columns, and the optional ones that are present.
+
+    Raises:
+      UserError: A required column is missing.
+    """
     missing = [name for name in required if name not in present]
     if missing:
         received = ", ".join(present)[:SHOWN_HEADER] or "nothing"
@@ -138,12 +143,12 @@ def _csv(source: Source, required: Sequence[str], optional: Sequence[str]) -> It
         for block in _record_blocks(file):
             if not header:
                 header, block = _header(block, delimiter)
-                wanted = _columns_of(source, header, required, optional)
+                wanted = require_columns(source, header, required, optional)
             if block.strip():
                 batch = _csv_block(block, delimiter, header, wanted, begin)
                 begin += len(batch) + len(batch.rejected)
                 yield batch
-    _columns_of(source, header, required, ())
+    require_columns(source, header, required)
 
 
 def _record_blocks(file: BinaryIO) -> Iterator[bytes]:
@@ -215,7 +220,7 @@ def _nothing(names: Sequence[str]) -> pa.RecordBatch:
 def _parquet(source: Source, required: Sequence[str], optional: Sequence[str]) -> Iterator[Batch]:
     with source.open() as file:
         parquet = pa.parquet.ParquetFile(file)
-        wanted = _columns_of(source, parquet.schema_arrow.names, required, optional)
+        wanted = require_columns(source, parquet.schema_arrow.names, required, optional)
         begin = 1
         for columns in parquet.iter_batches(PARQUET_ROWS, columns=wanted):
             yield Batch(columns, np.arange(begin, begin + len(columns)), Rejected.none())
@@ -229,7 +234,7 @@ def _jsonl(source: Source, required: Sequence[str], optional: Sequence[str]) -> 
         while block := file.readlines(BLOCK):
             lines = [line for line in block if line.strip()]
             if lines and not checked:
-                _columns_of(source, list(_first_record(lines)), required, ())
+                require_columns(source, list(_first_record(lines)), required)
                 checked = True
             if lines:
                 yield _json_block(lines, np.arange(begin, begin + len(lines)), wanted)

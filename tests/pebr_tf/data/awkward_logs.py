@@ -28,7 +28,7 @@ def moments(count):
 
 
 class Log:
-    """Rows of clicks and of items; a query is two words, and its items have one of them."""
+    """Rows of clicks and of items; a query is two words, and its items have both."""
 
     def __init__(self, items=400, queries=240, clicks=6_000, words=WORDS, seed=0):
         self.random = random.Random(seed)
@@ -44,7 +44,7 @@ class Log:
 
     def relevant(self, query):
         wanted = set(query.split())
-        fitting = [item for item, title in self.titles.items() if wanted & set(title.split())]
+        fitting = [item for item, title in self.titles.items() if wanted <= set(title.split())]
         return self.random.choice(fitting or list(self.titles))
 
     def write(self, folder, catalogue=True):
@@ -79,7 +79,8 @@ def no_item_text(folder):
 def long_texts(folder):
     log = Log()
     for item, title in log.titles.items():
-        log.titles[item] = (title + " ") + " ".join(log.random.choices(WORDS, k=400))
+        filler = (f"detail{log.random.randrange(500)}" for _ in range(220))
+        log.titles[item] = " ".join([title, *filler])
     return log.write(folder)
 
 
@@ -107,8 +108,11 @@ def few_items(folder):
 
 def equal_clicks(folder):
     log = Log()
-    items = list(log.titles)
-    log.rows = [[query, items[n % len(items)]] for n, (query, _) in enumerate(log.rows)]
+    log.rows = [
+        [" ".join(log.random.sample(title.split(), 2)), item]
+        for item, title in log.titles.items()
+        for _ in range(15)
+    ]
     return log.write(folder)
 
 
