@@ -1,4 +1,4 @@
-"""One first run: towers by defaults, their cut-off, and the verdict of the gates on test queries."""
+"""One first run: towers by defaults, their cut-off, and the verdict of the gates."""
 
 from __future__ import annotations
 
