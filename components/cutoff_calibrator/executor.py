@@ -30,8 +30,9 @@ from pebr_tf.cutoff import (
     served_policy,
     tune_level_temperature,
 )
-from pebr_tf.cutoff.calibration import FOLDS, LEAST_QUERIES, require_enough
+from pebr_tf.cutoff.calibration import FOLDS
 from pebr_tf.cutoff.candidates import levels_of
+from pebr_tf.data import splits
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.distributions import background_law
@@ -78,7 +79,7 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     held_out, folds = clicked, 0
     if len(clicked.queries) < settings.min_calibration_queries:
         held_out, folds = clicked.joined(read_pairs(examples, "test").limited(QUERY_LIMIT)), FOLDS
-    require_enough(len(held_out.queries))
+    splits.require_held_out(len(held_out.queries))
     description = TowersDescription.load(towers)
     family = description.family
     catalogue = EmbeddedCatalogue(index)
@@ -93,7 +94,8 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         candidate_depth(len(queries), len(ids), average_k, settings.limit),
     )
     # Nothing but the maps is fitted to test queries, unless hardly any others are there.
-    some = len(clicked.queries) if len(clicked.queries) >= LEAST_QUERIES else len(queries)
+    enough = len(clicked.queries) >= splits.LEAST_QUERIES
+    some = len(clicked.queries) if enough else len(queries)
     fitted = np.arange(len(queries)) < some
     tuning = tune_level_temperature(
         candidates.part(fitted),

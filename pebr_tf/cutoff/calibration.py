@@ -66,8 +66,6 @@ RECALLS = tuple(percent / 100 for percent in range(1, 100))
 AVERAGES = 60
 UNFAMILIAR = 0.005
 FOLDS = 5
-# With fewer queries every interval is as wide as all recalls.
-LEAST_QUERIES = 10
 # A knob that returns a larger share of the catalogue than this says so.
 LARGE_SHARE = 0.1
 # An interval of a recall that reaches farther than this to each side is stated; with folds, any.
@@ -306,11 +304,7 @@ def calibrate(
     [Q] are indices into STRATA. `average_k` are those of the evaluation. `signature_lists` are
     scored as the query model scores them; None if that is the same. `known_share` [Q] are shares of
     known words; None: 0 for all. `folds` is not 0 if the queries are those of both splits.
-
-    Raises:
-      UserError: Too few queries.
     """
-    require_enough(len(lists))
     known_share = np.zeros(1) if known_share is None else known_share
     floor, limit = config.floor, config.limit
     value = config.default_value
@@ -423,15 +417,6 @@ def _offsets_pay(lists: RankedLists, strata: np.ndarray, config: Cutoff, recall:
 
     (common, common_terms), (apart, apart_terms) = map(priced, (lists, lists.shifted(shifts)))
     return common - apart > noise(apart_terms - common_terms)
-
-
-def require_enough(queries: int) -> None:
-    """Raises UserError if there are too few queries to promise anything."""
-    if queries < LEAST_QUERIES:
-        raise UserError(
-            f"the splits calibrate and test must have at least {LEAST_QUERIES} queries with clicks "
-            f"that were held out. Received: {queries}."
-        )
 
 
 def bounded_counts(lists: RankedLists, counts: np.ndarray, floor: int, limit: int) -> np.ndarray:

@@ -28,19 +28,23 @@ from pebr_tf.errors import UserError
 # Tables with more bytes are sampled: their first batches are read.
 MOST_BYTES = 256 << 20
 MOST_BATCHES = 16
+# Logs that take a second or two to read.
+SMALL_BYTES = 32 << 20
 
 
-@dataclass(frozen=True)
+@dataclass
 class DataCheck:
     """The result of `look`.
 
     Attributes:
       facts: Lines for a reader, by name.
       problems: Sentences about everything that would stop a run.
+      held_out: Queries with held-out clicks, or None if the log was not read.
     """
 
     facts: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    held_out: int | None = None
 
 
 def columns_of(config: Config) -> dict[str, list[str]]:
@@ -85,6 +89,15 @@ def look(config: Config) -> DataCheck:
     return found
 
 
+def look_at_small_log(config: Config) -> DataCheck:
+    """`look`, or nothing for a log that takes long to read or is not local."""
+    place = _pattern(config, "data.click_log")
+    if "://" in place:
+        return DataCheck()
+    size = sum(os.path.getsize(source.name) for source in _sources(config, "data.click_log"))
+    return look(config) if size <= SMALL_BYTES else DataCheck()
+
+
 def _check_rows(config: Config, found: DataCheck) -> None:
     now = int(time.time())
     catalogue = None if config.data.catalogue is None else _items(config, found)
@@ -123,13 +136,16 @@ def _check_splits(
     )
     if queries["calibrate"] < (least := config.cutoff.min_calibration_queries):
         found.facts["note"] = (
-            f"calibration has {queries['calibrate']:,} queries; {least:,} are required "
-            "(cutoff.min_calibration_queries)"
+            f"{queries['calibrate']:,} queries calibrate, fewer than {least:,} "
+            "(cutoff.min_calibration_queries): the test queries calibrate too, by cross-fitting, "
+            "and what is promised has a wide interval"
         )
     size = LogSize(int(rows["train"] / table.share), queries["train"], items)
     found.facts["auto"] = chosen_line(config, size)
+    found.held_out = queries["calibrate"] + queries["test"]
     try:
         splits.check_splits(config.split, rows)
+        splits.require_held_out(found.held_out)
     except UserError as error:
         found.problems.append(str(error))
 

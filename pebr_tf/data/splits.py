@@ -20,6 +20,8 @@ import pyarrow as pa
 from pebr_tf.config import Split
 from pebr_tf.errors import UserError
 
+# With fewer held-out queries every interval is as wide as all recalls.
+LEAST_QUERIES = 10
 NAMES = ("train", "calibrate", "test")
 TRAIN, CALIBRATE, TEST = range(3)
 # Mixed into the hash, so that the two draws are independent.
@@ -64,6 +66,15 @@ def check_splits(split: Split, kept: dict[str, int]) -> None:
         f"Every split must have a click (split.by: {split.by}; {wanted}), but none is in {empty}: "
         f"more queries, or another split.by or seed, may help. Received clicks: {received}."
     )
+
+
+def require_held_out(queries: int) -> None:
+    """Raises UserError if clicks of fewer queries are held out than any promise needs."""
+    if queries < LEAST_QUERIES:
+        raise UserError(
+            f"the splits calibrate and test must have at least {LEAST_QUERIES} queries with clicks "
+            f"that were held out. Received: {queries}."
+        )
 
 
 def held_out_from(split: Split, time: np.ndarray) -> int:

@@ -12,8 +12,9 @@ from rich.console import Console
 
 from pebr_tf.cli.output import print_facts
 from pebr_tf.config import Config
+from pebr_tf.data import splits
 from pebr_tf.data.automatic import chosen_line
-from pebr_tf.data.look import find_problems
+from pebr_tf.data.look import find_problems, look_at_small_log
 from pebr_tf.errors import UserError
 from pipeline.cli.cloud_request import (
     config_option,
@@ -52,6 +53,12 @@ def run(
     if problems := find_problems(config):
         raise UserError(" ".join(problems))
     console = Console(highlight=False)
+    if not index_only and span is None:
+        found = look_at_small_log(config)
+        if "note" in found.facts:
+            console.print(f"[yellow]{found.facts['note']}[/yellow]", soft_wrap=True)
+        if found.held_out is not None:
+            splits.require_held_out(found.held_out)
     console.print("[dim]starting[/dim]")
     set_logging()
     from pebr_tf.report import summary_table

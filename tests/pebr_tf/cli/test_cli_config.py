@@ -51,7 +51,7 @@ def test_check_accepts_the_default():
     assert result.exit_code == 0
     assert result.output == (
         "pebr.yaml is valid.\n"
-        "beta_nce on dssm towers of dimension auto, cut off by level at recall 0.9.\n"
+        "beta_nce on dssm towers of dimension auto, cut off by level at recall auto.\n"
         "Every setting has its default.\n"
     )
 

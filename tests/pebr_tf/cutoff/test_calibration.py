@@ -273,16 +273,6 @@ def test_a_file_that_is_none_is_rejected(change, error):
         Calibration.from_json(text)
 
 
-def test_too_few_queries_are_rejected_with_the_number_needed():
-    error = (
-        r"the splits calibrate and test must have at least 10 queries with clicks that were held "
-        r"out\. Received: 9\."
-    )
-    with pytest.raises(UserError, match=error):
-        calibration(9)
-    assert calibration(10)[0].queries == 10
-
-
 def test_unknown_knobs_and_values_are_rejected():
     found, _ = calibration()
     with pytest.raises(ValueError, match=r"knob must be one of recall, budget\. Received: 'top_k'"):

@@ -7,6 +7,7 @@ from awkward_logs import LOGS, TIMES, Log, moments
 
 from pebr_tf.config import Config
 from pebr_tf.data import look as module
+from pebr_tf.data import splits
 from pebr_tf.data.guess import guess_config
 from pebr_tf.data.look import find_problems, look
 from pebr_tf.data.tables import convert
@@ -69,11 +70,23 @@ def test_the_facts_of_a_log(tmp_path):
     assert facts["click log"] == f"{len(rows):,} rows"
     assert facts["queries"] == f"{len({row['query'] for row in rows})} (text)"
     assert facts["items"] == "400 (text: title)"
-    assert facts["note"].startswith("calibration has ")
+    assert "fewer than 200 (cutoff.min_calibration_queries): the test queries c" in facts["note"]
     assert facts["auto"] == (
         "vocabulary_size 100000, dimension 64, batch_size 256, steps 183, "
         "validation_interval 45, average_k [5, 10, 30]"
     )
+
+
+def test_so_few_held_out_queries_that_nothing_can_be_promised(tmp_path, monkeypatch):
+    config = guessed(tmp_path, "few_queries")
+    held_out = module.look_at_small_log(config).held_out
+    monkeypatch.setattr(splits, "LEAST_QUERIES", held_out + 1)
+    assert module.look_at_small_log(config).problems == [
+        f"the splits calibrate and test must have at least {held_out + 1} queries with clicks that "
+        f"were held out. Received: {held_out}."
+    ]
+    monkeypatch.setattr(module, "SMALL_BYTES", 10)
+    assert module.look_at_small_log(config) == module.DataCheck()
 
 
 @pytest.mark.parametrize("form", TIMES)
