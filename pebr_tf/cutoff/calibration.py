@@ -192,14 +192,14 @@ class Calibration:
         if items is not None and items > LARGE_SHARE * catalogue > 0:
             found.append(
                 f"{knob} {value:g} returns {items:,.0f} items per query on average, "
-                f"{items / catalogue:.0%} of the {catalogue:,} items."
+                f"{100 * items / catalogue:.3g}% of the {catalogue:,} items."
             )
         if knob == "recall":
             low, high = self.interval(value)
             if self.folds or high - low > 2 * WIDE:
                 found.append(
-                    f"recall {value:g} is promised by {self.queries:,} queries: from {low:.2f} to "
-                    f"{high:.2f} with a confidence of 95%."
+                    f"recall {value:g} is promised by {self.queries:,} queries: from {low:.2g} to "
+                    f"{high:.2g} with a confidence of 95%."
                 )
         return tuple(found)
 
@@ -312,7 +312,8 @@ def calibrate(
     if value is None:
         reached = float(common.value(budget_map(lists, floor, limit).cutoff(max(average_k))))
         # Two digits that people can remember; never more than what is reached.
-        value = min(max(np.floor(100 * reached) / 100, 0.01), 0.99)
+        unit = 10 ** (np.floor(np.log10(max(reached, 0.001))) - 1)
+        value = round(min(max(np.floor(reached / unit) * unit, 0.001), 0.99), 5)
     recall = value if config.default_knob == "recall" else float(np.median(common.knob_values))
     offsets = np.zeros(len(STRATA), np.float32)
     if _offsets_pay(lists, strata, config, recall):

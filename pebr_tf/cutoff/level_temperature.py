@@ -50,9 +50,10 @@ def tune_level_temperature(
     """Chooses the level temperature with the best recall, if any is as good as top k.
 
     Lists are measured at every average of `average_k`, and at the number of items with which top k
-    reaches the recall `served`. A level temperature competes if at each of them its macro recall
-    and its macro precision are at most a standard error below those of top k. The one with the
-    greatest mean recall is chosen; recalls within .002 count as equal, and precision decides.
+    reaches the recall `served` if that is not near one of them. A level temperature competes if at
+    each of them its macro recall and its macro precision are at most a standard error below those
+    of top k. The one with the greatest mean recall is chosen; recalls within .002 count as equal,
+    and precision decides.
 
     The choice is cross-validated: five times it is made without a fifth of the queries and measured
     on that fifth. If these recalls are more than a standard error below those of top k, or if no
@@ -64,7 +65,9 @@ def tune_level_temperature(
     level_temperatures = GRID if fixed is None else (fixed,)
     base = TopKPolicy().lists(candidates)
     averages: list[int] = list(average_k)
-    if served is not None and (items := top_k_for(base, served)):
+    items = None if served is None else top_k_for(base, served)
+    # An average near another one tells nothing new, and would count twice.
+    if items and all(max(items, k) > 2 * min(items, k) for k in averages):
         averages.append(items)
     policies = (LevelPolicy(level_temperature=each) for each in level_temperatures)
     ours = np.stack([_measure(policy.lists(candidates), averages) for policy in policies])

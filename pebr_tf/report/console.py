@@ -14,7 +14,7 @@ from pebr_tf.report.verdict import outcome
 
 
 def summary_table(evaluation: ModelEvaluation) -> Table:
-    """Precision and recall of each policy at each average k; calibration error of the default.
+    """Precision and recall of each policy at each average k; mean error of the recall knob.
 
     Returns:
       A table at most 80 characters wide; the best of each column is bold, the oracle last.
@@ -32,7 +32,7 @@ def summary_table(evaluation: ModelEvaluation) -> Table:
     table.add_column("policy", no_wrap=True, overflow="ellipsis")
     for k in evaluation.average_k:
         table.add_column(f"k = {count(k)}", justify="right", no_wrap=True)
-    table.add_column("calibration error", justify="right", min_width=11)
+    table.add_column("knob error", justify="right", min_width=7)
     policies = sorted(evaluation.policies, key=lambda policy: policy.name == ORACLE)
     best = {
         (k, measure): best_figure(policies, k, "overall", measure)
@@ -56,7 +56,7 @@ def _pair(policy: PolicyResult, k: int, best: dict[tuple[int, str], float | None
         value = getattr(policy.at[k]["overall"], measure)
         if text:
             text.append("/")
-        # Three digits fill a column; the leading 0 is dropped.
+        # Digits fill a column; the leading 0 is dropped.
         style = "bold" if is_best(policy, value, best[k, measure]) else ""
         text.append(share(value).removeprefix("0"), style=style)
     return text

@@ -1,19 +1,27 @@
-"""Numbers as people read them; a missing number is an en dash."""
+"""Numbers as people read them, with two significant digits at least; None is an en dash."""
 
 from __future__ import annotations
+
+import math
 
 DASH = "–"
 _MINUS = "−"
 
 
 def share(value: float | None) -> str:
-    """Precision, recall or an error: `0.851`."""
-    return DASH if value is None else _without_negative_zero(f"{value:.3f}")
+    """Precision, recall or an error: `0.851`, `0.0191`, `0.00042`."""
+    if value is None:
+        return DASH
+    small = abs(value) < 0.1 and _digits(value) > 0
+    return _without_negative_zero(f"{value:.{max(3 + small, _digits(value))}f}")
 
 
-def percent(value: float | None, digits: int = 1) -> str:
-    """A rate: `0.4%`."""
-    return DASH if value is None else _without_negative_zero(f"{100 * value:.{digits}f}") + "%"
+def percent(value: float | None, digits: int | None = None) -> str:
+    """A rate: `12.4%`, `0.42%`; with so many decimals if `digits` is given."""
+    if value is None:
+        return DASH
+    decimals = max(1, _digits(100 * value)) if digits is None else digits
+    return _without_negative_zero(f"{100 * value:.{decimals}f}") + "%"
 
 
 def count(value: float | None) -> str:
@@ -54,6 +62,11 @@ def compact(value: float) -> str:
         if abs(value) >= size:
             return f"{value / size:g}{letter}"
     return f"{value:g}"
+
+
+def _digits(value: float) -> int:
+    """Decimals that show two significant digits; 0 for what rounds to 0 in six decimals."""
+    return 0 if abs(value) < 5e-7 else 1 - math.floor(math.log10(abs(value)))
 
 
 def _without_negative_zero(text: str) -> str:

@@ -12,7 +12,7 @@ from pebr_tf.files import replacing_file
 from pebr_tf.metrics.strata import STRATA
 from pebr_tf.release.evaluation import ModelEvaluation, default_result, named_policy
 from pebr_tf.report import charts, formats, tables
-from pebr_tf.report.verdict import outcome
+from pebr_tf.report.verdict import next_steps, outcome, served
 
 # Characters that HTML forbids even as a character reference, and halves of a surrogate pair.
 _UNPRINTABLE = re.compile(
@@ -38,6 +38,8 @@ def write_report(evaluation: ModelEvaluation, path: Path) -> None:
     page = environment.get_template("report.html").render(
         evaluation=evaluation,
         outcome=outcome(evaluation),
+        served=served(evaluation),
+        next_steps=next_steps(evaluation),
         default=default_result(evaluation.policies),
         top_k=named_policy(evaluation.policies, "top_k"),
         overall=evaluation.default_knob.groups["overall"],

@@ -326,14 +326,14 @@ def _policy_rows(
 
 
 def best_figure(policies: Sequence[PolicyResult], k: int, group: str, measure: str) -> float | None:
-    """The highest value of a policy other than the oracle, rounded to the three digits shown."""
+    """The highest value of a policy other than the oracle."""
     values = [_figure(policy, k, group, measure) for policy in policies if policy.name != ORACLE]
-    return max((round(value, 3) for value in values if value is not None), default=None)
+    return max((value for value in values if value is not None), default=None)
 
 
 def is_best(policy: PolicyResult, value: float | None, best: float | None) -> bool:
-    """Whether a value is the best of its column."""
-    return policy.name != ORACLE and value is not None and round(value, 3) == best
+    """Whether a value is the best of its column, in the digits shown."""
+    return policy.name != ORACLE and value is not None and share(value) == share(best)
 
 
 def _figure(policy: PolicyResult, k: int, group: str, measure: str) -> float | None:
@@ -342,7 +342,8 @@ def _figure(policy: PolicyResult, k: int, group: str, measure: str) -> float | N
 
 
 def _difference(new: float | None, old: float | None) -> float | None:
-    return None if new is None or old is None else new - old
+    # A smaller difference is none.
+    return None if new is None or old is None else round(new - old, 4)
 
 
 def _average_titles(evaluation: ModelEvaluation) -> list[str]:

@@ -1,9 +1,23 @@
-"""The outcome of an evaluation in one sentence."""
+"""The outcome of an evaluation in sentences: blessed or not, what is served, what to do next."""
 
 from __future__ import annotations
 
 from pebr_tf.release.evaluation import ModelEvaluation
 from pebr_tf.release.gates import failures
+from pebr_tf.report.formats import count, share
+
+# What helps against a gate that failed, besides a bound that allows more.
+_REMEDIES = {
+    "min_query_gain": "check the columns of queries and items (pebr config check --data)",
+    "min_precision_lift": "serve lists of equal length (cutoff.policy: top_k)",
+    "min_recall_lift": "serve lists of equal length (cutoff.policy: top_k)",
+    "max_calibration_error": "hold out by pair (split.by): test and calibrate queries differ",
+    "max_stratum_calibration_error": "hold out by pair (split.by), or raise strata.min_queries",
+    "min_index_recall": "raise index.recall_target, or search exactly (index.exact_below)",
+    "max_empty_rate": "raise cutoff.floor",
+    "min_baseline_recall_lift": "train longer (training.steps)",
+    "max_p99_milliseconds": "lower index.recall_target or cutoff.limit",
+}
 
 
 def outcome(evaluation: ModelEvaluation) -> str:
@@ -22,3 +36,33 @@ def outcome(evaluation: ModelEvaluation) -> str:
         number = f"{len(undecided)} warning{'s' if len(undecided) > 1 else ''}"
         return f"Blessed, with {number}: {'; '.join(undecided)}."
     return f"Blessed: all {len(gates)} gates passed." if gates else "Blessed."
+
+
+def served(evaluation: ModelEvaluation) -> str:
+    """What the default knob gives, beside lists of equal length."""
+    knob, found = evaluation.default_knob, evaluation.default_knob.groups["overall"]
+    low, high = knob.interval
+    needs = "never reaches" if knob.top_k_items is None else f"needs {count(knob.top_k_items)} for"
+    return (
+        f"Served at {knob.knob} {knob.value:g}: recall {share(found.recall)} (95% interval "
+        f"{share(low)} to {share(high)}) with {count(found.average)} items per query; top k "
+        f"{needs} that recall, and reaches {share(knob.top_k_recall)} with as many."
+    )
+
+
+def next_steps(evaluation: ModelEvaluation) -> list[str]:
+    """What to do now, one sentence each."""
+    steps = [
+        f"{gate.name}: {_REMEDIES[gate.name]}; or change evaluation.gates.{gate.name}."
+        for gate in evaluation.gates
+        if gate.state == "failed"
+    ]
+    steps += [
+        f"{gate.name}: about {count(gate.queries_to_decide)} instead of {gate.measured_on} would "
+        "decide it."
+        for gate in evaluation.gates
+        if gate.state == "undecided"
+    ]
+    if evaluation.blessed:
+        steps.append("Serve it (pebr serve), and compare it with what you have (pebr ab).")
+    return steps

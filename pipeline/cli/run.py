@@ -61,7 +61,7 @@ def run(
             splits.require_held_out(found.held_out)
     console.print("[dim]starting[/dim]")
     set_logging()
-    from pebr_tf.report import summary_table
+    from pebr_tf.report import next_steps, served, summary_table
     from pipeline import local_runner
     from pipeline.display import RunDisplay
     from pipeline.pipeline import Options
@@ -81,6 +81,9 @@ def run(
         console.print()
         console.print(summary_table(outcome.evaluation))
         console.print()
+        for sentence in (served(outcome.evaluation), *next_steps(outcome.evaluation)):
+            console.print(sentence, soft_wrap=True, markup=False)
+        console.print()
     facts = {
         "auto": outcome.size and chosen_line(config, outcome.size),
         "report": outcome.report,
@@ -88,6 +91,7 @@ def run(
         "run": config.pipeline.root,
         "time": f"{outcome.seconds:,.0f} s",
         "try": outcome.release and f'pebr query --release {outcome.release.parent} "..."',
+        "serve": outcome.release and f"pebr serve --releases {outcome.release.parent}",
     }
     print_facts(console, {name: value for name, value in facts.items() if value})
     if outcome.evaluation and not outcome.evaluation.blessed:

@@ -125,7 +125,8 @@ def _print_table(answer: RetrievalResponse, index: int, limit: int) -> None:
     if (threshold := _number(answer.items.thresholds[index])) is not None:
         facts.append(f"cosine from {threshold:.3f}")
     if (expected := _number(answer.expected_recall[index])) is not None:
-        facts.append(f"expected to keep {expected:.0%} of the relevant")
+        digits = 0 if expected >= 0.1 else 1
+        facts.append(f"expected to keep {expected:.{digits}%} of the relevant")
     if answer.unfamiliar[index]:
         facts.append("unfamiliar: no recall is expected")
     if answer.items.truncated[index]:

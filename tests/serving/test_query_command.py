@@ -66,7 +66,7 @@ def test_json_lines_from_a_release_with_queries_from_standard_input(releases, re
         "expected_recall": float(answer.expected_recall[0]),
         "truncated": False,
         "unfamiliar": False,
-        "notes": ["recall 0.9 returns 44 items per query on average, 22% of the 200 items."],
+        "notes": ["recall 0.9 returns 44 items per query on average, 21.9% of the 200 items."],
         "items": answer.rows(0, 2),
     }
     (line,) = run("--release", release, "--json", "--score=-1", "phone").output.splitlines()

@@ -200,18 +200,18 @@ def test_notes_on_cost_range_and_width():
     assert found.notes("recall", 0.3, 1_000) == ()
     items = found.items_per_query("recall", 0.8)
     assert found.notes("recall", 0.8, 40) == (
-        f"recall 0.8 returns {items:.0f} items per query on average, {items / 40:.0%} of the 40 "
-        "items.",
+        f"recall 0.8 returns {items:.0f} items per query on average, {100 * items / 40:.3g}% of "
+        "the 40 items.",
     )
     assert found.notes("top_k", 101, 1_000) == (
-        "top_k 101 returns 101 items per query on average, 10% of the 1,000 items.",
+        "top_k 101 returns 101 items per query on average, 10.1% of the 1,000 items.",
     )
     assert found.notes("top_k", 100, 1_000) == found.notes("score", 0.1, 1) == ()
     few, _ = calibration(20)
     (wide,) = few.notes("recall", 0.5, 1_000)
     low, high = few.interval(0.5)
     assert wide == (
-        f"recall 0.5 is promised by 20 queries: from {low:.2f} to {high:.2f} with a confidence of "
+        f"recall 0.5 is promised by 20 queries: from {low:.2g} to {high:.2g} with a confidence of "
         "95%."
     )
 

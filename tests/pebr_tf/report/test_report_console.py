@@ -1,14 +1,16 @@
 """The table in the terminal, the outcome in a sentence, and numbers as text."""
 
 import io
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from evaluation_example import example, rejected
 from rich.console import Console
 
+from pebr_tf.config import Gates
 from pebr_tf.release.evaluation import GateResult
-from pebr_tf.report import formats, outcome, summary_table
+from pebr_tf.report import formats, next_steps, outcome, served, summary_table
+from pebr_tf.report.verdict import _REMEDIES
 
 
 def printed(evaluation):
@@ -21,9 +23,9 @@ def test_a_policy_is_one_line_of_eighty_characters():
     lines = printed(example())
     assert max(map(len, lines)) <= 80
     cells = {line.split("  ")[0].strip(): line.split() for line in lines if line.strip()}
-    assert cells["level, T = 0.6"][-4:] == [".187/.762", ".100/.851", ".035/.924", "0.004"]
-    assert cells["top k"][-3:] == [".124/.688", ".070/.795", ".031/.904"]
-    assert cells["oracle"][-3:] == [".402/.905", ".168/.948", ".052/.981"]
+    assert cells["level, T = 0.6"][-4:] == [".187/.762", ".100/.851", ".0350/.924", "0.0041"]
+    assert cells["top k"][-3:] == [".124/.688", ".0700/.795", ".0310/.904"]
+    assert cells["oracle"][-3:] == [".402/.905", ".168/.948", ".0520/.981"]
     assert lines[-1] == "Blessed: all 6 gates passed."
     assert len([line for line in lines if "/." in line]) == 9
 
@@ -62,14 +64,45 @@ def test_outcomes():
     )
 
 
+def test_what_is_served_and_what_to_do_next():
+    assert served(example()) == (
+        "Served at recall 0.9: recall 0.902 (95% interval 0.893 to 0.911) with 302 items per "
+        "query; top k needs 496 for that recall, and reaches 0.871 with as many."
+    )
+    never = example()
+    never = replace(never, default_knob=replace(never.default_knob, top_k_items=None))
+    assert "; top k never reaches that recall, and" in served(never)
+    assert next_steps(example()) == [
+        "Serve it (pebr serve), and compare it with what you have (pebr ab)."
+    ]
+    assert next_steps(rejected()) == [
+        "min_recall_lift: serve lists of equal length (cutoff.policy: top_k); or change "
+        "evaluation.gates.min_recall_lift."
+    ]
+    doubtful = example()
+    doubtful.gates[3] = replace(doubtful.gates[3], received=0.07)
+    assert next_steps(doubtful)[0] == (
+        "max_stratum_calibration_error: about 572 instead of 143 head queries would decide it."
+    )
+
+
+def test_every_gate_has_a_remedy():
+    gates = {each.name for each in fields(Gates)}
+    assert set(_REMEDIES) == gates
+
+
 @pytest.mark.parametrize(
     ("form", "value", "text"),
     [
         (formats.share, 0.8505, "0.851"),
-        (formats.share, -0.0001, "0.000"),
+        (formats.share, 0.0191, "0.0191"),
+        (formats.share, 0.011, "0.0110"),
+        (formats.share, 0.000421, "0.00042"),
+        (formats.share, -0.0000001, "0.000"),
         (formats.share, None, "–"),
-        (formats.percent, 0.0049, "0.5%"),
-        (formats.percent, -0.00001, "0.0%"),
+        (formats.percent, 0.124, "12.4%"),
+        (formats.percent, 0.00491, "0.49%"),
+        (formats.percent, -0.000000001, "0.0%"),
         (formats.count, 4120, "4,120"),
         (formats.count, 42.25, "42.2"),
         (formats.average, 99.96, "100"),

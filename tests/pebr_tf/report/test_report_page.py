@@ -68,10 +68,10 @@ def test_headline_and_tiles(page, tmp_path):
     assert page.one("h1").text == outcome(example())
     tiles = page.one("dl", class_="tiles").children
     assert [[part.text for part in tile.children] for tile in tiles] == [
-        ["Recall at k = 150", "0.851", "top_k 0.795, +0.056"],
-        ["Precision at k = 150", "0.100", "top_k 0.070, +0.030"],
-        ["Calibration error", "0.004", "worst stratum: tail 0.018"],
-        ["Empty rate", "0.1%", "at recall 0.9"],
+        ["Recall at k = 150", "0.851", "top_k 0.795, +0.0560"],
+        ["Precision at k = 150", "0.100", "top_k 0.0700, +0.0300"],
+        ["Calibration error", "0.0041", "worst stratum: tail 0.0182"],
+        ["Empty rate", "0.080%", "at recall 0.9"],
         ["Items, median query", "42", "p99 4,120"],
         ["Index recall", "0.994", "against exact search; micro 0.997"],
         ["Latency, p99", "4.21 ms", "batch of 1; median 1.83 ms"],
@@ -81,7 +81,7 @@ def test_headline_and_tiles(page, tmp_path):
 def test_policies_with_the_best_marked_and_the_oracle_apart(page):
     table = under(page, "policies").one("table")
     rows = {row[0]: row[1:] for row in table.rows()}
-    level = ["0.187", "0.762", "0.100", "0.851", "0.035", "0.924", "0.0%"]
+    level = ["0.187", "0.762", "0.100", "0.851", "0.0350", "0.924", "0.0%"]
     assert rows["level, T = 0.6default"] == level
     assert rows["literal pEBR (CDF)"][2:4] == ["0.138", "0.483"]
     assert rows["literal pEBR (CDF)"][-1] == "9.0%"
@@ -89,7 +89,7 @@ def test_policies_with_the_best_marked_and_the_oracle_apart(page):
     assert best == ["0.762", "0.851", "0.924", "0.219", "0.138", "0.115"]
     assert table.one("tr", class_="default").text.startswith("level, T = 0.6")
     apart = table.one("tbody", class_="apart").rows()
-    assert apart == [["oracle", "0.402", "0.905", "0.168", "0.948", "0.052", "0.981", "0.0%"]]
+    assert apart == [["oracle", "0.402", "0.905", "0.168", "0.948", "0.0520", "0.981", "0.0%"]]
 
 
 def test_strata_and_the_gain_in_each(page):
@@ -99,7 +99,7 @@ def test_strata_and_the_gain_in_each(page):
     # 2.4 times .124 and .688 less .035, as the example makes its head.
     assert ["top k", "0.298", "0.653"] in [row[:3] for row in tables[0].rows()]
     # 0.6 times (.187 - .124), and .762 - .688.
-    assert tables[3].rows()[-1][:3] == ["tail", "+0.038", "+0.074"]
+    assert tables[3].rows()[-1][:3] == ["tail", "+0.0378", "+0.0740"]
 
 
 def test_single_tables(page):
@@ -107,7 +107,7 @@ def test_single_tables(page):
     served = ["0.900", "0.903", "0.912", "0.906", "0.884", "302"]
     assert served in calibration.rows()
     assert calibration.one("tr", class_="default").one("th").text == "0.900"
-    assert calibration.rows()[-1] == ["mean error", "0.004", "0.014", "0.007", "0.018", ""]
+    assert calibration.rows()[-1] == ["mean error", "0.0041", "0.0136", "0.0071", "0.0182", ""]
     assert under(page, "budget").one("table").rows()[1:3] == [
         ["50", "51.2", "+2.4%"],
         ["150", "148", "−1.5%"],
@@ -137,8 +137,8 @@ def test_comparison_with_the_previous_release_and_with_the_expected_recall(page,
     rows = under(other, "previous").one("table").rows()
     assert rows[0][1] == "release 1731"
     found = {row[0]: row[1:] for row in rows}
-    assert found["recall at k = 150"] == ["0.838", "0.851", "+0.013", "better"]
-    assert found["precision at k = 150"] == ["0.104", "0.100", "−0.004", "worse"]
+    assert found["recall at k = 150"] == ["0.838", "0.851", "+0.0130", "better"]
+    assert found["precision at k = 150"] == ["0.104", "0.100", "−0.0040", "worse"]
     assert found["recall at k = 500"] == ["–", "0.924", "–", "–"]
     assert found["calibration error"] == ["0.009", "0.004", "−0.005", "better"]
     assert found["calibration error, head"] == ["–", "0.014", "–", "–"]
