@@ -5,7 +5,7 @@ import json
 import threading
 
 import pytest
-from google.auth._default import _CLOUD_SDK_MISSING_CREDENTIALS
+from google.auth._default import _CLOUD_SDK_MISSING_CREDENTIALS, _VALID_TYPES
 from google.auth.compute_engine import _metadata
 from vertex_server import CLOUD, EMAIL, IDENTITY, cloud_config, write_key_file
 
@@ -144,7 +144,11 @@ def test_credentials_are_found(nowhere, monkeypatch, recwarn):
         (None, "File {file} was not found"),
         (FOLDER, "{file}: Is a directory"),
         ("a: 1", "File {file} is not a valid json file"),
-        ("{}", "The file {file} does not have a valid type"),
+        (
+            "{}",
+            "The file {file} does not have a valid type. Type is None, expected one of "
+            f"{_VALID_TYPES}",
+        ),
         (
             "[]",
             "credentials that cannot be read, AttributeError: 'list' object has no attribute 'get'",
