@@ -145,7 +145,7 @@ cutoff.default_value: 90
     Received: 90.0.
 cutoff.default_knob: budget
     cutoff.default_value must be a number from 1 to 10000 when default_knob is budget. Received:
-    0.9.
+    null.
 cutoff.default_knob: top_k, cutoff.default_value: 10.5, cutoff.floor: 3
     cutoff.default_value must be a whole number from 3 to 10000 when default_knob is top_k.
     Received: 10.5.

@@ -165,7 +165,7 @@ def test_a_truncated_gzip_is_an_error_that_names_the_file():
     ("content", "name", "error"),
     [
         (b"", "a.csv", "a.csv must have the columns query, item_id. Received: nothing."),
-        (b"", "a.jsonl", "a.jsonl must hold a JSON object a line. Received: nothing."),
+        (b"", "a.jsonl", "a.jsonl must hold one JSON object per line. Received: nothing."),
         (
             b"query;item_id\na;b\n",
             "a.csv",
