@@ -18,10 +18,10 @@ Every rule is bounded and grows with the log.
                    1,000,000         2,048     1,000       2.0
                  100,000,000         4,096    20,000        .8
 
-Small logs get many epochs because validation ends a training that no longer gains. Their batches
-are small so that there are enough steps; below 256 pairs a batch has too few negatives. The strata
-are shares of the clicks and follow the log by themselves; `strata.min_queries` keeps them from
-being too small to measure.
+Small logs get many epochs because the best of four checkpoints is kept. Their batches are small so
+that there are enough steps; below 256 pairs a batch has too few negatives. The strata are shares of
+the clicks and follow the log by themselves; `strata.min_queries` keeps them from being too small to
+measure.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from pebr_tf.config import AUTO, Config
 from pebr_tf.data.log_size import LogSize
 
 VOCABULARY_SIZE = 100_000
-# Catalogues with fewer items than the first number -> the averages; the largest is at most about a
-# tenth of the catalogue.
+# Catalogues with fewer items than the first number -> the averages.
 AVERAGE_K: tuple[tuple[float, tuple[int, ...]], ...] = (
     (100, (2, 5, 10)),
     (300, (3, 10, 20)),
