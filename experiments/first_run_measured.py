@@ -140,7 +140,7 @@ def _figures(
         "policy": name,
         "level_temperature": temperature,
         "failed": failures(gates),
-        "warned": failures(gates, "warning"),
+        "warned": failures(gates, "undecided"),
         **_served(knobs, calibration),
     }
 

@@ -50,6 +50,7 @@ SANE = {
         and "foreign_missed" not in figures
     ),
     "calibration": lambda outputs, figures: figures["ways"]["level"]["overall"]["error"][0] < 0.1,
+    "first-run": lambda outputs, figures: not any(figures["blessed by mistake"].values()),
 }
 
 
