@@ -153,6 +153,7 @@ def _recalls(
         towers.family,
         level_temperature,
         cutoff,
+        towers.config.evaluation.average_k,
     )
     served = _longest(towers, test, service.cutoff_for("recall", 0.9, strata))
     own = _longest(towers, test, np.full(len(strata), knob.cutoff(0.9)))

@@ -66,8 +66,8 @@ def test_ablation_has_differences_their_standard_error_and_bold_beyond_noise():
     assert change["seeds"] == pytest.approx([-0.02, -0.04])
     assert results.tables[0].rows == (
         ("default", ".200/.500", "", ".200/.500", ""),
-        ("one temperature for all (InfoNCE)", *[".200/.519", ".000/+.019"] * 2),
-        ("neither term nor mask", *[".250/.470", "**+.050**/**−.030**"] * 2),
+        ("one temperature for all (InfoNCE)", *[".200/.519", ".000/+.0190"] * 2),
+        ("neither term nor mask", *[".250/.470", "**+.0500**/**−.0300**"] * 2),
         ("logQ correction", *[".200/.500", ".000/.000"] * 2),
     )
     assert results.tables[2].rows[1][1:] == (DASH,) * 4
