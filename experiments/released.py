@@ -43,7 +43,7 @@ class Released:
 
         Args:
           recall: The share.
-          by_stratum: As served, by a map for each stratum; else by the one map of all queries.
+          by_stratum: As served, with the offsets of the strata; else without.
         """
         strata = self.test.queries.strata
         calibration = self.calibration

@@ -342,8 +342,10 @@ def _figure(policy: PolicyResult, k: int, group: str, measure: str) -> float | N
 
 
 def _difference(new: float | None, old: float | None) -> float | None:
-    # A smaller difference is none.
-    return None if new is None or old is None else round(new - old, 4)
+    if new is None or old is None:
+        return None
+    # What is small in itself and beside the value is no difference.
+    return 0.0 if abs(new - old) < min(5e-4, abs(old) / 100) else new - old
 
 
 def _average_titles(evaluation: ModelEvaluation) -> list[str]:
