@@ -95,7 +95,7 @@ def _lift(
 ) -> GateResult:
     """A relative gain; `figures` are means of `values` [Q, 2], ours and theirs.
 
-    Its noise is that of ours - (1 + bound) * theirs, a mean over queries, in units of theirs.
+    The noise of the gain is that of the mean of ours - (1 + bound) * theirs, divided by theirs.
     """
     ours, theirs = figures[0], max(figures[1], 1e-9)
     chance = noise(values[:, 0] - (1 + bound) * values[:, 1])
