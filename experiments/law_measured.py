@@ -24,6 +24,7 @@ from pebr_tf.metrics.strata import STRATA
 from pebr_tf.models.text import tokens_of
 from pebr_tf.release.catalogue import Moments
 from pebr_tf.retrieval.exact import sample_of
+from serving.signatures import ROUNDING
 
 SOURCES = (*STUDY_SOURCES, "pebr_tf.retrieval.exact", "experiments.law_measured")
 FOREIGN = 1_000
@@ -46,9 +47,8 @@ def measure_law(towers: Study, level_temperature: float) -> dict[str, Any]:
       share, mean and worst over SHARES; the last three only with a known truth. `deciles`
       (overall): the worst distance of expected and measured recall, over deciles of the expected
       one, at a recall of .75; `deciles_floor`: its mean if clicks are drawn from the law itself.
-      Of `query_at`, overall: `longest`, its longest list over the service's at a recall of .9,
-      which has a limit, and `longest_unlimited`, over the same without one;
-      `empty`, the largest share of empty lists over SHARES; `behind`, how far its recall is behind
+      Of `query_at`, overall: `longest`, its longest list over the service's at a recall of .9;
+      `empty`, the share of empty lists at a recall of .5; `behind`, how far its recall is behind
       that of the probe's level at an equal average, at the worst k.
     """
     calibrate_clicks, test = (
@@ -155,13 +155,15 @@ def _recalls(
         cutoff,
         towers.config.evaluation.average_k,
     )
-    served = _longest(towers, test, service.cutoff_for("recall", 0.9, strata))
-    own = _longest(towers, test, np.full(len(strata), knob.cutoff(0.9)))
+    longest = (
+        _lengths(towers, test, cutoffs).max()
+        for cutoffs in (knob.cutoff(0.9), service.cutoff_for("recall", 0.9, strata))
+    )
     gains = [
         _recall_at(probe_lists["test"], k) - _recall_at(lists["test"], k)
         for k in towers.config.evaluation.average_k
     ]
-    empty = [np.mean(lists["test"].counts_at(knob.cutoff(recall)) == 0) for recall in SHARES]
+    shortest = _lengths(towers, test, knob.cutoff(0.5))
     errors = []
     for recall in SHARES:
         requested = min(max(recall, knob.lowest), knob.highest)
@@ -186,9 +188,8 @@ def _recalls(
         "deciles_floor": {
             "overall": float(np.mean([_worst_decile(clicks, each, order) for each in drawn]))
         },
-        "longest": {"overall": own / min(served, cutoff.limit)},
-        "longest_unlimited": {"overall": own / served},
-        "empty": {"overall": float(max(empty))},
+        "longest": {"overall": float(np.divide(*longest))},
+        "empty": {"overall": float(np.mean(shortest == 0))},
         "behind": {"overall": float(max(0.0, *gains))},
     }
 
@@ -199,12 +200,20 @@ def _ends(towers: Study, test: HeldOutClicks, cutoffs: Any) -> np.ndarray:
     return np.clip(np.exp(logits) if towers.family == "beta" else (1 + logits) / 2, 0, 1)
 
 
-def _longest(towers: Study, test: HeldOutClicks, cutoffs: np.ndarray) -> int:
-    """Items of the longest list, in the whole catalogue: candidates would cut it."""
+def _lengths(towers: Study, test: HeldOutClicks, cutoffs: Any) -> np.ndarray:
+    """[Q] items at or above where the lists end; candidates would cut the longest.
+
+    As in the query model, which holds the sample, and in the service, a list has at least the best
+    of the items held and at most `limit`.
+    """
     vectors = towers.queries.vectors[towers.rows("test")]
     cosines = 2 * _ends(towers, test, cutoffs) - 1
-    pairs = zip(vectors, cosines, strict=True)
-    return max(int(np.sum(towers.items @ vector >= cosine)) for vector, cosine in pairs)
+    sample = sample_of(towers.items, SAMPLED)
+    lengths = []
+    for vector, cosine in zip(vectors, cosines, strict=True):
+        cosine = min(cosine, (sample @ vector).max() - ROUNDING)
+        lengths.append(int(np.sum(towers.items @ vector >= cosine)))
+    return np.minimum(lengths, towers.config.cutoff.limit)
 
 
 def _recall_at(lists: RankedLists, average: int) -> float:

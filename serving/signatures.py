@@ -19,12 +19,14 @@ z = (1 + cosine) / 2 of a query's relevant items follows Beta(alpha, beta), and 
 ends at `threshold`; `expected_recall` is the share of the query's relevant items above it and
 `expected_count` the number of items. NaN: a recall or share outside (0, 1), and what is expected of
 an `unfamiliar` query, whose threshold is the cosine of its best item, or of a policy that ends
-lists by their ranks, whose threshold is -1. Floor and limit are the retriever's. Without custom op.
+lists by their ranks, whose threshold is -1. At least `floor` and at most `limit` of the items that
+the model holds, in proportion to the catalogue, are at or above a threshold. Without custom op.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -48,6 +50,8 @@ from pebr_tf.release.catalogue import Moments
 from pebr_tf.release.towers import QueryModelDescription, TowersDescription
 
 TOWERS_SIGNATURES = ("query", "item", "serialized_examples")
+# An index may compute a cosine that is smaller by a rounding.
+ROUNDING = 1e-6
 _TOWERS = ("embedding", "tau", "frequency", "stratum")
 
 Tensors = dict[str, tf.Tensor]
@@ -92,6 +96,10 @@ class QueryModel(tf.Module):
         # because TensorFlow multiplies so in half the time.
         self._sample = tf.Variable(held.vectors.T, trainable=False, dtype=tf.float32)
         self._items_per_sampled = held.total / len(held.vectors)
+        self._floor, self._limit = (
+            math.ceil(calibration.floor / self._items_per_sampled),
+            max(int(calibration.limit / self._items_per_sampled), 1),
+        )
         self._mean = tf.constant(held.moments.mean, tf.float64)
         self._covariance = tf.constant(held.moments.covariance, tf.float64)
 
@@ -205,12 +213,12 @@ class QueryModel(tf.Module):
             nothing = tf.fill(tf.shape(encoded["tau"]), float("nan"))
             threshold, recall, count = -tf.ones_like(nothing), nothing, nothing
         else:
-            threshold = tf.clip_by_value(threshold, -1.0, 1.0)
+            threshold = self._bounded(tf.clip_by_value(threshold, -1.0, 1.0), scores)
             recall = self._recall(encoded, threshold[:, tf.newaxis])[:, 0]
             above = tf.cast(scores >= threshold[:, tf.newaxis], tf.float32)
             count = self._items_per_sampled * tf.reduce_sum(above, axis=1)
             invalid, unfamiliar = tf.math.is_nan(threshold), encoded["unfamiliar"]
-            best = tf.reduce_max(scores, axis=1)
+            best = tf.reduce_max(scores, axis=1) - ROUNDING
             threshold = tf.where(unfamiliar & ~invalid, best, threshold)
             unknown = invalid | unfamiliar
             recall, count = (tf.where(unknown, float("nan"), value) for value in (recall, count))
@@ -220,6 +228,23 @@ class QueryModel(tf.Module):
             "expected_recall": recall,
             "expected_count": count,
         }
+
+    def _bounded(self, threshold: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+        """Thresholds [B] that leave lists of at least the floor and at most the limit."""
+        sampled = self._sample.shape[1]
+        if self._floor:
+            highest = tf.math.top_k(scores, min(self._floor, sampled)).values[:, -1] - ROUNDING
+            threshold = tf.where(threshold > highest, highest, threshold)
+        if self._limit >= sampled:
+            return threshold
+        counts = tf.math.count_nonzero(scores >= threshold[:, tf.newaxis], axis=1)
+        # Few lists are too long, and selecting so many items takes longer than the rest.
+        lowest = tf.cond(
+            tf.reduce_any(counts > self._limit),
+            lambda: tf.math.top_k(scores, self._limit).values[:, -1],
+            lambda: tf.fill(tf.shape(threshold), -1.0),
+        )
+        return tf.where(threshold < lowest, lowest, threshold)
 
     def _recall(self, encoded: Tensors, cosines: tf.Tensor) -> tf.Tensor:
         law = Beta(encoded["alpha"][:, tf.newaxis], encoded["beta"][:, tf.newaxis])

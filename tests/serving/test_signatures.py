@@ -14,6 +14,7 @@ from tensorflow.python.saved_model import loader_impl
 from tiny_release import DESCRIPTION, DIMENSION, calibration, learned_law, write_towers
 
 from pebr_tf.config import Cutoff
+from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.errors import UserError
 from pebr_tf.release.catalogue import Moments
 from pebr_tf.retrieval.encoded import TOWER_FIELDS
@@ -246,6 +247,20 @@ def test_every_policy_and_knob_gives_a_threshold(tower_files, held, policy, fami
     outputs = model.serving_default(tf.constant(["phone"]))
     np.testing.assert_allclose(outputs["threshold"], wanted(outputs["tau"].numpy()), atol=1e-6)
     assert np.isnan(outputs["expected_recall"].numpy()) == (outputs["threshold"].numpy() == -1)
+
+
+@pytest.mark.parametrize(("held_share", "wanted"), [(1, (7, 2)), (2, (6, 2)), (4, (4, 4))])
+def test_lists_have_at_least_the_floor_and_at_most_the_limit(
+    tower_files, vectors, moments, held_share, wanted
+):
+    held = HeldItems(vectors[::held_share], len(vectors), moments)
+    signature = KnobMap(np.array([0.01, 0.99]), np.array([30, -30], "f4"), 100)
+    bounded = calibration(floor=2, limit=7, signature=signature)
+    model = QueryModel(tf.saved_model.load(str(tower_files[0])), bounded, Cutoff(), held)
+    outputs = model.query_at(tf.constant(["phone"] * 2), tf.constant([0.99, 0.01]))
+    assert tuple(outputs["expected_count"].numpy()) == wanted
+    counts = np.sum(outputs["embedding"] @ held.vectors.T >= outputs["threshold"][:, None], axis=1)
+    assert tuple(held_share * counts) == wanted
 
 
 def test_interpolation_is_that_of_numpy():
