@@ -89,6 +89,7 @@ def _table(runs: Mapping[str, list[dict[str, Any]]]) -> ResultTable:
                 name,
                 f"{sum(not each['failed'] for each in sound)} of {len(sound)}",
                 "/".join(dict.fromkeys(each["policy"] for each in sound)),
+                f"{sum(run['log_q'] for run in some)} of {len(some)}",
                 f"{mean(sound, 'queries'):,.0f}",
                 share(mean(sound, "asked")),
                 share(mean(sound, "measured")),
@@ -101,7 +102,16 @@ def _table(runs: Mapping[str, list[dict[str, Any]]]) -> ResultTable:
     return ResultTable(
         "First runs with defaults",
         (
-            *("log", "blessed", "policy", "test queries", "recall asked", "recall", "items"),
+            *(
+                "log",
+                "blessed",
+                "policy",
+                "log_q",
+                "test queries",
+                "recall asked",
+                "recall",
+                "items",
+            ),
             *("top k's recall", "precision", "top k's precision"),
         ),
         tuple(rows),

@@ -60,7 +60,8 @@ def measure_first_run(log: ClickLog, seed: int) -> dict[str, Any]:
     data = prepared("first run", given, log.clicks, log.catalogue)
     config = resolve(given, _size(data))
     towers = train(data, config)
-    other = train(data, config.replace("training.seed", seed + 1))
+    again = {"training.seed": seed + 1, "loss.log_q": towers["log_q"]}
+    other = train(data, config.replace_all(again))
     queries = QueryVectors(towers["vectors"], towers["tau"], data.strata)
     generator = np.random.default_rng(seed)
     items = towers["items"]
@@ -71,6 +72,7 @@ def measure_first_run(log: ClickLog, seed: int) -> dict[str, Any]:
     )
     return {
         "size": vars(_size(data)),
+        "log_q": towers["log_q"],
         "sound": _figures(data, config, queries, items),
         "broken": {
             name: _figures(data, config, queries, vectors)["failed"]

@@ -89,4 +89,5 @@ class ExperimentSettings:
         if not (self.as_released and self.scale == "full"):
             fixed = {"training.early_stop_patience": None, "training.validation_interval": 250}
             base = base.replace_all(fixed | _CHANGES[dataset, self.scale])
-        return resolve(base, _SIZES[dataset])
+        # What a trial chooses on both data sets, without its time.
+        return resolve(base.replace("loss.log_q", False), _SIZES[dataset])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,17 @@ import tensorflow as tf
 from experiments.corpora import Corpus, corpus, corpus_key
 from experiments.settings import ExperimentSettings
 from experiments.step import Step
-from pebr_tf.config import Config
+from pebr_tf.config import AUTO, Config
+from pebr_tf.cutoff import ClickedPairs, QueryVectors
+from pebr_tf.cutoff.tower_trial import correction_helps, served_recalls, trial_training
 from pebr_tf.models.fields import item_fields, query_fields
-from pebr_tf.models.two_tower import VALIDATION_PART, TwoTower
+from pebr_tf.models.two_tower import VALIDATION_PART, TwoTower, family_of
 from pebr_tf.training.batches import VALIDATION_BATCHES, Batch
 from pebr_tf.training.loop import Trainer
 from pebr_tf.training.optimizers import optimizer_of
 
 SOURCES = (
+    "pebr_tf.cutoff.tower_trial",
     "pebr_tf.data",
     "pebr_tf.distributions",
     "pebr_tf.losses",
@@ -67,6 +71,8 @@ def tower_step(
 
 def train(data: Corpus, config: Config, share: float = 1.0) -> dict[str, Any]:
     """Trains, and embeds all queries and items; see `tower_step`."""
+    if config.loss.log_q == AUTO:
+        config = config.replace("loss.log_q", _log_q_helps(data, config, share))
     training = config.training
     tf.keras.utils.set_random_seed(training.seed)
     rows = data.rows("train")
@@ -97,7 +103,28 @@ def train(data: Corpus, config: Config, share: float = 1.0) -> dict[str, Any]:
         "tau": tau,
         "steps": trained.steps,
         "loss": trained.loss,
+        "log_q": config.loss.log_q,
     }
+
+
+def _log_q_helps(data: Corpus, config: Config, share: float) -> bool:
+    """As the pipeline's Trainer decides it."""
+    if not config.loss.has_softmax:
+        return False
+    rows = data.rows("train")
+    pairs = rows[_is_validation(data, rows)][: VALIDATION_BATCHES * config.training.batch_size]
+    queries, places = np.unique(data.query[pairs], return_inverse=True)
+    short = replace(config, training=trial_training(config.training))
+
+    def recalls(log_q: bool) -> np.ndarray:
+        towers = train(data, short.replace("loss.log_q", log_q), share)
+        embedded = QueryVectors(towers["vectors"], towers["tau"], data.strata).part(queries)
+        relevant = ClickedPairs(places, data.item[pairs])
+        average_k = config.evaluation.average_k
+        family = family_of(config.loss)
+        return served_recalls(towers["items"], embedded, relevant, family, average_k)
+
+    return correction_helps(recalls)
 
 
 def _batch(data: Corpus, rows: tf.Tensor) -> Batch:
@@ -112,12 +139,16 @@ def _batch(data: Corpus, rows: tf.Tensor) -> Batch:
 
 def _validation(data: Corpus, rows: np.ndarray, size: int) -> list[Batch]:
     """The pairs that training leaves out, in batches; see `two_tower.is_validation`."""
-    ids, hashes = data.features["query_id"].numpy(), data.features["item_hash"].numpy()
-    mixed = ids[data.query[rows]] ^ hashes[data.item[rows]]
-    chosen = rows[mixed % VALIDATION_PART == 0]
+    chosen = rows[_is_validation(data, rows)]
     size = min(size, len(chosen))
     count = min(len(chosen) // size, VALIDATION_BATCHES) if size > 1 else 0
     return [_batch(data, tf.constant(chosen[i * size : (i + 1) * size])) for i in range(count)]
+
+
+def _is_validation(data: Corpus, rows: np.ndarray) -> np.ndarray:
+    ids, hashes = data.features["query_id"].numpy(), data.features["item_hash"].numpy()
+    mixed = ids[data.query[rows]] ^ hashes[data.item[rows]]
+    return np.asarray(mixed % VALIDATION_PART == 0)
 
 
 def _embedded(data: Corpus, model: TwoTower, config: Config, side: str) -> list[np.ndarray]:

@@ -7,16 +7,20 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_transform as tft
 from absl import logging
 from tfx.components.trainer.fn_args_utils import FnArgs
 from tfx.dsl.io import fileio
 
-from pebr_tf.config import AUTO, TOWER_SECTIONS, Config
+from pebr_tf.config import AUTO, TOWER_SECTIONS, Config, Training
+from pebr_tf.cutoff import ClickedPairs, QueryVectors
+from pebr_tf.cutoff.tower_trial import correction_helps, served_recalls, trial_training
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.distributions.law import traced_as_is
@@ -30,7 +34,13 @@ from pebr_tf.training.optimizers import optimizer_of
 from pebr_tf.training.retrieval_validation import RetrievalValidation
 from pebr_tf.training.text_table import TextTable
 from pebr_tf.training.warm_start import warm_start
-from pebr_tf.training.workers import all_staying, is_chief, strategy_of, wait_for_all
+from pebr_tf.training.workers import (
+    all_staying,
+    is_chief,
+    numbers_of_all,
+    strategy_of,
+    wait_for_all,
+)
 from pipeline.display import training_progress
 
 # The attribute of the exported module that holds the model; its name in the checkpoint.
@@ -78,28 +88,95 @@ def _train(
     policy = "mixed_bfloat16" if training.mixed_precision else "float32"
     tf.keras.mixed_precision.set_global_policy(policy)
 
+    vocabularies = _vocabularies(transform, config)
+    sizes = {name: len(words) for name, words in vocabularies.items()}
+    validation = batches.validation_batches(files, parse, training)
+    data = _Data(files, parse, validation, items, sizes)
+    average_k = fn_args.custom_config["average_k"]
+    average_k = config.evaluation.average_k if average_k == AUTO else average_k
+    if config.loss.log_q == AUTO:
+        helps = _try_log_q(data, config, strategy, checkpoints, average_k)
+        config = config.replace("loss.log_q", helps)
     with strategy.scope():
-        vocabularies = _vocabularies(transform, config)
-        model = TwoTower(config, {name: len(words) for name, words in vocabularies.items()})
-        validation = batches.validation_batches(files, parse, training)
-        _build(model, files, parse, config)
+        model = _untrained(data, config)
         if training.warm_start and fn_args.base_model:
             _start_from(model, fn_args.base_model, pipeline, vocabularies)
         trainer = Trainer(
             model, optimizer_of(training), training, checkpoints, fn_args.model_run_dir, strategy
         )
-    average_k = fn_args.custom_config["average_k"]
-    k = (config.evaluation.average_k if average_k == AUTO else average_k)[0]
-    retrieval = RetrievalValidation(model, validation, items, k, strategy)
+    retrieval = RetrievalValidation(model, validation, items, average_k[0], strategy)
     begin = trainer.resumed_from
-    data = strategy.distribute_datasets_from_function(
-        lambda context: batches.training_batches(files, parse, training, begin, context)
-    )
     with _progress(strategy, training.steps, begin) as progress:
-        trained = trainer.run(data, validation, progress, retrieval.recall)
+        pairs = data.training(training, strategy, begin)
+        trained = trainer.run(pairs, validation, progress, retrieval.recall)
     tf.keras.mixed_precision.set_global_policy("float32")
     with _export_folder(strategy, fn_args.serving_model_dir) as directory:
         export(model, transform, config, trained, pipeline, directory)
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What a training reads.
+
+    Attributes:
+      files: TFRecords of the split `train`.
+      parse: Turns serialized clicks into inputs of the towers.
+      validation: Batches of pairs that are not learned from.
+      items: The features of all items.
+      vocabulary_sizes: Words of each vocabulary.
+    """
+
+    files: list[str]
+    parse: batches.Parse
+    validation: list[batches.Batch]
+    items: TextTable
+    vocabulary_sizes: Mapping[str, int]
+
+    def training(
+        self, training: Training, strategy: tf.distribute.Strategy, begin: int = 0
+    ) -> Iterable[batches.Batch]:
+        """Endless batches from a step on."""
+        return strategy.distribute_datasets_from_function(
+            lambda context: batches.training_batches(
+                self.files, self.parse, training, begin, context
+            )
+        )
+
+
+def _untrained(data: _Data, config: Config) -> TwoTower:
+    """A new model, built."""
+    model = TwoTower(config, data.vocabulary_sizes)
+    _build(model, data.files, data.parse)
+    return model
+
+
+def _try_log_q(
+    data: _Data,
+    config: Config,
+    strategy: tf.distribute.Strategy,
+    checkpoints: str,
+    average_k: Sequence[int],
+) -> bool:
+    """Whether `loss.log_q` helps; see `pebr_tf.cutoff.tower_trial`. The same on all workers."""
+    training = trial_training(config.training)
+    if not config.loss.has_softmax or not data.validation:
+        return False
+
+    def recalls(log_q: bool) -> np.ndarray:
+        tf.keras.utils.set_random_seed(training.seed)
+        with strategy.scope():
+            model = _untrained(data, config.replace("loss.log_q", log_q))
+            folder = f"{checkpoints}/log_q_{log_q}"
+            trainer = Trainer(model, optimizer_of(training), training, folder, strategy=strategy)
+        trainer.run(data.training(training, strategy, trainer.resumed_from), ())
+        pairs = RetrievalValidation(model, data.validation, data.items, 1, strategy).embedded()
+        queries = QueryVectors(pairs.vectors, pairs.tau, np.zeros(len(pairs.tau), np.int64))
+        relevant = ClickedPairs(pairs.rows, pairs.places)
+        return served_recalls(pairs.items, queries, relevant, family_of(config.loss), average_k)
+
+    helps = correction_helps(recalls)
+    tf.keras.utils.set_random_seed(training.seed)
+    return bool(numbers_of_all(strategy, helps)[0])
 
 
 def _files(patterns: list[str]) -> list[str]:
@@ -281,8 +358,8 @@ def _item_columns(config: Config) -> dict[str, tf.DType]:
     }
 
 
-def _build(model: TwoTower, files: list[str], parse: batches.Parse, config: Config) -> None:
-    small = Config(training=type(config.training)(batch_size=2, shuffle_buffer=1)).training
+def _build(model: TwoTower, files: list[str], parse: batches.Parse) -> None:
+    small = Training(batch_size=2, shuffle_buffer=1)
     pairs = next(iter(batches.training_batches(files, parse, small)), None)
     if pairs is None:
         raise UserError("the train split must have a pair to train on. Received: none.")

@@ -82,7 +82,9 @@ class Loss(Section):
     mask_known_positives: bool = setting(
         True, "A clicked pair is no negative; best with the item -> query term"
     )
-    log_q: bool = setting(False, "Correct in-batch negatives for item frequency")
+    log_q: bool = setting(
+        AUTO, "Correct in-batch negatives for item frequency; auto: by a trial", automatic=True
+    )
     law_weight: float = setting(
         1.0, "Weight of the law term, which trains alpha, beta and noise; 0: none", _WEIGHT_RANGE
     )
@@ -93,8 +95,13 @@ class Loss(Section):
         (0.9,), "Shares to measure and train at", "(0, 1)", filled=True, increasing=True
     )
 
+    @property
+    def has_softmax(self) -> bool:
+        """Whether negatives compete in a softmax, which log_q can correct."""
+        return self.family not in _WITHOUT_SOFTMAX
+
     def check(self) -> None:
-        if self.family in _WITHOUT_SOFTMAX:
+        if not self.has_softmax:
             self._require_off("symmetric_weight", f"family is {self.family}")
             self._require_off("log_q", f"family is {self.family}")
         if self.family != "beta_nce":
@@ -108,6 +115,8 @@ class Loss(Section):
 
     def _require_off(self, name: str, reason: str) -> None:
         value = getattr(self, name)
+        if value == AUTO:
+            return
         off = "false" if isinstance(value, bool) else "0"
         self.require(not value, name, f"be {off} when {reason}")
 

@@ -100,6 +100,8 @@ def remark(hint: Any, rule: Setting) -> str:
     kind, _ = split_null(hint)
     if get_origin(kind) is Literal:
         return " | ".join(get_args(kind))
+    if kind is bool and rule.automatic:
+        return "auto | true | false"
     automatic = "auto, or " if rule.automatic else ""
     limits = str(rule.bounds).removeprefix("from ") + _list_terms(rule) if rule.bounds else ""
     return automatic + limits

@@ -122,7 +122,7 @@ class TwoTower(tfrs.Model):
         """The inputs that the loss needs beside the vectors, each [B]."""
         loss = self._config.loss
         query_frequency = loss.gamma or self._has_law
-        frequencies = {"item_frequency": loss.log_q, "query_frequency": query_frequency}
+        frequencies = {"item_frequency": loss.log_q is True, "query_frequency": query_frequency}
         return ["clicks", "query_id", "item_hash", *(n for n, used in frequencies.items() if used)]
 
     def _negatives(self, inputs: Mapping[str, Any]) -> Negatives:
@@ -135,7 +135,7 @@ class TwoTower(tfrs.Model):
         return Negatives(
             item_ids=inputs["item_hash"],
             query_ids=inputs["query_id"] if loss.mask_known_positives else None,
-            log_q=_log_frequency(inputs["item_frequency"]) if loss.log_q else None,
+            log_q=_log_frequency(inputs["item_frequency"]) if loss.log_q is True else None,
             log_query_prior=_log_frequency(inputs["query_frequency"]) if loss.gamma else None,
         )
 

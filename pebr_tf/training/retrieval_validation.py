@@ -30,6 +30,23 @@ class Recall(NamedTuple):
     error: float
 
 
+class EmbeddedPairs(NamedTuple):
+    """Validation pairs and the items as the model embeds them.
+
+    Attributes:
+      items: [N, n] vectors of the items.
+      vectors: [Q, n] of the queries.
+      tau: [Q].
+      rows, places: [P] query and item of each pair.
+    """
+
+    items: np.ndarray
+    vectors: np.ndarray
+    tau: np.ndarray
+    rows: np.ndarray
+    places: np.ndarray
+
+
 class RetrievalValidation:
     """Ranks the items for the queries of validation pairs.
 
@@ -62,13 +79,16 @@ class RetrievalValidation:
         order = chosen[np.argsort(hashes[chosen])]
         self._relevant = [tf.searchsorted(hashes[order], pair["item_hash"]) for pair in pairs]
         ids = np.concatenate([np.empty(0, np.int64), *(pair["query_id"] for pair in pairs)])
-        _, self._query, self._pair_count = np.unique(ids, return_inverse=True, return_counts=True)
+        _, self._first, self._query, self._pair_count = np.unique(
+            ids, return_index=True, return_inverse=True, return_counts=True
+        )
         self._items = [
             items.at(tf.constant(order[begin : begin + ITEM_BATCH]))
             for begin in range(0, len(order), ITEM_BATCH)
         ]
         self._embed_items = self._own(model.encode_item)
         self._embed_queries = self._own(lambda batch: model.encode_query(batch).vectors)
+        self._tau = self._own(lambda batch: model.encode_query(batch).tau)
 
     def recall(self) -> Recall:
         """For each query the share of its items among the first k; ties count against an item.
@@ -88,6 +108,20 @@ class RetrievalValidation:
         parts = numbers_of_all(self._strategy, round(found.mean() * _UNIT))
         value = statistics.fmean(parts) / _UNIT
         return Recall(value, (value * (1 - value) / len(found)) ** 0.5)
+
+    def embedded(self) -> EmbeddedPairs:
+        """The pairs of this worker, by the model as it is."""
+        columns = (
+            np.concatenate([embed(batch).numpy() for batch in batches])
+            for embed, batches in (
+                (self._embed_items, self._items),
+                (self._embed_queries, self._pairs),
+                (self._tau, self._pairs),
+            )
+        )
+        items, vectors, tau = columns
+        places = np.concatenate(self._relevant)
+        return EmbeddedPairs(items, vectors[self._first], tau[self._first], self._query, places)
 
     def _own(self, function: Callable[[Batch], tf.Tensor]) -> Callable[[Batch], tf.Tensor]:
         """`function` of a batch, on the first device of this worker."""

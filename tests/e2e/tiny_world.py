@@ -39,6 +39,7 @@ features:
   vocabulary_size: 100000
   oov_buckets: 10
 towers: {dimension: 16, token_dimension: 16, hidden_layers: [16]}
+loss: {log_q: false}
 training:
   batch_size: 64
   steps: 100

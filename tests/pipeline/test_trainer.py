@@ -40,6 +40,7 @@ CONFIG = Config().replace_all(
         "towers.dimension": 8,
         "towers.token_dimension": 8,
         "towers.hidden_layers": [8],
+        "loss.log_q": False,
         "training.batch_size": 8,
         "training.steps": 3,
         "training.shuffle_buffer": 100,
@@ -235,6 +236,29 @@ def test_other_settings_train_and_export(folder, tmp_path):
     answer = towers.signatures["query"](query=tf.constant(["query 3", ""]))
     np.testing.assert_allclose(np.linalg.norm(answer["embedding"], axis=1), 1.0, atol=1e-5)
     assert answer["tau"].dtype == tf.float32
+
+
+def test_a_trial_of_both_ways_decides_on_log_q(folder, tmp_path, monkeypatch):
+    """The recalls are made up; the towers that are measured are trained."""
+    measured = []
+
+    def recalls(items, queries, relevant, family, average_k):
+        measured.append(items)
+        assert (len(items), family, average_k) == (11, "beta", [2, 4])
+        assert len(relevant.rows) == 8
+        assert queries.tau.shape == (relevant.rows.max() + 1,)
+        return np.array([0.4, 0.5, 0.6]) + 0.1 * (len(measured) == 1)
+
+    def pairs(files, parse, training):
+        return [next(iter(trainer.batches.training_batches(files, parse, training)))]
+
+    monkeypatch.setattr(trainer, "served_recalls", recalls)
+    monkeypatch.setattr(trainer.batches, "validation_batches", pairs)
+    config = CONFIG.replace_all({"loss.log_q": "auto", "training.steps": 15})
+    run_fn(arguments(folder, tmp_path, config, base_model=None))
+    description = TowersDescription.load(tmp_path / "Format-Serving")
+    assert description.config["loss"]["log_q"] is True
+    assert not np.allclose(*measured)
 
 
 def test_a_batch_has_the_features_that_the_graph_makes_of_its_rows(folder):
