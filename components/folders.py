@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from tfx.dsl.io import fileio
 
+from pebr_tf import storage
 from pebr_tf.files import is_remote
 
 
@@ -20,11 +20,7 @@ def local_folder(uri: str) -> Iterator[Path]:
         yield Path(uri)
         return
     with tempfile.TemporaryDirectory() as scratch:
-        for folder, _, names in fileio.walk(uri):
-            target = Path(scratch) / os.path.relpath(folder, uri)
-            target.mkdir(parents=True, exist_ok=True)
-            for name in names:
-                fileio.copy(os.path.join(folder, name), str(target / name), overwrite=True)
+        storage.copy_folder(uri, scratch)
         yield Path(scratch)
 
 
@@ -70,14 +66,4 @@ def artifact_folder(uri: str, work: str) -> Iterator[Path]:
         if local:
             folder.rename(uri)
         else:
-            _copy(folder, uri)
-
-
-def _copy(folder: Path, uri: str) -> None:
-    for path in sorted(folder.rglob("*")):
-        target = f"{uri}/{path.relative_to(folder).as_posix()}"
-        if path.is_dir():
-            fileio.makedirs(target)
-        else:
-            fileio.makedirs(os.path.dirname(target))
-            fileio.copy(str(path), target, overwrite=True)
+            storage.copy_folder(folder, uri)

@@ -1,4 +1,4 @@
-"""The one place that reads or sets environment variables for TensorFlow, Beam and TFX.
+"""The one place for environment variables of TensorFlow, Beam, TFX and object stores.
 
 Every package of the project imports `pebr_tf` first, so `configure` runs before TensorFlow does,
 however the code is entered. Three things are arranged:
@@ -26,6 +26,11 @@ _own_variables: set[str] = set()
 def is_verbose() -> bool:
     """Whether `PEBR_VERBOSE` asks for the frameworks' own output."""
     return os.environ.get("PEBR_VERBOSE", "0") not in ("", "0")
+
+
+def s3_endpoint() -> str | None:
+    """The address of an S3 server other than Amazon's, by the variable of Amazon's own tools."""
+    return os.environ.get("AWS_ENDPOINT_URL") or None
 
 
 def configure(verbose: bool | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all, and small files wherever they are."""
+"""Local files and folders that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -91,33 +91,6 @@ def locked(directory: Path) -> Iterator[None]:
 def is_remote(path: str | Path) -> bool:
     """Whether a path leads out of the local file system, such as gs://bucket/releases."""
     return "://" in str(path)
-
-
-def read_bytes(path: str) -> bytes:
-    """Content of a small file, local or remote; OSError if it cannot be read."""
-    if not is_remote(path):
-        return Path(path).read_bytes()
-    import tensorflow as tf
-
-    try:
-        with tf.io.gfile.GFile(path, "rb") as file:
-            return file.read()
-    except tf.errors.OpError as error:
-        raise OSError(error.message) from error
-
-
-def write_bytes(path: str, content: bytes) -> None:
-    """Writes a small file, local or remote, and makes its folder."""
-    if not is_remote(path):
-        with replacing_file(Path(path)) as temporary:
-            temporary.write_bytes(content)
-        return
-    import tensorflow as tf
-
-    # An object store shows a file once it is complete.
-    tf.io.gfile.makedirs(os.path.dirname(path))
-    with tf.io.gfile.GFile(path, "wb") as file:
-        file.write(content)
 
 
 def _lock(directory: Path) -> int | None:

@@ -12,7 +12,6 @@ from typing import Any
 
 from kfp.pipeline_spec import pipeline_spec_pb2
 from tfx.dsl.components.base.base_beam_component import BaseBeamComponent
-from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.orchestration.kubeflow.v2.kubeflow_v2_dag_runner import (
     KubeflowV2DagRunner,
     KubeflowV2DagRunnerConfig,
@@ -20,13 +19,14 @@ from tfx.orchestration.kubeflow.v2.kubeflow_v2_dag_runner import (
 from tfx.orchestration.pipeline import Pipeline
 
 from components.click_log_example_gen.component import ClickLogExampleGen
-from components.reviewed_schema import ImportSchemaGen
 from pebr_tf.config import Config, Machine
-from pipeline.pipeline import Options, components_of
+from pipeline.pipeline import NEVER_CACHED, Options, components_of
 
 DRIVER = ("python", "-m", "components.click_log_example_gen.container_driver")
 # Names in `cloud.resources` that differ from the name of the component.
-RESOURCES = {"ImportSchemaGen": "schema_gen"}
+RESOURCES = {"ImportSchemaGen": "schema_gen", "LastBlessedModel": "pusher"}
+# A schema may have been edited, and pointers changed, without a trace in the cache key.
+UNCACHED = ("ImportSchemaGen", "LastBlessedModel", NEVER_CACHED)
 BACKOFF = {"backoffDuration": "60s", "backoffFactor": 2.0, "backoffMaxDuration": "1800s"}
 ResourceSpec = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec.ResourceSpec
 
@@ -42,8 +42,7 @@ def compile_job(
     cloud = config.cloud
     nodes = components_of(config, Options(index_only, span, cloud=True))
     for node in nodes:
-        if isinstance(node, BaseComponent):
-            node.with_platform_config(_resources(config, node.id))
+        node.with_platform_config(_resources(config, node.id))
     pipeline = Pipeline(
         pipeline_name=config.pipeline.name,
         pipeline_root=config.pipeline.root,
@@ -59,8 +58,6 @@ def compile_job(
     spec = job["pipelineSpec"]
     executors = spec["deploymentSpec"]["executors"]
     for node in nodes:
-        if not isinstance(node, BaseComponent):
-            continue
         task = spec["root"]["dag"]["tasks"][node.id]
         if cloud.retries:
             task["retryPolicy"] = {"maxRetryCount": cloud.retries, **BACKOFF}
@@ -72,8 +69,7 @@ def compile_job(
             container["args"] = [
                 each for each in container["args"] if each not in pipeline.beam_pipeline_args
             ]
-        if isinstance(node, ImportSchemaGen):
-            # The file may have been edited.
+        if node.id in UNCACHED:
             task.pop("cachingOptions", None)
     return job
 

@@ -33,7 +33,7 @@ from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
 from pebr_tf.release.evaluation import REPORT_FILE, ModelEvaluation
 from pebr_tf.release.release import PushResult
-from pipeline.pipeline import WHOLE, Options, create_pipeline
+from pipeline.pipeline import NEVER_CACHED, WHOLE, Options, create_pipeline
 
 # The last line of the traceback of a worker.
 _SENTENCE = re.compile(
@@ -90,10 +90,9 @@ class LocalRunner(tfx_runner.IrBasedRunner):
         for wrapper in pipeline.nodes:
             node = wrapper.pipeline_node
             name = node.node_info.id
-            # Resolvers only read the metadata.
-            is_shown = not node.node_info.type.name.endswith("Resolver")
-            if is_shown:
-                self._display.begin(name)
+            if name == NEVER_CACHED:
+                node.execution_options.caching_options.enable_cache = False
+            self._display.begin(name)
             began = time.monotonic()
             execution = launcher.Launcher(
                 pipeline_node=node,
@@ -103,7 +102,7 @@ class LocalRunner(tfx_runner.IrBasedRunner):
                 executor_spec=runner_utils.extract_executor_spec(deployment, name),
                 custom_driver_spec=runner_utils.extract_custom_driver_spec(deployment, name),
             ).launch()
-            if execution is not None and is_shown:
+            if execution is not None:
                 cached = _is_cached(chosen, execution.execution_id)
                 self._display.end(name, time.monotonic() - began, cached)
 

@@ -11,8 +11,6 @@ from tfx.components.statistics_gen.component import StatisticsGen
 from tfx.components.trainer.component import Trainer
 from tfx.components.transform.component import Transform
 from tfx.dsl.components.base.base_node import BaseNode
-from tfx.dsl.components.common.resolver import Resolver
-from tfx.dsl.input_resolution.strategies.latest_artifact_strategy import LatestArtifactStrategy
 from tfx.extensions.google_cloud_ai_platform.constants import ENABLE_VERTEX_KEY, VERTEX_REGION_KEY
 from tfx.extensions.google_cloud_ai_platform.trainer.component import Trainer as JobTrainer
 from tfx.extensions.google_cloud_ai_platform.trainer.executor import TRAINING_ARGS_KEY
@@ -21,12 +19,11 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import trainer_pb2, transform_pb2
 from tfx.types import BaseChannel
 
-from components.blessed_model import MODEL, last_blessed_model, latest_blessed_model
 from components.click_log_example_gen.component import ClickLogExampleGen
 from components.cutoff_calibrator.component import CutoffCalibrator
 from components.example_validator.component import ExampleValidator
-from components.example_validator.resolver import last_accepted_run
 from components.index_builder.component import IndexBuilder
+from components.last_blessed_model.component import LastBlessedModel
 from components.pusher.component import Pusher
 from components.retrieval_evaluator.component import RetrievalEvaluator
 from components.reviewed_schema import ImportSchemaGen
@@ -52,6 +49,8 @@ class Options:
 
 
 WHOLE = Options()
+# Reads and writes a pointer, which no cache key holds.
+NEVER_CACHED = "ExampleValidator"
 
 
 def components_of(config: Config, options: Options = WHOLE) -> list[BaseNode]:
@@ -63,23 +62,23 @@ def components_of(config: Config, options: Options = WHOLE) -> list[BaseNode]:
         schema = SchemaGen(statistics=statistics.outputs["statistics"], infer_feature_shape=True)
     else:
         schema = ImportSchemaGen(config.data.schema, read=not options.cloud)
-    accepted = last_accepted_run(LatestArtifactStrategy) if options.cloud else last_accepted_run()
     validator = ExampleValidator(
         statistics.outputs["statistics"],
         schema.outputs["schema"],
         config,
-        accepted.outputs["last_accepted"],
         _source("example_validator"),
     )
-    blessed = _blessed(config, options, examples)
-    earlier = blessed.outputs[MODEL]
-    nodes = [example_gen, statistics, schema, accepted, validator, blessed]
+    # An index-only run may use a model that was trained on the same clicks.
+    blessed = LastBlessedModel(config, None if options.index_only else examples)
+    # Rejected data reaches neither training nor, in an index-only run, the index. The edges are
+    # explicit because the validator has no output that others read.
+    blessed.add_upstream_node(validator)
+    earlier = blessed.outputs["model"]
+    nodes = [example_gen, statistics, schema, validator, blessed]
     if options.index_only:
         model = earlier
     else:
         transform = _transform(config, examples, schema.outputs["schema"])
-        # Transform depends on the validator so that rejected data never reaches training. The edge
-        # is explicit because the validator is never cached.
         transform.add_upstream_node(validator)
         graph = transform.outputs["transform_graph"]
         training = _trainer(config, options, examples, graph, earlier)
@@ -88,8 +87,6 @@ def components_of(config: Config, options: Options = WHOLE) -> list[BaseNode]:
     builder = IndexBuilder(
         catalogue, model, examples, config, _source("index_builder"), fit=options.index_only
     )
-    if options.index_only:
-        builder.add_upstream_node(validator)
     index = builder.outputs["index"]
     calibrator = CutoffCalibrator(examples, model, index, config, _source("cutoff_calibrator"))
     cutoff = calibrator.outputs["cutoff"]
@@ -104,17 +101,11 @@ def components_of(config: Config, options: Options = WHOLE) -> list[BaseNode]:
         evaluator.outputs["evaluation"],
         evaluator.outputs["blessing"],
         examples,
+        model,
         config,
         source=_source("pusher"),
     )
     return [*nodes, builder, calibrator, evaluator, pusher]
-
-
-def _blessed(config: Config, options: Options, examples: BaseChannel) -> Resolver:
-    if options.cloud:
-        return latest_blessed_model()
-    # An index-only run may use a model that was trained on the same clicks.
-    return last_blessed_model(config.pipeline.releases, None if options.index_only else examples)
 
 
 def _transform(config: Config, examples: BaseChannel, schema: BaseChannel) -> Transform:
@@ -144,7 +135,6 @@ def _trainer(
     custom = {
         "config": {name: sections[name] for name in trainer.SECTIONS},
         "checkpoints": f"{config.pipeline.root}/checkpoints",
-        "pipeline": config.pipeline.name,
         "average_k": config.evaluation.average_k,
         "source": source_digest("pipeline.trainer"),
     }

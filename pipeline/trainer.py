@@ -56,10 +56,9 @@ def run_fn(fn_args: FnArgs) -> None:
     """Trains the towers and exports them.
 
     `fn_args.custom_config` holds `config`, a mapping of the sections in SECTIONS; `checkpoints`, a
-    folder that all workers share and that survives a killed run; `pipeline`, the name of the
-    pipeline; and `average_k` of `evaluation`, whose smallest number is the k of validation.
-    `fn_args.eval_files` are those of the split `texts`. `fn_args.base_model` is the model
-    of a warm start, or None.
+    folder that all workers share and that survives a killed run; and `average_k` of `evaluation`,
+    whose smallest number is the k of validation. `fn_args.eval_files` are those of the split
+    `texts`. `fn_args.base_model` is the folder of the model of a warm start, which may be empty.
     """
     # Files of the train split are in a folder of the artifact.
     examples = os.path.dirname(os.path.dirname(fn_args.train_files[0]))
@@ -78,7 +77,7 @@ def run_fn(fn_args: FnArgs) -> None:
 def _train(
     fn_args: FnArgs, config: Config, strategy: tf.distribute.Strategy, checkpoints: str
 ) -> None:
-    training, pipeline = config.training, fn_args.custom_config["pipeline"]
+    training = config.training
     tf.keras.utils.set_random_seed(training.seed)
     transform = tft.TFTransformOutput(fn_args.transform_output)
     files = _files(fn_args.train_files)
@@ -100,7 +99,7 @@ def _train(
     with strategy.scope():
         model = _untrained(data, config)
         if training.warm_start and fn_args.base_model:
-            _start_from(model, fn_args.base_model, pipeline, vocabularies)
+            _start_from(model, fn_args.base_model, vocabularies)
         trainer = Trainer(
             model, optimizer_of(training), training, checkpoints, fn_args.model_run_dir, strategy
         )
@@ -111,7 +110,7 @@ def _train(
         trained = trainer.run(pairs, validation, progress, retrieval.recall)
     tf.keras.mixed_precision.set_global_policy("float32")
     with _export_folder(strategy, fn_args.serving_model_dir) as directory:
-        export(model, transform, config, trained, pipeline, directory)
+        export(model, transform, config, trained, directory)
 
 
 @dataclass(frozen=True)
@@ -207,7 +206,6 @@ def export(
     transform: tft.TFTransformOutput,
     config: Config,
     trained: TrainingResult,
-    pipeline: str,
     directory: str,
 ) -> None:
     """Writes the towers as a SavedModel with raw columns as inputs, and their description."""
@@ -256,7 +254,6 @@ def export(
         dimension=config.towers.dimension,
         loss=config.loss.family,
         steps=trained.steps,
-        pipeline=pipeline,
         law=_law(model),
         config={name: getattr(config, name).to_mapping() for name in TOWER_SECTIONS},
     ).save(directory)
@@ -368,22 +365,10 @@ def _build(model: TwoTower, files: list[str], parse: batches.Parse) -> None:
     model.encode_item(pairs)
 
 
-def _start_from(
-    model: TwoTower, base_model: str, pipeline: str, vocabularies: Mapping[str, list[str]]
-) -> None:
-    """Copies the matching weights of an earlier model of the same pipeline.
-
-    The pipelines of a project share metadata, so TFX may find the model of another one.
-    """
-    towers = TowersDescription.find(base_model)
-    earlier = None if towers is None else towers.pipeline
-    if earlier != pipeline:
-        logging.warning(
-            "A base model must be of pipeline %s to start from it. Received: %s of pipeline %s.",
-            pipeline,
-            base_model,
-            earlier,
-        )
+def _start_from(model: TwoTower, base_model: str, vocabularies: Mapping[str, list[str]]) -> None:
+    """Copies the matching weights of an earlier model, if there is one."""
+    if TowersDescription.find(base_model) is None:
+        logging.warning("No warm start: there is no earlier model that this version reads.")
         return
     paths = {name: f"{base_model}/assets/{name}" for name in vocabularies}
     words = {name: _words(path) for name, path in paths.items() if fileio.exists(path)}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
-import functools
 import logging
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow as tf
@@ -33,21 +33,27 @@ from serving.tf_serving.warm_up import write_warm_up
 LOGGER = logging.getLogger(__name__)
 
 
-def push_anywhere(releases: str, sources: ReleaseSources) -> PushResult:
+def push_anywhere(
+    releases: str, sources: ReleaseSources, confirm: Callable[[], None] = lambda: None
+) -> PushResult:
     """Pushes a release to a local or a remote folder of releases; see `push`.
+
+    `confirm` is called at the last moment before the release appears, and may raise.
 
     Raises:
       UserError: What `push` and `pebr_tf.release.remote.upload` reject.
     """
     if not is_remote(releases):
-        release = push(Path(releases), sources)
+        release = push(Path(releases), sources, confirm)
         return PushResult(release.version, str(release.directory.absolute()))
     releases = remote_folder(releases)
     with tempfile.TemporaryDirectory() as scratch:
-        return upload(releases, push(Path(scratch), sources))
+        return upload(releases, push(Path(scratch), sources, confirm), confirm)
 
 
-def push(releases: Path, sources: ReleaseSources) -> Release:
+def push(
+    releases: Path, sources: ReleaseSources, confirm: Callable[[], None] = lambda: None
+) -> Release:
     """Writes a release, with warm-up requests for TF Serving and a self-test, and tests it.
 
     Both use the example queries of the evaluation. The release is loaded before it appears, with
@@ -57,7 +63,13 @@ def push(releases: Path, sources: ReleaseSources) -> Release:
     Raises:
       UserError: What `write_release` rejects, or the release does not work.
     """
-    finish = functools.partial(_finish, model=sources.config.serving.tf_serving.model)
+    model = sources.config.serving.tf_serving.model
+
+    def finish(directory: Path) -> dict[str, str]:
+        checksums = _finish(directory, model)
+        confirm()
+        return checksums
+
     return write_release(releases, sources, finish)
 
 

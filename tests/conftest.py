@@ -1,5 +1,6 @@
 """Keras 2 is chosen before any test module imports TensorFlow; how workers share the tests."""
 
+import contextlib
 import gc
 
 import pytest
@@ -31,6 +32,29 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
     # Arrow 10 looks through all objects for each CSV block; those of the libraries are left out.
     gc.freeze()
+
+
+@pytest.fixture
+def memory_store(monkeypatch):
+    """Makes ram:// an object store, empty before and after; see `MemoryStore`."""
+    import tensorflow as tf
+    from memory_store import MemoryStore
+
+    from pebr_tf import storage
+
+    store = MemoryStore()
+    found = storage.file_system_of
+    monkeypatch.setattr(
+        storage,
+        "file_system_of",
+        lambda scheme: store.file_system if scheme == "ram" else found(scheme),
+    )
+    tf.io.gfile.makedirs("ram://bucket")
+    yield store
+    # If the name of one folder begins with that of another, TensorFlow fails to find the second.
+    with contextlib.suppress(tf.errors.NotFoundError):
+        tf.io.gfile.rmtree("ram://bucket")
+    assert not tf.io.gfile.exists("ram://bucket")
 
 
 class FileScheduling(LoadScopeScheduling):

@@ -13,6 +13,7 @@ from tfx.types.standard_artifacts import ExampleAnomalies, ExampleStatistics, Sc
 
 from components.example_validator.executor import Executor
 from pebr_tf.config import Config
+from pebr_tf.release.pointers import Pointers
 
 
 class ExampleValidatorSpec(ComponentSpec):
@@ -20,12 +21,13 @@ class ExampleValidatorSpec(ComponentSpec):
 
     PARAMETERS: ClassVar = {
         "settings": ExecutionParameter(type=str),
+        "pointers": ExecutionParameter(type=str),
+        "releases": ExecutionParameter(type=str),
         "source": ExecutionParameter(type=str),
     }
     INPUTS: ClassVar = {
         "statistics": ChannelParameter(type=ExampleStatistics),
         "schema": ChannelParameter(type=Schema),
-        "last_accepted": ChannelParameter(type=ExampleAnomalies, optional=True),
     }
     OUTPUTS: ClassVar = {"anomalies": ChannelParameter(type=ExampleAnomalies)}
 
@@ -34,7 +36,7 @@ class ExampleValidator(BaseComponent):
     """Checks every split against the schema, train and the last accepted run.
 
     An anomaly stops the run with an error. The ExampleValidator of TFX only records anomalies and
-    does not compare with earlier runs.
+    does not compare with earlier runs. It must not be cached: it reads and writes a pointer.
     """
 
     SPEC_CLASS = ExampleValidatorSpec
@@ -45,11 +47,9 @@ class ExampleValidator(BaseComponent):
         statistics: BaseChannel,
         schema: BaseChannel,
         config: Config,
-        last_accepted: BaseChannel | None = None,
         source: str = "",
     ):
         settings = {
-            "pipeline": config.pipeline.name,
             "inferred": config.data.schema is None,
             "drift_limit": config.data.drift_limit,
             "skew_limit": config.data.skew_limit,
@@ -58,8 +58,9 @@ class ExampleValidator(BaseComponent):
             ExampleValidatorSpec(
                 statistics=statistics,
                 schema=schema,
-                last_accepted=last_accepted,
                 settings=json.dumps(settings, sort_keys=True),
+                pointers=Pointers.folder_of(config),
+                releases=config.pipeline.releases,
                 source=source,
                 anomalies=Channel(type=ExampleAnomalies),
             )

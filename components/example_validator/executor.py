@@ -7,15 +7,13 @@ import json
 import os
 from typing import Any
 
-import tensorflow_data_validation as tfdv
-from absl import logging
 from tfx.components.example_validator.executor import (
     ARTIFACT_PROPERTY_BLESSED_KEY,
     BLESSED_VALUE,
     DEFAULT_FILE_NAME,
     NOT_BLESSED_VALUE,
 )
-from tfx.components.statistics_gen.stats_artifact_utils import BINARY_PB_BASENAME, load_statistics
+from tfx.components.statistics_gen.stats_artifact_utils import load_statistics
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.dsl.io import fileio
 from tfx.types import Artifact, artifact_utils
@@ -30,11 +28,10 @@ from components.example_validator.checks import (
 )
 from components.example_validator.findings import Finding, findings
 from pebr_tf.errors import UserError
+from pebr_tf.release.pointers import Pointers
 
 TRAIN = "train"
 FINDINGS = "anomalies.json"
-# Custom property: the name of the pipeline.
-PIPELINE = "pipeline"
 
 
 class Executor(BaseExecutor):
@@ -48,8 +45,8 @@ class Executor(BaseExecutor):
     ) -> None:
         """Validates the statistics.
 
-        Writes `Split-NAME/SchemaDiff.pb` for each split as TFX does, `anomalies.json`, and
-        `Split-train/FeatureStats.pb` for the next run to compare with.
+        Writes `Split-NAME/SchemaDiff.pb` for each split as TFX does, and `anomalies.json`. The next
+        run compares with the statistics of train if they are accepted.
 
         Raises:
           UserError: There are anomalies; the text lists all. TFX removes the output of a failed
@@ -66,7 +63,9 @@ class Executor(BaseExecutor):
         schema = io_utils.SchemaReader().read(io_utils.get_only_uri_in_dir(schema_uri))
         if settings["inferred"]:
             schema = relaxed(schema)
-        previous = _previous(input_dict.get("last_accepted") or [], settings["pipeline"])
+        pointers = Pointers(exec_properties["pointers"], exec_properties["releases"])
+        accepted = pointers.accepted_statistics()
+        previous = None if accepted is None else Statistics.FromString(accepted)
 
         output = artifact_utils.get_single_instance(output_dict["anomalies"])
         found: list[Finding] = []
@@ -89,28 +88,10 @@ class Executor(BaseExecutor):
             _write(kept, report)
             raise UserError(_rejection(found, kept))
 
-        train = statistics[TRAIN].SerializeToString()
-        _write(os.path.join(_split_uri(output, TRAIN), BINARY_PB_BASENAME), train)
         output.split_names = artifact_utils.encode_split_names(splits)
         output.span = artifact.span
         output.set_json_value_custom_property(ARTIFACT_PROPERTY_BLESSED_KEY, blessed)
-        output.set_string_custom_property(PIPELINE, settings["pipeline"])
-
-
-def _previous(accepted: list[Artifact], pipeline: str) -> Statistics | None:
-    if not accepted:
-        return None
-    # The resolver of Kubeflow v2 searches all pipelines of a project.
-    if (received := accepted[0].get_string_custom_property(PIPELINE)) != pipeline:
-        logging.warning(
-            "Drift not checked: the last accepted run must be of the pipeline %s. Received: %s.",
-            pipeline,
-            received or "one without a name",
-        )
-        return None
-    path = os.path.join(_split_uri(accepted[0], TRAIN), BINARY_PB_BASENAME)
-    # The folder of an old run may have been deleted while the metadata still has it.
-    return tfdv.load_stats_binary(path) if fileio.exists(path) else None
+        pointers.accept(statistics[TRAIN].SerializeToString())
 
 
 def _split_uri(artifact: Artifact, split: str) -> str:

@@ -26,7 +26,7 @@ class IndexBuilderSpec(ComponentSpec):
     }
     INPUTS: ClassVar = {
         "catalogue": ChannelParameter(type=Examples),
-        "model": ChannelParameter(type=Model, optional=True),
+        "model": ChannelParameter(type=Model),
         "examples": ChannelParameter(type=Examples),
     }
     OUTPUTS: ClassVar = {"index": ChannelParameter(type=RetrievalIndex)}

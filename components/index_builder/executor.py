@@ -45,11 +45,6 @@ class Executor(BaseBeamExecutor):
         config = Index.from_mapping(settings["index"])
         payload = [name for name in settings["payload_columns"] if name != ITEM_ID]
         catalogue = artifact_utils.get_single_instance(input_dict["catalogue"])
-        if not input_dict.get("model"):
-            raise UserError(
-                "an index-only run must find a blessed model: run the whole pipeline first. "
-                "Received: none."
-            )
         model = artifact_utils.get_single_instance(input_dict["model"])
         model_path = path_utils.serving_model_path(model.uri)
         if settings["fit"] is not None:

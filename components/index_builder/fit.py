@@ -15,15 +15,12 @@ SHOWN = 3
 
 
 def wanted_of(config: Config) -> dict[str, Any]:
-    """The pipeline and the settings that a model must have been trained with.
+    """The settings that a model must have been trained with.
 
     A setting that is `auto` fits every model.
     """
     sections = config.to_mapping()
-    return {
-        "pipeline": config.pipeline.name,
-        "config": {name: sections[name] for name in TOWER_SECTIONS},
-    }
+    return {name: sections[name] for name in TOWER_SECTIONS}
 
 
 def require_fit(model: str, wanted: Mapping[str, Any]) -> None:
@@ -36,12 +33,7 @@ def require_fit(model: str, wanted: Mapping[str, Any]) -> None:
     if towers is None:
         path = f"{model}/{TowersDescription.FILE}"
         raise UserError(f"the last blessed model must describe itself. Received: no {path}.")
-    if towers.pipeline != wanted["pipeline"]:
-        raise UserError(
-            f"the last blessed model must be of the pipeline {wanted['pipeline']}. "
-            f"Received: one of {towers.pipeline}."
-        )
-    different = list(_differences(towers.config, wanted["config"]))
+    different = list(_differences(towers.config, wanted))
     if different:
         more = f" and {len(different) - SHOWN} more" if len(different) > SHOWN else ""
         raise UserError(

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from absl import logging
 from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
 from tfx.components.util.model_utils import is_model_blessed
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import Artifact, artifact_utils
+from tfx.utils import path_utils
 
 from components.artifacts import PushedRelease
 from components.folders import local_folder, published_folder
+from components.last_blessed_model.executor import examples_identity, reading_of
 from pebr_tf.config import Config
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
+from pebr_tf.release.pointers import BlessedModel, Pointers
 from pebr_tf.release.release import PushResult, ReleaseSources
 from pebr_tf.release.towers import QueryModelDescription
 from pebr_tf.release.versions import QUERY_MODEL
@@ -38,7 +41,8 @@ class Executor(BaseExecutor):
 
         Raises:
           UserError: An artifact is missing, the query model does not belong to the index, the
-            release does not load and answer, or the folder cannot be written to.
+            release does not load and answer, or the folder cannot be written to. The model of an
+            index-only run was withdrawn, or followed by a newer one, while the run was under way.
         """
         output = artifact_utils.get_single_instance(output_dict["release"])
         if not is_model_blessed(artifact_utils.get_single_instance(input_dict["blessing"])):
@@ -47,7 +51,16 @@ class Executor(BaseExecutor):
             _save(PushResult(), output)
             return
         examples = artifact_utils.get_single_instance(input_dict["examples"])
+        model = artifact_utils.get_single_uri(input_dict["model"])
         config = Config.from_yaml(exec_properties["config"])
+        pointers = Pointers(exec_properties["pointers"], exec_properties["releases"])
+        earlier = BlessedModel.find(model)
+
+        def confirm() -> None:
+            if earlier is not None:
+                pointers.require_newest(earlier)
+
+        confirm()
         with contextlib.ExitStack() as stack:
             cutoff, index, evaluation = (
                 stack.enter_context(local_folder(artifact_utils.get_single_uri(input_dict[name])))
@@ -58,8 +71,14 @@ class Executor(BaseExecutor):
             sources = ReleaseSources(
                 cutoff, index, evaluation, _used(config, cutoff, examples), span
             )
-            result = push_anywhere(exec_properties["releases"], sources)
-        output.set_int_custom_property(PushedRelease.VERSION, result.version)
+            result = push_anywhere(pointers.releases, sources, confirm)
+        version = cast(int, result.version)
+        if earlier is None:
+            identity = examples_identity(examples, reading_of(config))
+            pointers.record_model(version, path_utils.serving_model_path(model), identity)
+        else:
+            pointers.record(version, earlier)
+        output.set_int_custom_property(PushedRelease.VERSION, version)
         output.set_int_custom_property(PushedRelease.PUSHED, 1)
         _save(result, output)
 

@@ -59,12 +59,11 @@ def measure_baseline(
     clicks: Clicks,
     settings: Cutoff,
     average_k: tuple[int, ...],
-    origin: dict[str, Any],
+    split: dict[str, Any],
 ) -> tuple[BaselineResult, dict[int, np.ndarray]] | None:
     """Measures the towers of an earlier model, with a level temperature tuned for them.
 
-    A model of another pipeline than that of `origin` does not compare, and one of another split may
-    have been trained on what is held out here.
+    A model of another split than `split` may have been trained on what is held out here.
 
     Returns:
       The figures, and the recall [Q] of each query by average. None if the model cannot be
@@ -72,9 +71,11 @@ def measure_baseline(
     """
     with local_folder(path_utils.serving_model_path(model.uri)) as folder:
         towers = TowersDescription.find(folder)
-        received = towers and {"pipeline": towers.pipeline, "split": towers.config.get("split")}
-        if towers is None or received != origin:
-            logging.warning("No baseline: it must be of %s. Received: %s.", origin, received)
+        if towers is None:
+            logging.warning("No baseline: there is no earlier model that this version reads.")
+            return None
+        if (received := towers.config.get("split")) != split:
+            logging.warning("No baseline: its split must be %s. Received: %s.", split, received)
             return None
         vectors = _embedded(folder, catalogue, clicks.ids)
         if vectors is None:

@@ -57,12 +57,12 @@ class RetrievalEvaluator(BaseComponent):
     ):
         """The baseline, the last blessed model or none, is measured on the same clicks.
 
-        It embeds the items of `catalogue`; see `components.blessed_model`.
+        It embeds the items of `catalogue`; see `components.last_blessed_model`.
         """
         settings = {
             "cutoff": config.cutoff.to_mapping(),
             "evaluation": config.evaluation.to_mapping(),
-            "origin": {"pipeline": config.pipeline.name, "split": config.split.to_mapping()},
+            "split": config.split.to_mapping(),
         }
         super().__init__(
             RetrievalEvaluatorSpec(

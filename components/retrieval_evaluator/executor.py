@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 from absl import logging
 from tfx.components.evaluator import constants
-from tfx.components.evaluator import executor as tfx_evaluator
 from tfx.dsl.components.base.base_executor import BaseExecutor
-from tfx.dsl.io import fileio
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
 from components.folders import local_folder, published_folder
 from components.retrieval_evaluator.baseline import measure_baseline
 from components.retrieval_evaluator.measures import Subject, measure
+from pebr_tf import storage
 from pebr_tf.config import Config, Cutoff, Evaluation
 from pebr_tf.cutoff import Calibration
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
-from pebr_tf.files import is_remote
 from pebr_tf.metrics.significance import Evidence
 from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.release.evaluation import (
@@ -34,26 +30,15 @@ from pebr_tf.release.evaluation import (
     PreviousRelease,
 )
 from pebr_tf.release.gates import check_gates
-from pebr_tf.release.release import latest_release
-from pebr_tf.release.remote import latest_remote
 from pebr_tf.release.towers import TowersDescription
-from pebr_tf.release.versions import QUERY_MODEL
+from pebr_tf.release.versions import QUERY_MODEL, newest_served
 from pebr_tf.report import write_report
 from pebr_tf.report.verdict import outcome
 from serving.encoder import EmbeddedEncoder
 
 
-class Executor(tfx_evaluator.Executor):
-    """RetrievalEvaluator's executor.
-
-    It extends TFX's own executor only for its class: in a container of Kubeflow v2, TFX writes the
-    name of the model into the blessing, where the resolver of the last blessed model looks for it,
-    only for executors of that class.
-    """
-
-    def __init__(self, context: BaseExecutor.Context | None = None):
-        """Skips the set-up of Beam, which is not used."""
-        BaseExecutor.__init__(self, context)
+class Executor(BaseExecutor):
+    """RetrievalEvaluator's executor."""
 
     def Do(
         self,
@@ -78,7 +63,7 @@ class Executor(tfx_evaluator.Executor):
             LogSize.load(artifact_utils.get_single_uri(input_dict["examples"])),
         ).evaluation.average_k
         evaluation = dataclasses.replace(evaluation, average_k=averages)
-        result, evidence = _measured(input_dict, cutoff, evaluation, settings["origin"])
+        result, evidence = _measured(input_dict, cutoff, evaluation, settings["split"])
         result = dataclasses.replace(
             result,
             gates=check_gates(result, evidence, evaluation.gates),
@@ -95,7 +80,7 @@ def _measured(
     inputs: dict[str, list[Artifact]],
     cutoff: Cutoff,
     evaluation: Evaluation,
-    origin: dict[str, Any],
+    split: dict[str, Any],
 ) -> tuple[ModelEvaluation, Evidence]:
     model = artifact_utils.get_single_instance(inputs["model"])
     with (
@@ -119,7 +104,7 @@ def _measured(
             artifact_utils.get_single_instance(inputs[name]) for name in ("baseline", "catalogue")
         )
         average_k = evaluation.average_k
-        measured = measure_baseline(earlier, items, clicks, cutoff, average_k, origin)
+        measured = measure_baseline(earlier, items, clicks, cutoff, average_k, split)
         if measured is not None:
             baseline, recall = measured
             result = dataclasses.replace(result, baseline=baseline)
@@ -133,15 +118,14 @@ def _previous(releases: str) -> PreviousRelease | None:
     They are looked up here instead of being an input: otherwise each release would make the next
     run evaluate again.
     """
-    last = latest_remote(releases) if is_remote(releases) else latest_release(Path(releases))
-    if last is None:
+    version = newest_served(releases)
+    if version is None:
         return None
-    with fileio.open(os.path.join(last, EVALUATION_FILE), "rb") as file:
-        content = file.read()
+    content = storage.read_bytes(f"{releases}/{version}/{EVALUATION_FILE}")
     try:
-        return ModelEvaluation.from_json(content).as_previous(int(os.path.basename(last)))
+        return ModelEvaluation.from_json(content).as_previous(version)
     except UserError as error:
-        logging.warning("Release %s is not compared with: %s", os.path.basename(last), error)
+        logging.warning("Release %s is not compared with: %s", version, error)
         return None
 
 
@@ -155,7 +139,6 @@ def _bless(
     blessing.set_string_custom_property(
         constants.ARTIFACT_PROPERTY_CURRENT_MODEL_URI_KEY, model.uri
     )
-    blessing.set_int_custom_property(constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY, model.id)
     name = constants.BLESSED_FILE_NAME if blessed else constants.NOT_BLESSED_FILE_NAME
     with published_folder(blessing.uri) as folder:
         (folder / name).write_text(f"{message}\n", encoding="utf-8")

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from pebr_tf import files
+from pebr_tf import storage
 from pebr_tf.errors import UserError
 
 FILE = "log_size.json"
@@ -36,11 +36,11 @@ class LogSize:
         """
         path = f"{directory}/{FILE}"
         try:
-            return cls(**json.loads(files.read_bytes(path)))
+            return cls(**json.loads(storage.read_bytes(path)))
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{path} must state the size of the log. Received: {error}.") from None
 
     def save(self, directory: str | Path) -> None:
         """Writes the size into an artifact of examples, local or remote."""
         text = json.dumps(dataclasses.asdict(self), indent=2) + "\n"
-        files.write_bytes(f"{directory}/{FILE}", text.encode())
+        storage.write_bytes(f"{directory}/{FILE}", text.encode())

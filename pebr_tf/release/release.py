@@ -36,6 +36,7 @@ from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.release.evaluation import EVALUATION_FILE, REPORT_FILE
 from pebr_tf.release.towers import QueryModelDescription
 from pebr_tf.release.versions import (
+    MANIFEST,
     QUERY_MODEL,
     Clock,
     is_version,
@@ -65,7 +66,7 @@ class ReleaseManifest(FolderManifest):
       identity: Fingerprint of the item vectors, which ties the query model to the index.
     """
 
-    FILE: ClassVar[str] = "manifest.json"
+    FILE: ClassVar[str] = MANIFEST
     NOUN: ClassVar[str] = "release"
 
     version: int
@@ -209,7 +210,7 @@ def write_release(
         if not source.exists():
             raise UserError(f"{source} is missing: a release needs it.")
     releases = Path(releases)
-    with _disk_errors(releases):
+    with disk_errors(releases):
         releases.mkdir(parents=True, exist_ok=True)
         remove_abandoned(releases)
         with staging_directory(releases) as scratch:
@@ -315,7 +316,8 @@ def _copy(source: Path, target: Path) -> None:
 
 
 @contextlib.contextmanager
-def _disk_errors(releases: Path) -> Iterator[None]:
+def disk_errors(releases: Path) -> Iterator[None]:
+    """Names the folder of releases, or what has no space, in the errors of the local disk."""
     try:
         yield
     except OSError as error:

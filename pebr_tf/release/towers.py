@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from pebr_tf import files
+from pebr_tf import storage
 from pebr_tf.errors import UserError
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ class TowersDescription:
     dimension: int
     loss: str
     steps: int
-    pipeline: str
     law: dict[str, Any] | None = None
     config: dict[str, Any]
 
@@ -46,7 +45,7 @@ class TowersDescription:
         """
         path = f"{directory}/{cls.FILE}"
         try:
-            content = json.loads(files.read_bytes(path))
+            content = json.loads(storage.read_bytes(path))
         except (OSError, ValueError) as error:
             raise UserError(f"{path} must be a readable JSON file. Received: {error}.") from None
         if not isinstance(content, dict):
@@ -67,7 +66,7 @@ class TowersDescription:
     def save(self, directory: str | Path) -> None:
         """Writes the description into a SavedModel's folder, local or remote."""
         text = json.dumps(dataclasses.asdict(self), indent=2) + "\n"
-        files.write_bytes(f"{directory}/{self.FILE}", text.encode())
+        storage.write_bytes(f"{directory}/{self.FILE}", text.encode())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,26 +1,29 @@
-"""The versions in a folder of releases: which exist, and which may be served.
+"""The versions in a folder of releases, local or in a bucket: which exist, which may be served.
 
-<releases>/<version>/                  a release
-<releases>/withdrawn.json              versions that may not be served, and why
+<releases>/<version>/                  a release; in a bucket, only if it has a manifest
+<releases>/withdrawn.json              versions that may not be served or fetched, and why
 <releases>/query_model/<version>       link to ../<version>/query_model: TF Serving's base path
 
-A withdrawn version keeps its folder. A server that follows the releases changes to the newest
-version that is not withdrawn when it looks next.
+Links are local only. A withdrawn version keeps its folder. A server that follows the releases
+changes to the newest version that is not withdrawn when it looks next.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
+from pebr_tf import storage
 from pebr_tf.errors import UserError
-from pebr_tf.files import locked, replacing_file
+from pebr_tf.files import is_remote, locked
 
 WITHDRAWN = "withdrawn.json"
+MANIFEST = "manifest.json"
 QUERY_MODEL = "query_model"
 # The APIs and TF Serving hold versions in 64 bits.
 LARGEST = 2**63 - 1
@@ -51,11 +54,14 @@ def is_version(name: str) -> bool:
     return name.isdecimal() and str(int(name)) == name and int(name) <= LARGEST
 
 
-def versions(releases: Path) -> list[int]:
+def versions(releases: str | Path) -> list[int]:
     """The versions in a folder of releases, ascending; none if there is no such folder.
 
-    A link that leads out of the folder is not a version.
+    In a bucket, versions whose push has not ended count, too. A local link that leads out of the
+    folder is not a version.
     """
+    if is_remote(releases):
+        return sorted(int(name) for name in storage.names(releases) if is_version(name))
     releases = Path(releases)
     if not releases.is_dir():
         return []
@@ -69,27 +75,18 @@ def versions(releases: Path) -> list[int]:
     )
 
 
-def withdrawn(releases: Path) -> dict[int, Withdrawal]:
+def withdrawn(releases: str | Path) -> dict[int, Withdrawal]:
     """The withdrawn versions, including those whose folders no longer exist.
 
     Raises:
       UserError: withdrawn.json is not valid.
     """
-    path = Path(releases) / WITHDRAWN
+    path = f"{releases}/{WITHDRAWN}"
     try:
-        text = path.read_bytes()
+        content = json.loads(storage.read_bytes(path))
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except OSError as error:
-        raise UserError(f"{path} must be readable JSON. Received: {error}.") from None
-    return parse_withdrawn(text, str(path))
-
-
-def parse_withdrawn(text: bytes, path: str) -> dict[int, Withdrawal]:
-    """The content of a withdrawn.json; an error names `path`."""
-    try:
-        content = json.loads(text)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise UserError(f"{path} must be readable JSON. Received: {error}.") from None
     try:
         entries = [
@@ -106,25 +103,33 @@ def parse_withdrawn(text: bytes, path: str) -> dict[int, Withdrawal]:
     return {int(name): entry for name, entry in entries}
 
 
-def newest_version(releases: Path) -> int:
-    """The newest version in a local folder, withdrawn or not; -1 if there is none."""
+def newest_version(releases: str | Path) -> int:
+    """The newest version, withdrawn or not; -1 if there is none."""
     return max([*versions(releases), *withdrawn(releases)], default=-1)
 
 
-def served(releases: Path) -> list[int]:
-    """The versions that may be served, ascending; servers use the last one."""
+def served(releases: str | Path) -> list[int]:
+    """The versions that are not withdrawn, ascending; servers use the last one."""
     gone = withdrawn(releases)
     return [version for version in versions(releases) if version not in gone]
 
 
-def withdraw(releases: Path, version: int, reason: str = "", now: Clock = utc_now) -> None:
+def newest_served(releases: str | Path, without: Iterable[int] = ()) -> int | None:
+    """The newest whole version that is neither withdrawn nor in `without`, or None."""
+    for version in reversed(served(releases)):
+        whole = not is_remote(releases) or storage.exists(f"{releases}/{version}/{MANIFEST}")
+        if whole and version not in without:
+            return version
+    return None
+
+
+def withdraw(releases: str | Path, version: int, reason: str = "", now: Clock = utc_now) -> None:
     """Withdraws one version.
 
     Raises:
       UserError: No such version, one that is already withdrawn, or the last that may be served.
     """
-    releases = _existing(releases)
-    with locked(releases):
+    with _changing(releases):
         _require_version(releases, version)
         earlier = withdrawn(releases)
         if version in earlier:
@@ -135,7 +140,7 @@ def withdraw(releases: Path, version: int, reason: str = "", now: Clock = utc_no
         _withdraw(releases, [version], reason, now)
 
 
-def roll_back(releases: Path, to: int | None = None, reason: str = "") -> list[int]:
+def roll_back(releases: str | Path, to: int | None = None, reason: str = "") -> list[int]:
     """Withdraws the newest served version, or all served versions above `to`.
 
     Returns:
@@ -144,13 +149,13 @@ def roll_back(releases: Path, to: int | None = None, reason: str = "") -> list[i
     Raises:
       UserError: `to` is not served, or nothing would be left to serve.
     """
-    releases = _existing(releases)
-    with locked(releases):
-        candidates = served(releases)
+    with _changing(releases):
         if to is None:
-            above = candidates[-1:]
+            newest = newest_served(releases)
+            above = [] if newest is None else [newest]
         else:
             _require_version(releases, to)
+            candidates = served(releases)
             if to not in candidates:
                 raise UserError(f"--to must name a version that is not withdrawn. Received: {to}.")
             above = [version for version in candidates if version > to]
@@ -159,14 +164,13 @@ def roll_back(releases: Path, to: int | None = None, reason: str = "") -> list[i
     return above
 
 
-def restore(releases: Path, version: int) -> None:
+def restore(releases: str | Path, version: int) -> None:
     """Reverses a withdrawal.
 
     Raises:
       UserError: The version is not withdrawn, or its folder no longer exists.
     """
-    releases = _existing(releases)
-    with locked(releases):
+    with _changing(releases):
         earlier = withdrawn(releases)
         if version not in earlier:
             raise UserError(f"version must be one that is withdrawn. Received: {version}.")
@@ -186,28 +190,28 @@ def link_models(releases: Path) -> None:
         _link(releases, served(releases))
 
 
-def _withdraw(releases: Path, chosen: Iterable[int], reason: str, now: Clock) -> None:
-    before = served(releases)
-    left = [version for version in before if version not in chosen]
-    if not left:
+def _withdraw(releases: str | Path, chosen: list[int], reason: str, now: Clock) -> None:
+    before = newest_served(releases)
+    if newest_served(releases, without=chosen) is None:
         raise UserError(
             f"{releases} must keep a version to serve. "
-            f"Received: {before[-1] if before else 'none'}, and no other that is not withdrawn."
+            f"Received: {'none' if before is None else before}, and no other that is not withdrawn."
         )
     printable = "".join(each if each.isprintable() else " " for each in reason)
     entry = Withdrawal(" ".join(printable.split()), now().isoformat(timespec="seconds"))
     _write(releases, {**withdrawn(releases), **dict.fromkeys(chosen, entry)})
     # Servers that have not looked yet still need the model that was served until now.
-    _link(releases, [*left, before[-1]])
+    _link(releases, [*served(releases), *([] if before is None else [before])])
 
 
-def _write(releases: Path, entries: dict[int, Withdrawal]) -> None:
+def _write(releases: str | Path, entries: dict[int, Withdrawal]) -> None:
     content = {str(version): asdict(entries[version]) for version in sorted(entries)}
-    with replacing_file(releases / WITHDRAWN) as temporary:
-        temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    storage.write_bytes(f"{releases}/{WITHDRAWN}", (json.dumps(content, indent=2) + "\n").encode())
 
 
-def _link(releases: Path, linked: Iterable[int]) -> None:
+def _link(releases: str | Path, linked: Iterable[int]) -> None:
+    if is_remote(releases):
+        return
     folder = Path(releases) / QUERY_MODEL
     folder.mkdir(exist_ok=True)
     wanted = {str(version): f"../{version}/{QUERY_MODEL}" for version in linked}
@@ -228,14 +232,16 @@ def _link(releases: Path, linked: Iterable[int]) -> None:
             path.unlink()
 
 
-def _existing(releases: Path) -> Path:
-    releases = Path(releases)
+@contextlib.contextmanager
+def _changing(releases: str | Path) -> Iterator[None]:
     if not versions(releases):
         raise UserError(f"{releases} must be a folder of releases.")
-    return releases
+    # A bucket has no lock: of two rollbacks in the same second, one may be lost.
+    with contextlib.nullcontext() if is_remote(releases) else locked(Path(releases)):
+        yield
 
 
-def _require_version(releases: Path, version: int) -> None:
+def _require_version(releases: str | Path, version: int) -> None:
     known = versions(releases)
     if version not in known:
         raise UserError(

@@ -15,12 +15,11 @@ class MemoryFilesystem(TensorflowFilesystem):
 
 
 @pytest.fixture
-def remote():
+def remote(memory_store):
     filesystem_registry.DEFAULT_FILESYSTEM_REGISTRY.register(MemoryFilesystem, priority=1)
     uri = "ram://bucket/index/7"
     tf.io.gfile.makedirs(uri)
-    yield uri
-    tf.io.gfile.rmtree("ram://bucket")
+    return uri
 
 
 def fill(folder):

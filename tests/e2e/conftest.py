@@ -16,10 +16,18 @@ from tiny_world import write_world
 PEBR = str(Path(sys.executable).parent / "pebr")
 RUN = ("run", "--config", "pebr.yaml")
 COMPONENTS = [
-    *("ClickLogExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator", "Transform"),
-    *("Trainer", "IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator", "Pusher"),
+    *("ClickLogExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator"),
+    *(
+        "LastBlessedModel",
+        "Transform",
+        "Trainer",
+        "IndexBuilder",
+        "CutoffCalibrator",
+        "RetrievalEvaluator",
+        "Pusher",
+    ),
 ]
-# It compares with the last accepted run and is therefore never cached.
+# It reads and writes a pointer and is therefore never cached.
 ALWAYS = "ExampleValidator"
 CLOUD = {
     "cloud.project": "shop-search",

@@ -1,17 +1,13 @@
 """A local stand-in for Vertex AI: runs the tasks of a compiled job in order, one process each.
 
 Commands, arguments and parameters come from the compiled job. The stand-in chooses the paths of
-artifacts, writes the ExecutorInput of each task, and answers the queries of resolvers from the
-artifacts of earlier tasks.
+artifacts and writes the ExecutorInput of each task.
 """
 
 import json
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import yaml
 from pebr_process import python
 
 STORE = "projects/1/locations/here/metadataStores/default/artifacts"
@@ -19,10 +15,9 @@ STORE = "projects/1/locations/here/metadataStores/default/artifacts"
 
 @dataclass
 class Vertex:
-    """The folder that jobs run in, all artifacts, oldest first, and what each task printed."""
+    """The folder that jobs run in, and what each task printed."""
 
     folder: Path
-    artifacts: list[dict[str, Any]] = field(default_factory=list)
     log: dict[str, str] = field(default_factory=dict)
 
     def run(self, job, name, cached=None, until=None):
@@ -38,12 +33,9 @@ class Vertex:
             component = spec["components"][tasks[task]["componentRef"]["name"]]
             executor = spec["deploymentSpec"]["executors"][component["executorLabel"]]
             inputs = self._inputs(tasks[task], outputs)
-            if "resolver" in executor:
-                outputs[task] = self._resolved(executor["resolver"], inputs)
-            else:
-                outputs[task] = self._execute(
-                    task, component, executor["container"], inputs, tasks[task], f"{root}/{task}_7"
-                )
+            outputs[task] = self._execute(
+                task, component, executor["container"], inputs, tasks[task], f"{root}/{task}_7"
+            )
             if task == until:
                 break
         return outputs
@@ -86,13 +78,10 @@ class Vertex:
             (reported,) = written["artifacts"][key]["artifacts"]
             assert (reported["uri"], reported["name"]) == (artifact["uri"], artifact["name"])
             artifact["metadata"] = reported.get("metadata", {})
-        self.artifacts += created.values()
         return {key: [artifact] for key, artifact in created.items()}
 
     def _new(self, kind, uri):
-        # Not ascending: the names of Vertex AI do not tell the order.
-        number = hash((uri, len(self.artifacts))) % 10**12
-        return {"name": f"{STORE}/{number}", "type": kind, "uri": uri, "metadata": {}}
+        return {"name": f"{STORE}/{hash(uri) % 10**12}", "type": kind, "uri": uri, "metadata": {}}
 
     def _process(self, name, command, given):
         interpreter, flag, module, *arguments = command
@@ -103,14 +92,6 @@ class Vertex:
         self.log[name] = done.out + done.err
         if done.code:
             raise TaskFailedError(name, self.log[name])
-
-    def _resolved(self, resolver, inputs):
-        found = {}
-        for key, query in resolver["outputArtifactQueries"].items():
-            terms = query["filter"].split(" AND ")
-            fitting = [each for each in self.artifacts if fits(each, terms, inputs)]
-            found[key] = fitting[-1:]
-        return found
 
 
 class TaskFailedError(Exception):
@@ -135,22 +116,3 @@ def _needed(task):
     sources = task.get("inputs", {}).get("artifacts", {}).values()
     read = {source["taskOutputArtifact"]["producerTask"] for source in sources}
     return read | set(task.get("dependentTasks", ()))
-
-
-def fits(artifact, terms, inputs):
-    return all(_fits(artifact, term, inputs) for term in terms)
-
-
-def _fits(artifact, term, inputs):
-    left, _, right = term.partition("=")
-    right = right.strip('"')
-    if left == "state":
-        return right == "LIVE"
-    if left == "schema_title":
-        return yaml.safe_load(artifact["type"]["instanceSchema"])["title"] == right
-    if match := re.fullmatch(r"metadata\.(\w+)\.number_value", left):
-        return artifact["metadata"].get(match[1]) == float(right)
-    assert left == "name", term
-    pattern = r"\{\{\$\.inputs\.artifacts\['(\w+)'\]\.metadata\['(\w+)'\]\}\}"
-    key, name = re.fullmatch(pattern, right).groups()
-    return bool(inputs.get(key)) and artifact["name"] == inputs[key][0]["metadata"].get(name)

@@ -38,7 +38,7 @@ def test_every_container_uses_the_tfx_entry_point(cloud_runs):
         containers = {
             key: each["container"] for key, each in executors.items() if "container" in each
         }
-        assert len(containers) == (10 if name == "whole" else 8)
+        assert len(containers) == (11 if name == "whole" else 9)
         assert all(each["command"] == ENTRYPOINT for each in containers.values())
         ordered = in_order(job["pipelineSpec"]["root"]["dag"]["tasks"])
         finished = list(cloud_runs.outputs[name])
@@ -64,25 +64,31 @@ def test_the_release_returns_the_results_of_a_local_run(base, cloud_runs):
     assert lengths[1] == pytest.approx(lengths[0], rel=0.1, abs=2)
 
 
-def test_the_blessing_names_the_model_and_the_resolver_finds_it(cloud_runs):
+def test_the_index_only_job_takes_the_pushed_model(cloud_runs):
     whole, index = cloud_runs.outputs["whole"], cloud_runs.outputs["index"]
-    assert whole["LastBlessedModel-model-resolver"] == {"model": []}
-    (model,) = whole["Trainer"]["model"]
-    (blessing,) = whole["RetrievalEvaluator"]["blessing"]
-    assert blessing["metadata"]["current_model_id"] == model["name"]
-    assert index["LastBlessedModel-model-resolver"]["model"][0]["uri"] == model["uri"]
-    # The index-only run embeds the same catalogue with the same towers.
     first, second = (
+        cloud_runs.folder / each["LastBlessedModel"]["model"][0]["uri"] for each in (whole, index)
+    )
+    assert [path.name for path in first.iterdir()] == ["no_model.txt"]
+    pointer = json.loads((second / "blessed_model.json").read_text("utf-8"))
+    assert pointer["model"] == int(pushed(cloud_runs).name)
+    trained = cloud_runs.folder / whole["Trainer"]["model"][0]["uri"] / "Format-Serving"
+    names = [str(path.relative_to(trained)) for path in trained.rglob("*") if path.is_file()]
+    assert names
+    for name in names:
+        assert (second / "Format-Serving" / name).read_bytes() == (trained / name).read_bytes()
+    # The index-only run embeds the same catalogue with the same towers.
+    before, after = (
         np.load(cloud_runs.folder / each["IndexBuilder"]["index"][0]["uri"] / "vectors.npy")
         for each in (whole, index)
     )
-    np.testing.assert_allclose(first, second, atol=1e-6)
+    np.testing.assert_allclose(before, after, atol=1e-6)
 
 
 def test_the_second_run_compares_with_the_first(cloud_runs):
-    (accepted,) = cloud_runs.outputs["index"]["LastAcceptedRun"]["last_accepted"]
-    (first,) = cloud_runs.outputs["whole"]["ExampleValidator"]["anomalies"]
-    assert accepted["uri"] == first["uri"]
-    (second,) = cloud_runs.outputs["index"]["ExampleValidator"]["anomalies"]
-    written = json.loads((cloud_runs.folder / second["uri"] / "anomalies.json").read_text("utf-8"))
-    assert written["compared_with_last_accepted_run"] is True
+    compared = [
+        json.loads((cloud_runs.folder / anomalies["uri"] / "anomalies.json").read_text("utf-8"))
+        for job in ("whole", "index")
+        for anomalies in cloud_runs.outputs[job]["ExampleValidator"]["anomalies"]
+    ]
+    assert [each["compared_with_last_accepted_run"] for each in compared] == [False, True]

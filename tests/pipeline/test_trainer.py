@@ -5,7 +5,6 @@ import gzip
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -317,19 +316,13 @@ def weights(model):
     return [variable.numpy() for variable in model.trainable_variables]
 
 
-def test_the_model_of_another_pipeline_is_not_used(built, model, tmp_path, caplog):
+def test_without_an_earlier_model_training_starts_from_nothing(built, tmp_path, caplog):
     made, vocabularies = built
     before = weights(made)
-    for earlier in (None, "other"):
-        if earlier:
-            replace(TowersDescription.load(model), pipeline=earlier).save(tmp_path)
-        trainer._start_from(made, str(tmp_path), "shop", vocabularies)
-        for now, then in zip(weights(made), before, strict=True):
-            np.testing.assert_array_equal(now, then)
-        assert (
-            f"A base model must be of pipeline shop to start from it. Received: {tmp_path} of "
-            f"pipeline {earlier}."
-        ) in caplog.text
+    trainer._start_from(made, str(tmp_path), vocabularies)
+    for now, then in zip(weights(made), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    assert "No warm start: there is no earlier model that this version reads." in caplog.text
 
 
 class RemoteFilesystem(TensorflowFilesystem):
@@ -338,23 +331,24 @@ class RemoteFilesystem(TensorflowFilesystem):
     SUPPORTED_SCHEMES = ("ram://",)
 
 
+@pytest.mark.usefixtures("memory_store")
 def test_the_words_of_a_remote_base_model_are_read(built, model, monkeypatch):
     made, vocabularies = built
     DEFAULT_FILESYSTEM_REGISTRY.register(RemoteFilesystem, priority=10)
     for name in (TowersDescription.FILE, *(f"assets/{name}" for name in vocabularies)):
-        with tf.io.gfile.GFile(f"ram://base/{name}", "wb") as file:
+        with tf.io.gfile.GFile(f"ram://bucket/base/{name}", "wb") as file:
             file.write((model / name).read_bytes())
     started = []
     monkeypatch.setattr(trainer, "warm_start", lambda *given: started.append(given))
-    trainer._start_from(made, "ram://base", "shop", vocabularies)
+    trainer._start_from(made, "ram://bucket/base", vocabularies)
     assert "line\u2028break" in vocabularies["values_brand"]
-    assert started == [(made, "ram://base", vocabularies, vocabularies)]
+    assert started == [(made, "ram://bucket/base", vocabularies, vocabularies)]
 
 
 def test_all_weights_of_a_base_model_are_used(built, model):
     made, vocabularies = built
     earlier = tf.saved_model.load(str(model)).towers
-    trainer._start_from(made, str(model), "shop", vocabularies)
+    trainer._start_from(made, str(model), vocabularies)
     for name, table in made.tables.tables.items():
         np.testing.assert_array_equal(table, earlier.tables.tables[name])
     np.testing.assert_array_equal(made.item_tower._last.kernel, earlier.item_tower._last.kernel)

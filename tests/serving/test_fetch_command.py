@@ -1,11 +1,9 @@
 """`pebr fetch`: what it prints, how it ends, and that it goes on."""
 
-import contextlib
 import os
 import signal
 
 import pytest
-import tensorflow as tf
 from click.testing import CliRunner
 
 from pebr_tf.cli.main import main
@@ -15,18 +13,10 @@ from pebr_tf.release.versions import versions
 from serving.cli.fetch import fetch
 from serving.push import push_anywhere
 
-BUCKET = "ram://fetch-command"
-REMOTE = f"{BUCKET}/releases"
+REMOTE = "ram://bucket/releases"
+pytestmark = pytest.mark.usefixtures("memory_store")
+
 EMPTY = f"pebr: {REMOTE} must have a release that is whole and not withdrawn.\n"
-
-
-@pytest.fixture(autouse=True)
-def bucket():
-    tf.io.gfile.makedirs(BUCKET)
-    yield
-    # Of two folders one of whose names begins with the other's, it looks for the second in vain.
-    with contextlib.suppress(tf.errors.NotFoundError):
-        tf.io.gfile.rmtree(BUCKET)
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +31,7 @@ def handlers():
 @pytest.fixture
 def push(parts, monkeypatch):
     """Pushes a release without trying it; gives its version back."""
-    monkeypatch.setattr("serving.push.push", write_release)
+    monkeypatch.setattr("serving.push.push", lambda folder, given, _: write_release(folder, given))
     return lambda: push_anywhere(REMOTE, parts).version
 
 

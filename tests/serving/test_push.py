@@ -178,6 +178,7 @@ def damaged(tmp_path, sources):
         ("index/index/ids.npy", "index/ids.npy must have SHA-256 "),
     ],
 )
+@pytest.mark.usefixtures("memory_store")
 def test_what_does_not_load_is_not_pushed(tmp_path, damaged, path, reason):
     (tmp_path / path).write_bytes((tmp_path / path).read_bytes()[:-8] + b"no model")
     sentence = rejected(tmp_path / "releases", damaged)
@@ -187,8 +188,8 @@ def test_what_does_not_load_is_not_pushed(tmp_path, damaged, path, reason):
     assert "\n" not in sentence
     assert str(tmp_path / "releases") not in sentence
     with pytest.raises(UserError, match=r"^a release must load and answer before it is pushed\. R"):
-        push_anywhere("ram://pushes/releases", damaged)
-    assert not tf.io.gfile.exists("ram://pushes/releases")
+        push_anywhere("ram://bucket/releases", damaged)
+    assert not tf.io.gfile.exists("ram://bucket/releases")
     (tmp_path / "file").write_text("a file")
     with pytest.raises(UserError, match="file must be a folder that a release can be written"):
         push(tmp_path / "file", damaged)

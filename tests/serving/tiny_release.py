@@ -29,7 +29,6 @@ DESCRIPTION = TowersDescription(
     dimension=DIMENSION,
     loss="beta_nce",
     steps=1,
-    pipeline="tiny",
     config={},
 )
 THINGS = ("phone", "phone case", "tablet", "laptop", "laptop bag", "headset", "charger", "cable")

@@ -127,7 +127,6 @@ def describe(path, **changes):
         "dimension": DIMENSION,
         "loss": "beta_nce",
         "steps": 7,
-        "pipeline": "tiny",
         "config": {},
     }
     TowersDescription(**{**values, **changes}).save(path)

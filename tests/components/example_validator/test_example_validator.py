@@ -16,7 +16,7 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.types import Channel, artifact_utils
 from tfx.types.standard_artifacts import ExampleAnomalies, ExampleStatistics, Schema
 
-from components.example_validator import ExampleValidator, last_accepted_run
+from components.example_validator import ExampleValidator
 from components.example_validator.executor import Executor
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
@@ -76,7 +76,7 @@ def run(tmp_path):
         runs.append(folder)
         return folder
 
-    def validate(data, last=None, config=None, schema=None):
+    def validate(data, config=None, schema=None):
         folder = write(data, schema)
         statistics, schema_artifact, anomalies = ExampleStatistics(), Schema(), ExampleAnomalies()
         statistics.split_names = artifact_utils.encode_split_names(list(data))
@@ -84,9 +84,8 @@ def run(tmp_path):
         statistics.uri, schema_artifact.uri = f"{folder}/statistics", f"{folder}/schema"
         anomalies.uri = f"{folder}/anomalies"
         given = {"statistics": [statistics], "schema": [schema_artifact]}
-        if last is not None:
-            given["last_accepted"] = [last]
-        settings = component(config or Config()).exec_properties
+        config = (config or Config()).replace("pipeline.root", str(tmp_path / "root"))
+        settings = component(config).exec_properties
         Executor().Do(given, {"anomalies": [anomalies]}, settings)
         return anomalies
 
@@ -129,7 +128,7 @@ def test_good_data_passes_on_the_first_run_and_on_the_next(run):
         "anomalies": [],
     }
     assert not (run.folder() / "anomalies.json").exists()
-    run(splits(1), last=first)
+    run(splits(1))
     report = run.folder() / "anomalies" / "anomalies.json"
     assert json.loads(report.read_text())["compared_with_last_accepted_run"] is True
 
@@ -176,13 +175,13 @@ def test_an_empty_split(run):
 
 
 def test_drift_since_the_last_accepted_run(run):
-    last = run(splits(0))
+    run(splits(0))
     data = splits(1)
     for columns in data.values():
         columns["brand"] = ["acme"] * len(columns["brand"])
         columns["price"] = [price * 1_000 for price in columns["price"]]
     before = clicks(SIZES["train"], 0)["brand"].count("acme") / SIZES["train"]
-    text = rejection(run, data, last=last)
+    text = rejection(run, data)
     brand, price = text.split("; ")
     assert brand == (
         f"column brand in split train: drift of {1 - before:.3g} above 0.3 (largest difference of "
@@ -190,7 +189,7 @@ def test_drift_since_the_last_accepted_run(run):
     )
     assert price.startswith("column price in split train: drift of 0.9")
     assert price.endswith(" above 0.3 (Jensen-Shannon divergence since the last accepted run)")
-    run(data, last=last, config=Config().replace("data.drift_limit", None))
+    run(data, config=Config().replace("data.drift_limit", None))
 
 
 def test_skew_between_train_and_test(run):
@@ -231,7 +230,8 @@ def test_a_column_that_the_last_run_lacked_has_not_drifted(run):
     for columns in old.values():
         del columns["brand"]
         columns["price"] = [str(price) for price in columns["price"]]
-    run(splits(1), last=run(old))
+    run(old)
+    run(splits(1))
     assert json.loads((run.folder() / "anomalies/anomalies.json").read_text())["accepted"]
 
 
@@ -250,19 +250,17 @@ def test_a_rejected_run_is_rejected_again(run, tmp_path):
         schema = Importer(source_uri=f"{folders[name]}/schema", artifact_type=Schema).with_id(
             "SchemaGen"
         )
-        last = last_accepted_run()
         validator = ExampleValidator(
             statistics.outputs["result"],
             schema.outputs["result"],
-            Config(),
-            last_accepted=last.outputs["last_accepted"],
+            Config().replace("pipeline.root", str(tmp_path)),
         )
         LocalDagRunner().run(
             Pipeline(
                 "validation",
                 str(tmp_path / "root"),
-                components=[last, statistics, schema, validator],
-                enable_cache=True,
+                components=[statistics, schema, validator],
+                enable_cache=False,
                 metadata_connection_config=metadata.sqlite_metadata_connection_config(
                     str(tmp_path / "metadata.db")
                 ),

@@ -1,23 +1,22 @@
 """Pusher's executor on artifacts in a folder: what is on disk after it."""
 
-import contextlib
 import json
 import os
 import shutil
 
 import pytest
-import tensorflow as tf
 import tiny_release
 from kfp.pipeline_spec import pipeline_spec_pb2
 from tfx.components.example_gen import driver
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils
-from tfx.types.standard_artifacts import Examples, ModelBlessing
+from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
 from components.artifacts import CutoffModel, PushedRelease, RetrievalEvaluation, RetrievalIndex
 from components.pusher.executor import Executor
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
+from pebr_tf.release.pointers import Pointers
 from pebr_tf.release.release import Release, latest_release
 from pebr_tf.release.remote import fetch
 
@@ -31,6 +30,7 @@ KINDS = {
     "evaluation": RetrievalEvaluation,
     "blessing": ModelBlessing,
     "examples": Examples,
+    "model": Model,
 }
 
 
@@ -38,9 +38,10 @@ KINDS = {
 def artifacts(tmp_path_factory):
     """Folders of cutoff, index and evaluation, as the components leave them; do not write to it."""
     folder = tmp_path_factory.mktemp("artifacts")
-    towers = tiny_release.write_towers(folder / "towers", folder / "vocabulary")
+    model = folder / "model/Format-Serving"
+    towers = tiny_release.write_towers(model, folder / "vocabulary")
     examples = ["red phone", "phone"]
-    tiny_release.write_parts(folder, folder / "towers", towers, CONFIG, examples)
+    tiny_release.write_parts(folder, model, towers, CONFIG, examples)
     SIZE.save(folder / "examples")
     return folder
 
@@ -62,7 +63,14 @@ def inputs_at(artifacts, blessed=1, span=0):
 
 def run(inputs, folder, releases):
     release = artifact_at(PushedRelease, folder / "release")
-    properties = {"config": CONFIG.to_yaml(comments=False), "releases": str(releases)}
+    config = CONFIG.replace_all(
+        {"pipeline.root": str(folder / "root"), "pipeline.releases": str(releases)}
+    )
+    properties = {
+        "config": CONFIG.to_yaml(comments=False),
+        "pointers": Pointers.folder_of(config),
+        "releases": str(releases),
+    }
     Executor().Do(inputs, {"release": [release]}, properties)
     return release
 
@@ -122,17 +130,9 @@ def test_numbers_that_kubeflow_made_floats(artifacts, tmp_path):
     assert (span, type(span)) == (20_408, int)
 
 
-@pytest.fixture
-def bucket():
-    uri = "ram://pusher"
-    tf.io.gfile.makedirs(uri)
-    yield uri
-    # Of two folders one of whose names begins with the other's, it looks for the second in vain.
-    with contextlib.suppress(tf.errors.NotFoundError):
-        tf.io.gfile.rmtree(uri)
-
-
-def test_a_release_goes_to_a_bucket(artifacts, tmp_path, bucket):
+@pytest.mark.usefixtures("memory_store")
+def test_a_release_goes_to_a_bucket(artifacts, tmp_path):
+    bucket = "ram://bucket"
     artifact = run(inputs_at(artifacts, span=5), tmp_path, f"{bucket}/releases")
     version = artifact.get_int_custom_property("version")
     assert artifact.get_int_custom_property("pushed") == 1
@@ -143,7 +143,7 @@ def test_a_release_goes_to_a_bucket(artifacts, tmp_path, bucket):
     fetched = fetch(f"{bucket}/releases", tmp_path / "releases")
     assert Release.load(fetched).manifest.span == 5
     assert Release.load(fetched).version == version
-    assert sorted(os.listdir(tmp_path)) == ["release", "releases"]
+    assert sorted(os.listdir(tmp_path)) == ["release", "releases", "root"]
 
 
 def test_a_model_that_does_not_load_is_rejected(artifacts, tmp_path):

@@ -33,7 +33,6 @@ def write_sources(folder, seed=0):
         dimension=3,
         loss="beta_nce",
         steps=1,
-        pipeline="plain",
         config={},
         policy="level",
         moments=moments.fingerprint(),

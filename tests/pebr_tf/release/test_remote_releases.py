@@ -1,6 +1,5 @@
 """Releases in an object store: TensorFlow's file system in memory stands in for one."""
 
-import contextlib
 import json
 import os
 import re
@@ -11,11 +10,13 @@ from dataclasses import replace
 import pytest
 import tensorflow as tf
 
+from pebr_tf import storage
+from pebr_tf.errors import UserError
 from pebr_tf.files import is_remote
 from pebr_tf.release import remote
 from pebr_tf.release.release import Release, write_release
-from pebr_tf.release.remote import CLAIM, CLAIMS, fetch, latest_remote, upload
-from pebr_tf.release.versions import restore, roll_back, served, versions
+from pebr_tf.release.remote import CLAIM, CLAIMS, fetch, upload
+from pebr_tf.release.versions import newest_served, restore, roll_back, served, versions
 
 BUCKET = "ram://bucket"
 REMOTE = f"{BUCKET}/releases"
@@ -23,13 +24,8 @@ NONE = f"{REMOTE} must have a release that is whole and not withdrawn."
 
 
 @pytest.fixture(autouse=True)
-def bucket():
-    tf.io.gfile.makedirs(BUCKET)
-    yield
-    # If the name of one folder begins with that of another, TensorFlow fails to find the second.
-    with contextlib.suppress(tf.errors.NotFoundError):
-        tf.io.gfile.rmtree(BUCKET)
-    assert not tf.io.gfile.exists(BUCKET)
+def store(memory_store):
+    return memory_store
 
 
 @pytest.fixture
@@ -42,13 +38,7 @@ def at(release, version):
 
 
 def put(name, content=b""):
-    path = f"{BUCKET}/{name}"
-    tf.io.gfile.makedirs(os.path.dirname(path))
-    # In memory, writing to an existing file appends to it.
-    if tf.io.gfile.exists(path):
-        tf.io.gfile.remove(path)
-    with tf.io.gfile.GFile(path, "wb") as file:
-        file.write(content)
+    storage.write_bytes(f"{BUCKET}/{name}", content)
 
 
 def put_release(release, *numbers):
@@ -64,7 +54,7 @@ def put_withdrawn(*numbers):
 
 
 def manifest_of(version):
-    return json.loads(tf.io.gfile.GFile(f"{REMOTE}/{version}/manifest.json").read())
+    return json.loads(storage.read_bytes(f"{REMOTE}/{version}/manifest.json"))
 
 
 def failing(error):
@@ -86,19 +76,18 @@ def test_what_is_remote():
     assert not is_remote("/mnt/gs:/releases")
 
 
-def test_a_release_goes_there_and_back_and_its_manifest_comes_last(release, here, monkeypatch):
-    copy, copied = tf.io.gfile.copy, []
-
-    def remember(source, target):
-        copied.append(target)
-        copy(source, target)
-
-    monkeypatch.setattr(tf.io.gfile, "copy", remember)
-    pushed = upload(f"{REMOTE}/", release)
+def test_a_release_goes_there_and_back_and_its_manifest_comes_last(release, here, store):
+    written = []
+    store.before = lambda use, path: written.append(path) if use == "write" else None
+    confirmed = []
+    pushed = upload(f"{REMOTE}/", release, lambda: confirmed.append(len(written)))
     assert pushed.path == f"{REMOTE}/{pushed.version}"
+    claim, *copied = written
+    assert claim.startswith(f"{pushed.path}/{CLAIM}")
     assert copied == [
         f"{pushed.path}/{name}" for name in (*release.manifest.files, "manifest.json")
     ]
+    assert confirmed == [len(written) - 1]
     assert fetch(REMOTE, here) == here / str(pushed.version)
     fetched = Release.load(here / str(pushed.version))
     assert fetched.manifest == release.manifest
@@ -108,44 +97,41 @@ def test_a_release_goes_there_and_back_and_its_manifest_comes_last(release, here
     assert not list(fetched.directory.glob(".*"))
 
 
+def test_a_release_that_is_not_confirmed_does_not_appear(release, here, rejection):
+    def refuse():
+        raise UserError("too late")
+
+    assert rejection(upload, REMOTE, at(release, 5), refuse) == "too late"
+    assert rejection(fetch, REMOTE, here) == NONE
+    assert upload(REMOTE, at(release, 5)).version == 6
+
+
 @pytest.mark.parametrize("uploaded", [0, 3, -1])
 def test_an_upload_that_fails_is_no_release_and_its_version_is_used_up(
-    release, here, monkeypatch, rejection, uploaded
+    release, here, store, rejection, uploaded
 ):
     names = [*sorted(release.manifest.files), "manifest.json"]
     left = names[uploaded:]
-    copy = tf.io.gfile.copy
 
-    def until(source, target):
-        if target.split("/", 5)[5] == left[0]:
-            raise tf.errors.UnavailableError(None, None, "the store\nwent away.")
-        copy(source, target)
+    def until(use, path):
+        if use == "write" and path == f"{REMOTE}/5/{left[0]}":
+            raise OSError("the store\nwent away.")
 
-    monkeypatch.setattr(tf.io.gfile, "copy", until)
+    store.before = until
     assert rejection(upload, REMOTE, at(release, 5)) == (
-        f"{REMOTE} must be a folder that a release can be written to. "
-        "Received: the store went away."
+        f"{REMOTE}/5/{left[0]} must be within reach. Received: the store went away."
     )
-    assert tf.io.gfile.listdir(REMOTE) == ["5"]
+    assert storage.names(REMOTE) == ["5"]
     for name in names:
-        assert tf.io.gfile.exists(f"{REMOTE}/5/{name}") == (name not in left)
+        assert storage.exists(f"{REMOTE}/5/{name}") == (name not in left)
     assert rejection(fetch, REMOTE, here) == NONE
     assert not here.exists()
-    monkeypatch.undo()
+    store.before = lambda use, path: None
     assert upload(REMOTE, at(release, 5)).version == 6
     assert fetch(REMOTE, here).name == "6"
 
 
-@pytest.mark.parametrize("slash", ["", "/"])
-def test_versions_are_above_all_that_are_there_or_withdrawn(release, here, monkeypatch, slash):
-    """Also in a store that marks folders with a slash, as Google Cloud Storage does."""
-    listdir = tf.io.gfile.listdir
-
-    def marked(path):
-        names = listdir(path)
-        return [f"{name}{slash}" if tf.io.gfile.isdir(f"{path}/{name}") else name for name in names]
-
-    monkeypatch.setattr(tf.io.gfile, "listdir", marked)
+def test_versions_are_above_all_that_are_there_or_withdrawn(release, here):
     assert upload(REMOTE, at(release, 20)).version == 20
     assert upload(REMOTE, at(release, 20)).version == 21
     # Half a release, and what is not a version.
@@ -161,11 +147,11 @@ def test_versions_are_above_all_that_are_there_or_withdrawn(release, here, monke
 
 def test_pushes_at_once_get_versions_of_their_own(tmp_path, sources, here, monkeypatch):
     all_have_looked, looks = threading.Barrier(4), threading.local()
-    versions_there = remote._versions
+    newest = remote.newest_version
 
     def look(folder):
         """The first time, nobody goes on before all have seen that nothing is there."""
-        found = versions_there(folder)
+        found = newest(folder)
         if not hasattr(looks, "first"):
             looks.first = found
             all_have_looked.wait(60)
@@ -173,7 +159,7 @@ def test_pushes_at_once_get_versions_of_their_own(tmp_path, sources, here, monke
 
     releases = [at(write_release(tmp_path / "local", sources), 5) for _ in range(4)]
     with monkeypatch.context() as patch, ThreadPoolExecutor(4) as pool:
-        patch.setattr(remote, "_versions", look)
+        patch.setattr(remote, "newest_version", look)
         found = sorted(
             each.version for each in pool.map(lambda each: upload(REMOTE, each), releases)
         )
@@ -183,31 +169,32 @@ def test_pushes_at_once_get_versions_of_their_own(tmp_path, sources, here, monke
     assert fetch(REMOTE, here).name == str(found[-1])
 
 
-def test_a_version_that_another_push_claims_is_left_to_it(release, monkeypatch):
-    makedirs, faster = tf.io.gfile.makedirs, iter([True, True])
+def test_a_version_that_another_push_claims_is_left_to_it(release, store):
+    faster = iter([True, True])
 
-    def after_another(path):
-        makedirs(path)
-        if re.fullmatch(r".*/\d+", path) and next(faster, False):
-            with tf.io.gfile.GFile(f"{path}/{CLAIM}", "w") as file:
-                file.write("of another")
+    def after_another(use, path):
+        if use == "write" and path.rpartition(CLAIM)[2] and next(faster, False):
+            put(f"{path.removeprefix(f'{BUCKET}/').partition(CLAIM)[0]}{CLAIM}", b"of another")
 
-    monkeypatch.setattr(tf.io.gfile, "makedirs", after_another)
+    store.before = after_another
     # The other claim sorts first, so that the other push would go on to the next version.
     assert upload(REMOTE, at(release, 20)).version == 24
     for version in (20, 22):
-        names = tf.io.gfile.listdir(f"{REMOTE}/{version}")
+        names = storage.names(f"{REMOTE}/{version}")
         assert len(names) == 2
         assert all(name.startswith(CLAIM) for name in names)
 
 
-def test_a_push_that_gets_no_version_gives_up(release, monkeypatch, rejection):
-    monkeypatch.setattr(remote, "_names", lambda folder: ["of another"])
+def test_a_push_that_gets_no_version_gives_up(release, store, rejection):
+    def first(use, path):
+        if use == "write" and path.rpartition(CLAIM)[2]:
+            put(f"{path.removeprefix(f'{BUCKET}/').partition(CLAIM)[0]}{CLAIM}", b"of another")
+
+    store.before = first
     assert rejection(upload, REMOTE, release) == (
         f"{REMOTE} must have a version that no other push takes. Received: others at 10 tries."
     )
-    monkeypatch.undo()
-    assert len(tf.io.gfile.listdir(REMOTE)) == CLAIMS
+    assert len(storage.names(REMOTE)) == CLAIMS
 
 
 def test_the_newest_is_fetched_once(release, here):
@@ -225,13 +212,14 @@ def test_the_newest_is_fetched_once(release, here):
 
 
 def test_only_what_is_whole_and_not_withdrawn_counts(release, here, rejection):
-    assert latest_remote(REMOTE) is None
+    assert newest_served(REMOTE) is None
     put("releases/11/cutoff.json")
-    assert latest_remote(REMOTE) is None
+    assert newest_served(REMOTE) is None
     put_release(release, 9, 10)
-    assert latest_remote(f"{REMOTE}/") == f"{REMOTE}/10"
+    assert newest_served(f"{REMOTE}/") == 10
+    assert newest_served(REMOTE, without=[10]) == 9
     put_withdrawn(10)
-    assert latest_remote(REMOTE) == f"{REMOTE}/9"
+    assert newest_served(REMOTE) == 9
     assert fetch(REMOTE, here) == here / "9"
     put_withdrawn(10, 9)
     assert rejection(fetch, REMOTE, here) == NONE
@@ -281,7 +269,7 @@ def test_a_changed_or_missing_file_is_rejected(release, here, rejection):
 
 def test_a_bad_manifest_is_rejected(release, here, rejection, tmp_path):
     put_release(release, 6, 7)
-    of_another = tf.io.gfile.GFile(f"{REMOTE}/6/manifest.json", "rb").read()
+    of_another = storage.read_bytes(f"{REMOTE}/6/manifest.json")
     outwards = manifest_of(7)
     del outwards["digest"]
     outwards["files"]["../../../outside"] = "0" * 64
@@ -340,45 +328,40 @@ def test_what_a_killed_fetch_left_goes_with_the_next_and_links_are_optional(rele
     assert "TF Serving will not find version 5: " in caplog.text
 
 
-def test_a_store_that_fails_is_one_sentence(release, here, monkeypatch, rejection):
-    cloud = "cloud://bucket/releases"
-    unknown = f"Received: File system scheme 'cloud' not implemented (file: '{cloud}"
-    for function, arguments, use, file in (
-        (fetch, (here,), "fetched from", "/withdrawn.json"),
-        (latest_remote, (), "read from", "/withdrawn.json"),
-        (upload, (release,), "written to", ""),
-    ):
-        assert rejection(function, cloud, *arguments) == (
-            f"{cloud} must be a folder that a release can be {use}. {unknown}{file}')."
-        )
+def test_a_store_that_fails_is_one_sentence(release, here, store, rejection):
+    unknown = "a path must be local or begin with gs://, s3:// or minio://. Received: cloud://..."
+    assert rejection(fetch, "cloud://bucket/releases", here) == unknown
+    assert rejection(upload, "cloud://bucket/releases", release) == unknown
     for path in ("releases", "gs://", "ram:/bucket/"):
         sentence = (
             f"a remote folder of releases must be like gs://bucket/releases. Received: {path}."
         )
         assert rejection(fetch, path, here) == rejection(upload, path, release) == sentence
     put_release(release, 5)
-    unavailable = tf.errors.UnavailableError(None, None, "")
-    monkeypatch.setattr(tf.io.gfile, "listdir", failing(unavailable))
-    assert rejection(fetch, REMOTE, here) == (
-        f"{REMOTE} must be a folder that a release can be fetched from. Received: UnavailableError."
-    )
+
+    def unavailable(use, path):
+        if use == "list":
+            raise OSError
+
+    store.before = unavailable
+    assert rejection(fetch, REMOTE, here) == f"{REMOTE} must be within reach. Received: OSError."
     assert nothing_left(here)
 
 
-def test_a_store_that_fails_while_it_is_read_leaves_nothing(release, here, monkeypatch, rejection):
+def test_a_store_that_fails_while_it_is_read_leaves_nothing(release, here, store, rejection):
     put_release(release, 5)
-    file, opened = tf.io.gfile.GFile, []
+    read = []
 
-    def third(name, mode):
-        opened.append(name)
-        if len(opened) == 3:
-            raise tf.errors.DeadlineExceededError(None, None, "too late")
-        return file(name, mode)
+    def fourth(use, path):
+        if use == "read":
+            read.append(path)
+            if len(read) == 4:
+                raise OSError("too late")
 
-    monkeypatch.setattr(tf.io.gfile, "GFile", third)
-    assert rejection(fetch, REMOTE, here) == (
-        f"{REMOTE} must be a folder that a release can be fetched from. Received: too late."
-    )
+    store.before = fourth
+    sentence = rejection(fetch, REMOTE, here)
+    assert read[1] == f"{REMOTE}/5/manifest.json"
+    assert sentence == f"{read[3]} must be within reach. Received: too late."
     assert nothing_left(here)
     assert fetch(REMOTE, here) == here / "5"
 
@@ -392,9 +375,8 @@ def test_a_folder_that_cannot_be_written_is_named(release, here, tmp_path, monke
         f"Received: [Errno 20] Not a directory: '{beyond}'."
     )
     full = OSError(28, "No space left on device")
-    monkeypatch.setattr(remote.shutil, "copyfileobj", failing(full))
+    monkeypatch.setattr(storage, "replacing_file", failing(full))
     assert rejection(fetch, REMOTE, here) == (
-        f"{here} must be a folder that a release can be written to. "
-        "Received: [Errno 28] No space left on device."
+        f"{here} must have space. Received: No space left on device."
     )
     assert nothing_left(here)

@@ -1,0 +1,55 @@
+"""Wires LastBlessedModel: the pointers of the pipeline in, a model out."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
+from tfx.types import BaseChannel, Channel
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.types.standard_artifacts import Examples, Model
+
+from components.last_blessed_model.driver import Driver
+from components.last_blessed_model.executor import Executor, reading_of
+from pebr_tf.config import Config
+from pebr_tf.release.pointers import Pointers
+
+
+class LastBlessedModelSpec(ComponentSpec):
+    """The interface of LastBlessedModel."""
+
+    PARAMETERS: ClassVar = {
+        "pointers": ExecutionParameter(type=str),
+        "releases": ExecutionParameter(type=str),
+        "reading": ExecutionParameter(type=str),
+    }
+    INPUTS: ClassVar = {"examples": ChannelParameter(type=Examples, optional=True)}
+    OUTPUTS: ClassVar = {"model": ChannelParameter(type=Model)}
+
+
+class LastBlessedModel(BaseComponent):
+    """Copies the newest blessed model of this pipeline whose release is not withdrawn.
+
+    TFX's resolvers do not run on open-source Kubeflow, find models of all pipelines on Vertex AI,
+    and do not know of `pebr rollback`.
+    """
+
+    SPEC_CLASS = LastBlessedModelSpec
+    EXECUTOR_SPEC = ExecutorClassSpec(Executor)
+    DRIVER_CLASS = Driver
+
+    def __init__(self, config: Config, examples: BaseChannel | None = None):
+        """Models that were trained on `examples` are skipped, and there may be none.
+
+        Without `examples`, the run is index-only: no model is skipped, and there must be one.
+        """
+        super().__init__(
+            LastBlessedModelSpec(
+                pointers=Pointers.folder_of(config),
+                releases=config.pipeline.releases,
+                reading=reading_of(config),
+                model=Channel(type=Model),
+                **({} if examples is None else {"examples": examples}),
+            )
+        )

@@ -1,0 +1,81 @@
+"""Chooses the model by the pointers, and copies it to where the platform wants the output."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from tfx.components.example_gen.utils import FINGERPRINT_PROPERTY_NAME
+from tfx.dsl.components.base.base_executor import BaseExecutor
+from tfx.types import Artifact, artifact_utils
+from tfx.utils import path_utils
+
+from components.click_log_example_gen.settings import exec_properties as reading_properties
+from components.folders import published_folder
+from pebr_tf import storage
+from pebr_tf.config import Config
+from pebr_tf.errors import UserError
+from pebr_tf.release.pointers import BlessedModel, Pointers
+
+# Exec property: the choice of the driver, or nothing where the driver found no model.
+CHOSEN = "chosen"
+# Platforms that copy outputs do not keep an empty folder.
+NO_MODEL = "no_model.txt"
+
+
+class Executor(BaseExecutor):
+    """LastBlessedModel's executor."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Writes the towers, and the pointer that states which model they are.
+
+        Raises:
+          UserError: An index-only run finds no model, or a pointer is not valid.
+        """
+        # Containers run no driver.
+        text = exec_properties.get(CHOSEN)
+        if text is None:
+            text = choice(input_dict, exec_properties)
+        if not text and not input_dict.get("examples"):
+            raise UserError(
+                "an index-only run must find a blessed model: run the whole pipeline first. "
+                "Received: none."
+            )
+        output = artifact_utils.get_single_instance(output_dict["model"])
+        with published_folder(output.uri) as folder:
+            if not text:
+                (folder / NO_MODEL).write_text("No earlier model.\n", encoding="utf-8")
+                return
+            blessed = BlessedModel.from_json(text, CHOSEN)
+            (folder / BlessedModel.FILE).write_text(text, encoding="utf-8")
+            pointers = Pointers(exec_properties["pointers"], exec_properties["releases"])
+            storage.copy_folder(
+                pointers.towers(blessed), Path(path_utils.serving_model_dir(str(folder)))
+            )
+
+
+def choice(inputs: dict[str, list[Artifact]], exec_properties: dict[str, Any]) -> str:
+    """The pointer to the model that a run takes; empty if there is none."""
+    pointers = Pointers(exec_properties["pointers"], exec_properties["releases"])
+    examples = inputs.get("examples")
+    identity = examples and examples_identity(examples[0], exec_properties["reading"])
+    blessed = pointers.newest_model(other_than=identity or None)
+    return "" if blessed is None else blessed.to_json()
+
+
+def reading_of(config: Config) -> str:
+    """The settings that examples are read with."""
+    return json.dumps(reading_properties(config), sort_keys=True)
+
+
+def examples_identity(examples: Artifact, reading: str) -> str:
+    """Identifies the files and the settings that examples were read with."""
+    fingerprint = examples.get_string_custom_property(FINGERPRINT_PROPERTY_NAME)
+    return hashlib.sha256(f"{fingerprint}\n{reading}".encode()).hexdigest()

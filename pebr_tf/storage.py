@@ -1,0 +1,145 @@
+"""Files wherever they are: local paths, gs://, s3:// and minio://, through pyarrow's file systems.
+
+A file appears whole or not at all: a local one is renamed into its place, and an object store shows
+a file once it is complete. An object store that fails is a UserError with the path; a local file
+that fails is an OSError. To read a missing file is a FileNotFoundError in both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import functools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pebr_tf.environment import s3_endpoint
+from pebr_tf.errors import UserError
+from pebr_tf.files import is_remote, replacing_file
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo, FileSystem
+
+# Few requests for a large file, and little memory.
+BLOCK_BYTES = 16 * 2**20
+# Google's client retries for a quarter of an hour by itself.
+RETRY_LIMIT = datetime.timedelta(minutes=1)
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The content of a file."""
+    return b"".join(_blocks(path))
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Writes or replaces a file, and makes its folder."""
+    _write(path, [content])
+
+
+def copy(source: str | Path, target: str | Path) -> None:
+    """Copies a file."""
+    _write(target, _blocks(source))
+
+
+def copy_folder(source: str | Path, target: str | Path) -> None:
+    """Copies the files of a folder and of the folders in it, one after the other."""
+    root = str(source).rstrip("/")
+    inside = len(_place(root)[1]) + 1
+    for info in _listed(root, recursive=True):
+        if info.is_file:
+            name = info.path[inside:]
+            copy(f"{root}/{name}", f"{target}/{name}")
+
+
+def names(folder: str | Path) -> list[str]:
+    """The names of the files and folders in a folder, sorted; none if there is no such folder."""
+    return sorted(info.base_name for info in _listed(folder, recursive=False))
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is a file or folder."""
+    file_system, inner = _place(path)
+    with _store_errors(path):
+        return bool(file_system.get_file_info(inner).type)
+
+
+def _listed(folder: str | Path, recursive: bool) -> list[FileInfo]:
+    from pyarrow.fs import FileSelector
+
+    file_system, inner = _place(folder)
+    selector = FileSelector(inner, allow_not_found=True, recursive=recursive)
+    with _store_errors(folder):
+        return list(file_system.get_file_info(selector))
+
+
+def _blocks(path: str | Path) -> Iterator[bytes]:
+    with _store_errors(path, missing=True), _opened(path) as stream:
+        while block := stream.read(BLOCK_BYTES):
+            yield block
+
+
+def _opened(path: str | Path) -> Any:
+    if not is_remote(path):
+        return Path(path).open("rb")
+    file_system, inner = _place(path)
+    return file_system.open_input_stream(inner)
+
+
+def _write(path: str | Path, blocks: Iterable[bytes]) -> None:
+    if not is_remote(path):
+        with replacing_file(Path(path)) as temporary, temporary.open("wb") as file:
+            file.writelines(blocks)
+        return
+    file_system, inner = _place(path)
+    with _store_errors(path), file_system.open_output_stream(inner) as stream:
+        for block in blocks:
+            stream.write(block)
+
+
+def _place(path: str | Path) -> tuple[FileSystem, str]:
+    """The file system of a path, and the path inside it."""
+    from pyarrow.fs import LocalFileSystem
+
+    scheme, remote, inner = str(path).partition("://")
+    if not remote:
+        return LocalFileSystem(), str(path)
+    return file_system_of(scheme), "/".join(filter(None, inner.split("/")))
+
+
+@functools.lru_cache
+def file_system_of(scheme: str) -> FileSystem:
+    """The object store of a scheme, with the credentials that its own client finds.
+
+    Raises:
+      UserError: Another scheme, or no address of MinIO.
+    """
+    from pyarrow.fs import GcsFileSystem, S3FileSystem
+
+    if scheme == "gs":
+        return GcsFileSystem(retry_time_limit=RETRY_LIMIT)
+    if scheme not in ("s3", "minio"):
+        raise UserError(
+            f"a path must be local or begin with gs://, s3:// or minio://. Received: {scheme}://..."
+        )
+    endpoint = s3_endpoint()
+    if endpoint is not None:
+        protocol, _, address = endpoint.rpartition("://")
+        return S3FileSystem(endpoint_override=address.rstrip("/"), scheme=protocol or "https")
+    if scheme == "minio":
+        raise UserError(
+            "AWS_ENDPOINT_URL must be the address of the server for minio:// paths. Received: none."
+        )
+    return S3FileSystem()
+
+
+@contextlib.contextmanager
+def _store_errors(path: str | Path, missing: bool = False) -> Iterator[None]:
+    """Names the path in the errors of an object store; with `missing`, not if there is no file."""
+    try:
+        yield
+    except OSError as error:
+        if not is_remote(path) or (missing and isinstance(error, FileNotFoundError)):
+            raise
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise UserError(f"{path} must be within reach. Received: {reason}.") from error
