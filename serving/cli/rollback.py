@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import click
 from rich.markup import escape
 from rich.table import Table
 
+from pebr_tf import storage
 from pebr_tf.cli.output import make_console
 from pebr_tf.errors import UserError
-from pebr_tf.release.versions import restore, roll_back, served, versions, withdrawn
+from pebr_tf.release.versions import (
+    MANIFEST,
+    newest_served,
+    restore,
+    roll_back,
+    versions,
+    withdrawn,
+)
+
+# The newest versions, which are those that a rollback is about.
+SHOWN = 20
 
 
 @click.command()
 @click.option(
     "--releases",
-    type=click.Path(path_type=Path),
     required=True,
     metavar="ROOT",
-    help="A folder of releases.",
+    help="A folder of releases, such as releases or gs://bucket/releases.",
 )
 @click.option(
     "--to", type=click.IntRange(min=0), metavar="VERSION", help="Withdraw all newer versions."
@@ -31,12 +40,12 @@ from pebr_tf.release.versions import restore, roll_back, served, versions, withd
 )
 @click.option("--list", "only_list", is_flag=True, help="Only print the versions.")
 def rollback(
-    releases: Path, to: int | None, reason: str | None, undo: int | None, only_list: bool
+    releases: str, to: int | None, reason: str | None, undo: int | None, only_list: bool
 ) -> None:
     """Withdraw the newest release, or serve a withdrawn one again.
 
-    Servers that follow ROOT go to the newest version that is not withdrawn when they next look.
-    Nothing is deleted.
+    Servers that follow ROOT go to the newest version that is not withdrawn when they next look, and
+    the pipeline uses no withdrawn model. Nothing is deleted.
     """
     _require_one(to, reason, undo, only_list)
     try:
@@ -57,30 +66,30 @@ def _require_one(to: int | None, reason: str | None, undo: int | None, only_list
         raise UserError(f"{alone[0]} must stand alone. Received: {', '.join(named)}.")
 
 
-def _print(releases: Path) -> None:
+def _print(releases: str) -> None:
     found, gone = versions(releases), withdrawn(releases)
     if not found:
         raise UserError(f"{releases} must be a folder of releases.")
-    answering = served(releases)[-1:]
+    answering = newest_served(releases)
     table = Table(box=None, pad_edge=False)
     for name in ("version", "pushed", "default knob", "state"):
         table.add_column(name, no_wrap=name != "state")
-    for version in reversed(found):
-        state = "[bold]serving[/bold]" if version in answering else "kept"
+    for version in reversed(found[-SHOWN:]):
+        state = "[bold]serving[/bold]" if version == answering else "kept"
         if version in gone:
             entry = gone[version]
             state = escape(f"withdrawn {entry.time}{entry.reason and f': {entry.reason}'}")
-        table.add_row(str(version), *_facts(releases / str(version)), state)
+        table.add_row(str(version), *_facts(f"{releases}/{version}"), state)
     make_console().print(table)
 
 
-def _facts(release: Path) -> tuple[str, str]:
-    from pebr_tf.release.release import ReleaseManifest
-
+def _facts(release: str) -> tuple[str, str]:
     try:
-        created = ReleaseManifest.load(release).created
-        cutoff = json.loads((release / "cutoff.json").read_bytes())
+        manifest, cutoff = (
+            json.loads(storage.read_bytes(f"{release}/{name}"))
+            for name in (MANIFEST, "cutoff.json")
+        )
         default = f"{cutoff['default_knob']} {cutoff['default_value']:g}"
-    except (UserError, OSError, ValueError, LookupError):
+        return str(manifest["created"]), default
+    except (UserError, OSError, ValueError, LookupError, TypeError):
         return "damaged", ""
-    return created, default

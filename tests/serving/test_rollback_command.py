@@ -10,9 +10,12 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner
 
+from pebr_tf import storage
 from pebr_tf.cli.main import main
+from pebr_tf.errors import UserError
 from pebr_tf.release.release import latest_release, write_release
-from pebr_tf.release.versions import served, withdrawn
+from pebr_tf.release.remote import upload
+from pebr_tf.release.versions import newest_served, served, withdrawn
 from serving.cli.rollback import rollback
 
 
@@ -70,6 +73,25 @@ def test_the_newest_is_withdrawn_and_served_again(releases):
     assert [row[-1].split()[0] for row in rows] == ["withdrawn", "withdrawn", "serving"]
     assert re.fullmatch(r"withdrawn \S{25}", rows[0][-1])
     assert run(releases, "--to", old) == rows
+
+
+@pytest.mark.usefixtures("memory_store")
+def test_a_bucket_is_rolled_back_too(parts, tmp_path):
+    """Versions that a push has begun, and not ended, are not what is served."""
+    remote = "ram://bucket/releases"
+    old, new = (upload(remote, write_release(tmp_path, parts)).version for _ in range(2))
+    storage.write_bytes(f"{remote}/{new + 5}/.claim-1", b"")
+    rows = run(remote, "--list")
+    assert [row[-1] for row in rows] == ["kept", "serving", "kept"]
+    assert rows[0][1] == "damaged"
+    assert rows[1][2] == "recall 0.9"
+    rows = run(remote, "--reason", "titles")
+    assert [row[-1].split()[0] for row in rows] == ["kept", "withdrawn", "serving"]
+    assert list(withdrawn(remote)) == [new]
+    assert newest_served(remote) == old
+    with pytest.raises(UserError, match=rf"must keep a version to serve\. Received: {old}, and no"):
+        run(remote)
+    assert run(f"{remote}/", "--undo", new)[1][-1] == "serving"
 
 
 def test_mistakes_exit_with_2_and_one_sentence(releases, tmp_path, capsys):

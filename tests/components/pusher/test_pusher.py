@@ -12,13 +12,16 @@ from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
 from components.artifacts import CutoffModel, PushedRelease, RetrievalEvaluation, RetrievalIndex
+from components.last_blessed_model.executor import examples_identity, reading_of
 from components.pusher.executor import Executor
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
-from pebr_tf.release.pointers import Pointers
+from pebr_tf.release.pointers import BlessedModel, Pointers
 from pebr_tf.release.release import Release, latest_release
 from pebr_tf.release.remote import fetch
+from pebr_tf.release.versions import roll_back, versions, withdraw
+from serving.self_test import SelfTest
 
 pytestmark = pytest.mark.slow
 
@@ -144,6 +147,89 @@ def test_a_release_goes_to_a_bucket(artifacts, tmp_path):
     assert Release.load(fetched).manifest.span == 5
     assert Release.load(fetched).version == version
     assert sorted(os.listdir(tmp_path)) == ["release", "releases", "root"]
+
+
+def pointers_at(folder):
+    return Pointers(f"{folder}/root/pointers/{CONFIG.pipeline.name}", f"{folder}/releases")
+
+
+def test_a_push_records_its_model_for_later_runs(artifacts, tmp_path):
+    version = push(artifacts, tmp_path).get_int_custom_property("version")
+    inputs = inputs_at(artifacts)
+    blessed = pointers_at(tmp_path).newest_model()
+    assert blessed.model == version
+    assert blessed.examples == examples_identity(inputs["examples"][0], reading_of(CONFIG))
+    towers = tmp_path / f"root/pointers/{CONFIG.pipeline.name}/models/{version}"
+    for path in (artifacts / "model/Format-Serving").rglob("*"):
+        if path.is_file():
+            copied = towers / path.relative_to(artifacts / "model/Format-Serving")
+            assert copied.read_bytes() == path.read_bytes()
+
+
+def test_what_is_not_pushed_leaves_no_pointer(artifacts, tmp_path):
+    push(artifacts, tmp_path, blessed=0)
+    assert not (tmp_path / "root").exists()
+
+
+@pytest.fixture
+def index_only(artifacts, tmp_path):
+    """The inputs of an index-only run, which took the model of the release that is there."""
+    push(artifacts, tmp_path)
+    model = tmp_path / "taken"
+    shutil.copytree(artifacts / "model", model)
+    taken = pointers_at(tmp_path).newest_model()
+    (model / BlessedModel.FILE).write_text(taken.to_json())
+    return {**inputs_at(artifacts), "model": [artifact_at(Model, model)]}
+
+
+def test_an_index_only_push_records_the_same_model(index_only, tmp_path):
+    before = pointers_at(tmp_path).newest_model()
+    artifact = run(index_only, tmp_path, tmp_path / "releases")
+    assert artifact.get_int_custom_property("version") > before.model
+    assert pointers_at(tmp_path).newest_model() == before
+    roll_back(tmp_path / "releases")
+    assert pointers_at(tmp_path).newest_model() == before
+
+
+def test_a_model_that_was_superseded_or_withdrawn_meanwhile_is_not_pushed(
+    index_only, artifacts, tmp_path, monkeypatch
+):
+    """Before the push, and while it is under way: the release is tested, and then rejected."""
+    releases = tmp_path / "releases"
+    taken = pointers_at(tmp_path).newest_model()
+    record = SelfTest.record
+
+    def meanwhile(action):
+        def act(*arguments):
+            action()
+            return record(*arguments)
+
+        monkeypatch.setattr(SelfTest, "record", act)
+
+    def rejected():
+        before = versions(releases)
+        with pytest.raises(UserError) as caught:
+            run(index_only, tmp_path, releases)
+        monkeypatch.undo()
+        assert versions(releases) == before
+        assert not list(releases.glob(".staging*"))
+        return str(caught.value)
+
+    start = (
+        "an index-only run must push the newest blessed model that is not withdrawn: run it again. "
+        f"Received: that of release {taken.model}, where "
+    )
+    newer = taken.model + 10
+    (releases / str(newer)).mkdir()
+    superseded = f"{start}release {newer} has the newest."
+    pointers = pointers_at(tmp_path)
+    meanwhile(lambda: pointers.record(newer, BlessedModel(newer, "of tuesday")))
+    assert rejected() == superseded
+    assert rejected() == superseded
+    withdraw(releases, newer)
+    (releases / str(newer + 1)).mkdir()
+    meanwhile(lambda: withdraw(releases, taken.model))
+    assert rejected() == f"{start}none is left."
 
 
 def test_a_model_that_does_not_load_is_rejected(artifacts, tmp_path):
