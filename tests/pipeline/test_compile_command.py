@@ -37,7 +37,7 @@ def test_it_writes_the_compiled_job(tmp_path, capsys, options, same):
     assert run(tmp_path, CLOUD.to_yaml(), *options) == 0
     out = tmp_path / "out" / "pipeline.json"
     assert out.read_bytes() == to_bytes(compile_job(CLOUD, **same))
-    tasks = 11 if "--index-only" in options else 13
+    tasks = 9 if "--index-only" in options else 11
     told = f"Wrote {out}: {tasks} tasks, image europe-docker.pkg.dev/shop/pebr:7.\n"
     assert capsys.readouterr().out == told
 
