@@ -32,7 +32,9 @@ setup(
     packages=find_packages(include=[f"{p}{s}" for p in PACKAGES for s in ("", ".*")]),
     include_package_data=True,
     install_requires=requirements("service"),
-    extras_require={name: requirements(name) for name in ("pipeline", "cloud", "experiments")},
+    extras_require={
+        name: requirements(name) for name in ("pipeline", "cloud", "kubeflow", "experiments")
+    },
     entry_points={
         "console_scripts": ["pebr = pebr_tf.cli.main:main"],
         # Each package lists its subcommands of `pebr`; `pebr_tf.cli.main` joins the lists.

@@ -1,33 +1,55 @@
-"""Finds what prevents a configuration from running on Vertex AI before anything is sent."""
+"""Finds what prevents a configuration from running on Vertex AI or Kubeflow, before it is sent."""
 
 from __future__ import annotations
 
 import argparse
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from pebr_tf.config import Config, ConfigError
+from pebr_tf.config import Config, ConfigError, Machine
 from pebr_tf.config.error import shown
 from pebr_tf.errors import UserError
 
-WHERE = "to run on Vertex AI"
-FILES, TABLES = "gs://", "bigquery://"
-# Paths that every component and worker must reach, and their allowed schemes.
+TABLES = "bigquery://"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a compiled pipeline runs: its name in messages, and the schemes of its files."""
+
+    title: str
+    schemes: tuple[str, ...]
+
+
+TARGETS = {
+    "vertex": Target("Vertex AI", ("gs://",)),
+    "kubeflow": Target("Kubeflow", ("s3://", "minio://", "gs://")),
+}
+# Paths that every component and worker must reach, and whether each may be a BigQuery source.
 PATHS = {
-    "pipeline.root": (FILES,),
-    "pipeline.releases": (FILES,),
-    "data.click_log": (FILES, TABLES),
-    "data.catalogue": (FILES, TABLES),
-    "data.schema": (FILES,),
+    "pipeline.root": False,
+    "pipeline.releases": False,
+    "data.click_log": True,
+    "data.catalogue": True,
+    "data.schema": False,
 }
 _NETWORK = re.compile(r"projects/[^/\s]+/global/networks/[^/\s]+")
-_BUCKET = re.compile(r"gs://[a-z0-9][a-z0-9._-]+[a-z0-9](/.*)?", re.DOTALL)
+_BUCKET = re.compile(r"[a-z0-9]+://[a-z0-9][a-z0-9._-]+[a-z0-9](/.*)?", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-def problems(config: Config) -> list[str]:
-    """Every setting that Vertex AI, or a component there, would reject; one sentence each."""
-    found = [*_names(config), *_paths(config), *_network(config), *_tables(config), *_beam(config)]
+def problems(config: Config, target: str = "vertex") -> list[str]:
+    """Every setting that a target, or a component there, would reject; one sentence each."""
+    on_vertex = target == "vertex"
+    found = [
+        *_names(config, target),
+        *_paths(config, TARGETS[target]),
+        *(_network(config) if on_vertex else ()),
+        *_tables(config),
+        *(_beam(config) if on_vertex else _one_pod(config)),
+        *_accelerators(config, target),
+    ]
     return [str(problem) for problem in found]
 
 
@@ -42,28 +64,32 @@ def credential_problems() -> list[str]:
     return []
 
 
-def require_cloud(config: Config) -> None:
-    """Checks that a configuration can run on Vertex AI.
+def require_cloud(config: Config, target: str = "vertex") -> None:
+    """Checks that a configuration can run on a target.
 
     Raises:
       UserError: It cannot. The text has the first problem and the number of others.
     """
-    found = problems(config)
+    found = problems(config, target)
     if not found:
         return
     first, *others = found
     if others:
-        more = f"(and {len(others)} more: pebr check-cloud --config FILE lists them)"
+        option = "" if target == "vertex" else f" --target {target}"
+        more = f"(and {len(others)} more: pebr check-cloud{option} --config FILE lists them)"
         first = f"{first.removesuffix('.')} {more}."
     raise UserError(first)
 
 
-def _names(config: Config) -> Iterator[ConfigError]:
+def _names(config: Config, target: str) -> Iterator[ConfigError]:
     wanted = {"project": "a project", "region": "a region", "image": "an image"}
+    if target == "kubeflow":
+        wanted = {"image": "an image"}
     for name, noun in wanted.items():
         if getattr(config.cloud, name) is None:
-            yield ConfigError(f"cloud.{name}", f"name {noun} {WHERE}", shown(None))
-    if config.cloud.region is not None:
+            where = f"to run on {TARGETS[target].title}"
+            yield ConfigError(f"cloud.{name}", f"name {noun} {where}", shown(None))
+    if target == "vertex" and config.cloud.region is not None:
         # Seconds to import.
         from google.cloud.aiplatform.constants.base import SUPPORTED_REGIONS
 
@@ -73,19 +99,43 @@ def _names(config: Config) -> Iterator[ConfigError]:
             )
 
 
-def _paths(config: Config) -> Iterator[ConfigError]:
-    for key, schemes in PATHS.items():
+def _paths(config: Config, target: Target) -> Iterator[ConfigError]:
+    for key, may_be_a_table in PATHS.items():
         path = config.value_at(key)
-        if path is None or (TABLES in schemes and path.startswith(TABLES)):
+        if path is None or (may_be_a_table and path.startswith(TABLES)):
             continue
-        if not path.startswith(FILES):
+        if not path.startswith(target.schemes):
             away = _SCHEME.match(path) and not path.startswith("file://")
             reason = "which components there do not reach" if away else "a path of this machine"
         elif not _BUCKET.fullmatch(path):
             reason = "which names no bucket"
         else:
             continue
-        yield ConfigError(key, f"be on {' or '.join(schemes)} {WHERE}", f"{shown(path)}, {reason}")
+        *others, last = (*target.schemes, TABLES) if may_be_a_table else target.schemes
+        allowed = f"{', '.join(others)} or {last}" if others else last
+        requirement = f"be on {allowed} to run on {target.title}"
+        yield ConfigError(key, requirement, f"{shown(path)}, {reason}")
+
+
+def _one_pod(config: Config) -> Iterator[ConfigError]:
+    """A component on Kubeflow is one pod: neither Dataflow nor a CustomJob."""
+    if config.cloud.dataflow.enabled:
+        yield ConfigError("cloud.dataflow.enabled", "be false to run on Kubeflow", shown(True))
+    workers = config.cloud.training_job.workers
+    if workers > 1:
+        yield ConfigError("cloud.training_job.workers", "be 1 to run on Kubeflow", shown(workers))
+
+
+def _accelerators(config: Config, target: str) -> Iterator[ConfigError]:
+    """Vertex AI has names of its own, Kubernetes those of its resources."""
+    forms = {
+        "vertex": "name an accelerator of Vertex AI, such as NVIDIA_L4",
+        "kubeflow": "name an accelerator by its resource in Kubernetes, such as nvidia.com/gpu",
+    }
+    for component, text in config.cloud.resources.to_mapping().items():
+        name = Machine.of(text).accelerator
+        if name is not None and ("/" in name) != (target == "kubeflow"):
+            yield ConfigError(f"cloud.resources.{component}", forms[target], shown(text))
 
 
 def _network(config: Config) -> Iterator[ConfigError]:

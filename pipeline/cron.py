@@ -1,9 +1,11 @@
-"""Checks times in unix-cron format, so that a mistake is found before anything is sent."""
+"""Times in unix-cron format: checked before anything is sent, in the form of each target."""
 
 from __future__ import annotations
 
+import datetime
 import re
 import zoneinfo
+from dataclasses import dataclass
 
 from pebr_tf.errors import UserError
 
@@ -19,39 +21,106 @@ _FIELDS: tuple[tuple[str, int, int, list[str]], ...] = (
 )
 
 
-def read_cron(text: str, time_zone: str | None = None) -> str:
-    """A time as Vertex AI takes it: names in capitals, single blanks, the time zone in front.
+# The 29th of February may be eight years away.
+_LONGEST_WAIT_DAYS = 8 * 366
 
-    `text` is minute, hour, day, month and weekday, such as `0 3 * * MON-FRI`; the time zone is such
-    as Europe/Berlin, by default UTC.
+
+@dataclass(frozen=True)
+class Cron:
+    """The times of a schedule.
+
+    Attributes:
+      fields: Minute, hour, day, month and weekday, with names in capitals.
+      numbers: The numbers that each field stands for; Sunday is 0.
+      time_zone: A name of the IANA database; None: UTC.
+    """
+
+    fields: tuple[str, ...]
+    numbers: tuple[frozenset[int], ...]
+    time_zone: str | None = None
+
+    def for_vertex(self) -> str:
+        """The five fields, after the time zone if there is one."""
+        zone = () if self.time_zone is None else (f"TZ={self.time_zone}",)
+        return " ".join((*zone, *self.fields))
+
+    def for_kubeflow(self) -> str:
+        """Six fields, the seconds first. With five, Kubeflow would take the minutes for seconds.
+
+        Kubeflow knows Sunday as 0 only.
+        """
+        numbered = zip(self.fields, self.numbers, strict=True)
+        fields = (
+            field if _is_open(field) else ",".join(map(str, sorted(numbers)))
+            for field, numbers in numbered
+        )
+        return " ".join(("0", *fields))
+
+    def next_times(self, after: datetime.datetime, count: int) -> list[datetime.datetime]:
+        """The next times after a time, in the schedule's time zone; fewer if there are no more."""
+        zone = zoneinfo.ZoneInfo(self.time_zone or "UTC")
+        minutes, hours, _, _, _ = map(sorted, self.numbers)
+        today = after.astimezone(zone).date()
+        days = (today + datetime.timedelta(number) for number in range(_LONGEST_WAIT_DAYS))
+        found: list[datetime.datetime] = []
+        for day in filter(self._includes, days):
+            times = (
+                datetime.time(hour, minute, tzinfo=zone) for hour in hours for minute in minutes
+            )
+            moments = (datetime.datetime.combine(day, time) for time in times)
+            found += [moment for moment in moments if moment > after]
+            if len(found) >= count:
+                break
+        return found[:count]
+
+    def _includes(self, day: datetime.date) -> bool:
+        _, _, days, months, weekdays = self.numbers
+        matches = (day.day in days, day.isoweekday() % 7 in weekdays)
+        # As in every cron: a day must match both fields, or one of them if both restrict it.
+        both = _is_open(self.fields[2]) or _is_open(self.fields[4])
+        return day.month in months and (all(matches) if both else any(matches))
+
+
+def read_cron(text: str, time_zone: str | None = None) -> Cron:
+    """The times of `text`: minute, hour, day, month and weekday, such as `0 3 * * MON-FRI`.
+
+    The time zone is such as Europe/Berlin, by default UTC.
 
     Raises:
       UserError: The time or the time zone is not valid.
     """
-    fields = text.upper().split()
+    fields = tuple(text.upper().split())
     try:
         if len(fields) != len(_FIELDS):
             raise ValueError("1 field" if len(fields) == 1 else f"{len(fields)} fields")
-        for field, given in zip(_FIELDS, fields, strict=True):
-            for part in given.split(","):
-                _check_part(part, *field)
+        numbers = [
+            frozenset().union(*(_numbers(part, *field) for part in given.split(",")))
+            for field, given in zip(_FIELDS, fields, strict=True)
+        ]
     except ValueError as error:
         raise UserError(
             "--cron must be five fields, minute hour day month weekday. "
             f"Received: {text!r}: {error}."
         ) from None
-    if time_zone is None:
-        return " ".join(fields)
-    if time_zone not in zoneinfo.available_timezones():
+    if time_zone is not None and time_zone not in zoneinfo.available_timezones():
         raise UserError(
             "--time-zone must be a name of the IANA database, such as Europe/Berlin. "
             f"Received: {time_zone!r}."
         )
-    return " ".join((f"TZ={time_zone}", *fields))
+    numbers[-1] = frozenset(number % 7 for number in numbers[-1])
+    return Cron(fields, tuple(numbers), time_zone)
 
 
-def _check_part(part: str, name: str, least: int, most: int, words: list[str]) -> None:
-    """Raises a ValueError unless `part` is `*`, a value or a range, perhaps with a step."""
+def _is_open(field: str) -> bool:
+    return "*" in field
+
+
+def _numbers(part: str, name: str, least: int, most: int, words: list[str]) -> range:
+    """The numbers of `*`, a value or a range, perhaps with a step.
+
+    Raises:
+      ValueError: It is none of these.
+    """
 
     def number(text: str) -> int:
         if text in words:
@@ -65,11 +134,15 @@ def _check_part(part: str, name: str, least: int, most: int, words: list[str]) -
 
     values, slash, step = part.partition("/")
     first, dash, last = values.partition("-")
+    begin, end = least, most
     if values != "*":
-        begin = number(first)
-        if dash and number(last) < begin:
+        begin = end = number(first)
+        if dash:
+            end = number(last)
+        if end < begin:
             raise ValueError(f"{name} {values} ends before it begins")
     if slash and not re.fullmatch("[0-9]*[1-9][0-9]*", step):
         raise ValueError(f"{name} {part} has a step that is no number above 0")
     if slash and values != "*" and not dash:
         raise ValueError(f"{name} {part} has a step without a range")
+    return range(begin, end + 1, int(step) if slash else 1)

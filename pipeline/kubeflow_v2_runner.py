@@ -83,7 +83,8 @@ def beam_args(config: Config) -> list[str]:
     """The Beam arguments of the configuration, and those of Dataflow if it is enabled."""
     cloud, flow = config.cloud, config.cloud.dataflow
     # BigQuery queries are billed to the project. The arguments of the configuration win.
-    arguments = [f"--project={cloud.project}", *config.pipeline.beam_args]
+    billed = () if cloud.project is None else (f"--project={cloud.project}",)
+    arguments = [*billed, *config.pipeline.beam_args]
     if not flow.enabled:
         return arguments
     folder = f"{config.pipeline.root}/dataflow"

@@ -134,7 +134,7 @@ def _trainer(
     sections = config.to_mapping()
     custom = {
         "config": {name: sections[name] for name in trainer.SECTIONS},
-        "checkpoints": f"{config.pipeline.root}/checkpoints",
+        "checkpoints": _checkpoints(config.pipeline.root),
         "average_k": config.evaluation.average_k,
         "source": source_digest("pipeline.trainer"),
     }
@@ -151,6 +151,11 @@ def _trainer(
     if options.cloud and config.cloud.training_job.workers > 1:
         return _job_trainer(config.cloud, custom, arguments)
     return Trainer(custom_config=custom, **arguments)
+
+
+def _checkpoints(root: str) -> str:
+    # TensorFlow writes to neither s3:// nor minio://: a training that fails there starts again.
+    return "checkpoints" if root.startswith(("s3://", "minio://")) else f"{root}/checkpoints"
 
 
 def _job_trainer(cloud: Cloud, custom: dict[str, Any], arguments: dict[str, Any]) -> Trainer:

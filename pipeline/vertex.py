@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pebr_tf.config import Config
 from pebr_tf.environment import is_verbose
 from pebr_tf.errors import UserError
+from pipeline.cron import Cron
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials
@@ -32,7 +33,7 @@ CONSOLE = "https://console.cloud.google.com/vertex-ai/locations"
 
 @dataclass(frozen=True)
 class CreatedResource:
-    """The resource that Vertex AI created: its name, its state and its page in the console."""
+    """What Vertex AI or Kubeflow created: its name, its state and its page in the console."""
 
     name: str
     state: str
@@ -86,7 +87,7 @@ def job_request(
 
 
 def schedule_request(
-    job: dict[str, Any], config: Config, cron: str, name: str
+    job: dict[str, Any], config: Config, cron: Cron, name: str
 ) -> gapic.CreateScheduleRequest:
     """The request for scheduled runs; one that is due during another is skipped."""
     from google.cloud.aiplatform import gapic
@@ -96,7 +97,7 @@ def schedule_request(
     )
     schedule = gapic.Schedule(
         display_name=name,
-        cron=cron,
+        cron=cron.for_vertex(),
         max_concurrent_run_count=1,
         create_pipeline_job_request=request,
     )

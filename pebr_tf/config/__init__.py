@@ -3,6 +3,7 @@
 from pebr_tf.config.cloud import Cloud, Dataflow, Machine, Resources, TrainingJob
 from pebr_tf.config.corpus import Data, Features, Split, Strata
 from pebr_tf.config.error import ConfigError
+from pebr_tf.config.kubeflow import Kubeflow
 from pebr_tf.config.model import Loss, Towers, Training
 from pebr_tf.config.pipeline import Pipeline
 from pebr_tf.config.retrieval import Cutoff, Evaluation, Gates, Index
@@ -24,6 +25,7 @@ __all__ = [
     "Features",
     "Gates",
     "Index",
+    "Kubeflow",
     "Limits",
     "Loss",
     "Machine",

@@ -1,4 +1,4 @@
-"""Settings of runs on Vertex AI and Kubeflow: who, where, on which machines."""
+"""Settings of runs on Vertex AI and Kubeflow Pipelines: who, where, on which machines."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,6 +7,7 @@ from pebr_tf.config.section import Section
 from pebr_tf.config.setting import setting
 
 # What Vertex AI can attach to a container, by its own names; the towers do not train on TPUs.
+# Kubernetes has names with a slash.
 ACCELERATORS = (
     "NVIDIA_TESLA_K80",
     "NVIDIA_TESLA_P100",
@@ -23,6 +24,7 @@ ACCELERATORS = (
     "NVIDIA_GB200",
     "NVIDIA_RTX_PRO_6000",
 )
+_ACCELERATOR = r"[A-Z][A-Z0-9_]*|[a-z0-9.-]+/[A-Za-z0-9._-]+"
 _MACHINE = {
     "pattern": r"[a-z][a-z0-9]*(-[a-z0-9]+)+",
     "form": "a machine type, such as e2-standard-4",
@@ -52,7 +54,7 @@ def _machine(doc: str) -> Any:
     return setting(
         "4 cpu, 16 GB",
         doc,
-        pattern=r"[1-9][0-9]{0,3} cpu, [1-9][0-9]{0,4} GB(, [1-9][0-9]? [A-Z][A-Z0-9_]*)?",
+        pattern=rf"[1-9][0-9]{{0,3}} cpu, [1-9][0-9]{{0,4}} GB(, [1-9][0-9]? ({_ACCELERATOR}))?",
         form="a text such as '4 cpu, 16 GB' or '16 cpu, 64 GB, 1 NVIDIA_L4'",
     )
 
@@ -76,9 +78,10 @@ class Resources(Section):
         for name in self.to_mapping():
             accelerator = Machine.of(getattr(self, name)).accelerator
             self.require(
-                accelerator is None or accelerator in ACCELERATORS,
+                accelerator is None or "/" in accelerator or accelerator in ACCELERATORS,
                 name,
-                f"name one of the accelerators {', '.join(ACCELERATORS)}",
+                f"name one of the accelerators {', '.join(ACCELERATORS)}, "
+                "or a resource of Kubernetes, such as nvidia.com/gpu",
             )
 
 
@@ -104,7 +107,7 @@ class TrainingJob(Section):
 
 @dataclass(frozen=True)
 class Cloud(Section):
-    """Runs on Vertex AI; `pebr run` reads none of this."""
+    """Runs on Vertex AI; Kubeflow uses image, retries, cache and resources, `pebr run` nothing."""
 
     project: str | None = setting(
         None,

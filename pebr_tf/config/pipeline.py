@@ -18,7 +18,8 @@ class Pipeline(Section):
     )
     root: str = setting("run", "Folder of artifacts, metadata and checkpoints")
     releases: str = setting(
-        "releases", "Folder of pushed releases, one subfolder per version; may be gs://..."
+        "releases",
+        "Folder of pushed releases, one subfolder per version; may be gs://..., s3://...",
     )
     beam_args: tuple[str, ...] = setting(
         (), "Passed to Beam: runner, project, workers; []: in this process"

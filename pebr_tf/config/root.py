@@ -9,6 +9,7 @@ from typing import Any
 from pebr_tf.config.cloud import Cloud
 from pebr_tf.config.corpus import Data, Features, Split, Strata
 from pebr_tf.config.error import ConfigError, shown
+from pebr_tf.config.kubeflow import Kubeflow
 from pebr_tf.config.model import Loss, Towers, Training
 from pebr_tf.config.pipeline import Pipeline
 from pebr_tf.config.retrieval import Cutoff, Evaluation, Index
@@ -39,6 +40,7 @@ class Config(Section):
     pipeline: Pipeline = field(default_factory=Pipeline)
     serving: Serving = field(default_factory=Serving)
     cloud: Cloud = field(default_factory=Cloud)
+    kubeflow: Kubeflow = field(default_factory=Kubeflow)
 
     def check(self) -> None:
         self.require(

@@ -1,18 +1,21 @@
-"""Subcommands of `pebr` for the pipeline, here and on Vertex AI; each is imported when it runs."""
+"""Subcommands of `pebr` for the pipeline, here and elsewhere; each is imported when it runs."""
 
 COMMANDS = {
     "check-cloud": (
         "pipeline.cli.check_cloud:check_cloud",
-        "List what keeps a configuration from running on Vertex AI.",
+        "List what keeps a configuration from running on Vertex AI or Kubeflow.",
     ),
     "compile": (
         "pipeline.cli.compile:compile_pipeline",
-        "Compile the pipeline into a job for Vertex AI.",
+        "Compile the pipeline into a file for Vertex AI or Kubeflow.",
     ),
     "run": ("pipeline.cli.run:run", "Run the pipeline: from click logs to a pushed release."),
     "schedule": (
         "pipeline.cli.schedule:schedule",
-        "Compile the pipeline and schedule it on Vertex AI.",
+        "Compile the pipeline and schedule it on Vertex AI or Kubeflow.",
     ),
-    "submit": ("pipeline.cli.submit:submit", "Compile the pipeline and run it on Vertex AI."),
+    "submit": (
+        "pipeline.cli.submit:submit",
+        "Compile the pipeline and run it on Vertex AI or Kubeflow.",
+    ),
 }

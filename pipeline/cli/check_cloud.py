@@ -1,4 +1,4 @@
-"""`pebr check-cloud`: lists all problems of a configuration for Vertex AI at once."""
+"""`pebr check-cloud`: lists all problems of a configuration for Vertex AI or Kubeflow at once."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from rich.markup import escape
 
 from pebr_tf.cli.output import print_facts
 from pebr_tf.config import Config
-from pipeline.cli.cloud_request import config_option
+from pipeline.cli.cloud_request import config_option, target_option
 
 UNKNOWN = "Not checked: permissions, quotas, and whether the image and the buckets exist."
 
 
 @click.command(name="check-cloud")
 @config_option
-def check_cloud(config_file: Path) -> None:
-    """List what keeps a configuration from running on Vertex AI.
+@target_option
+def check_cloud(config_file: Path, target: str) -> None:
+    """List what keeps a configuration from running on Vertex AI or Kubeflow.
 
     Nothing is sent. Exits with 0 if the configuration can run, with 2 if it prints problems to fix.
     """
@@ -27,8 +28,11 @@ def check_cloud(config_file: Path) -> None:
 
     console = Console(highlight=False)
     found = 0
-    # Credentials come last: looking for them may take seconds.
-    for look in (lambda: problems(config), credential_problems):
+    looks = [lambda: problems(config, target)]
+    if target == "vertex":
+        # Last: looking for them may take seconds.
+        looks.append(credential_problems)
+    for look in looks:
         for problem in look():
             console.print(escape(problem), soft_wrap=True)
             found += 1
@@ -39,7 +43,7 @@ def check_cloud(config_file: Path) -> None:
             "image": config.cloud.image,
             "root": config.pipeline.root,
         }
-        print_facts(console, values)
+        print_facts(console, {name: value for name, value in values.items() if value})
     console.print(f"[dim]{UNKNOWN}[/dim]", soft_wrap=True)
     if found:
         raise click.exceptions.Exit(2)

@@ -1,8 +1,11 @@
-"""Shared by the commands of the pipeline: options, and requests to Vertex AI."""
+"""Shared by the commands of the pipeline: options, and requests to Vertex AI and Kubeflow."""
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ from rich.console import Console
 
 from pebr_tf.cli.output import print_facts
 from pebr_tf.config import Config
+from pebr_tf.errors import UserError
+from pipeline.cloud_check import TARGETS
 
 config_option = click.option(
     "--config",
@@ -19,6 +24,13 @@ config_option = click.option(
     required=True,
     metavar="FILE",
     help="A configuration, as `pebr config init` writes it.",
+)
+target_option = click.option(
+    "--target",
+    type=click.Choice(list(TARGETS)),
+    default="vertex",
+    show_default=True,
+    help="Vertex AI or open-source Kubeflow Pipelines.",
 )
 index_only_option = click.option(
     "--index-only",
@@ -32,34 +44,90 @@ dry_run_option = click.option(
 )
 
 
+@dataclass(frozen=True)
+class Destination:
+    """Where a command sends its request: the options of `destination_options`."""
+
+    target: str
+    host: str | None
+    token_file: Path | None
+
+    @property
+    def requests(self) -> Any:
+        """The module that builds and sends requests: `pipeline.vertex` or `kubeflow_client`."""
+        names = {"vertex": "pipeline.vertex", "kubeflow": "pipeline.kubeflow_client"}
+        return importlib.import_module(names[self.target])
+
+    def connect(self, config: Config) -> Any:
+        """Credentials for Vertex AI, or a client of Kubeflow.
+
+        Raises:
+          UserError: There are none.
+        """
+        if self.target == "kubeflow":
+            return self.requests.connect(config, self.host, self.token_file)
+        return self.requests.default_credentials()
+
+    def compile(self, config: Config, **options: Any) -> Any:
+        """The compiled pipeline, as `requests` takes it."""
+        if self.target == "kubeflow":
+            from pipeline.kubeflow_spec import compile_documents
+
+            return compile_documents(config, **options)
+        from pipeline.kubeflow_v2_runner import compile_job
+
+        return compile_job(config, **options)
+
+
+def destination_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds --target, --host and --token-file, and passes them on as `destination`."""
+
+    @target_option
+    @click.option("--host", metavar="URL", help="Kubeflow's API; by default kubeflow.host.")
+    @click.option(
+        "--token-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="File with a token for Kubeflow.",
+    )
+    @functools.wraps(command)
+    def with_destination(
+        target: str, host: str | None, token_file: Path | None, **others: Any
+    ) -> None:
+        for name, value in {"--host": host, "--token-file": token_file}.items():
+            if target != "kubeflow" and value is not None:
+                raise UserError(f"{name} must come with --target kubeflow. Received: {value}.")
+        command(destination=Destination(target, host, token_file), **others)
+
+    return with_destination
+
+
 def send_request(
     config: Config,
+    destination: Destination,
     dry_run: bool,
-    request_of: Callable[[dict[str, Any]], Any],
+    request_of: Callable[[Any], Any],
     send: Callable[..., Any],
     **options: Any,
 ) -> None:
     """Compiles the pipeline and sends a request with it, or prints what would be sent.
 
-    A dry run needs neither credentials nor a network. The `options` go to `compile_job`.
+    A dry run needs neither credentials nor a network. The `options` go to `Destination.compile`.
 
     Raises:
-      UserError: The config cannot run on Vertex AI, there are no credentials, or Vertex AI did not
-        accept it.
+      UserError: The config cannot run on the target, there are no credentials, or the target did
+        not accept it.
     """
-    from pipeline import vertex
     from pipeline.cloud_check import require_cloud
     from pipeline.quiet import set_logging
 
-    require_cloud(config)
-    credentials = None if dry_run else vertex.default_credentials()
+    require_cloud(config, destination.target)
+    connection = None if dry_run else destination.connect(config)
     console = Console(highlight=False, quiet=dry_run)
     console.print("[dim]compiling[/dim]")
     set_logging()
-    from pipeline.kubeflow_v2_runner import compile_job
-
-    request = request_of(compile_job(config, **options))
+    request = request_of(destination.compile(config, **options))
     if dry_run:
-        click.echo(vertex.to_json(request))
+        click.echo(destination.requests.to_json(request))
         return
-    print_facts(console, vars(send(request, config, credentials)))
+    print_facts(console, vars(send(request, config, connection)))

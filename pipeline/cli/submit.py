@@ -1,4 +1,4 @@
-"""`pebr submit`: one run on Vertex AI."""
+"""`pebr submit`: one run on Vertex AI or Kubeflow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import click
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pipeline.cli.cloud_request import (
+    Destination,
     config_option,
+    destination_options,
     dry_run_option,
     index_only_option,
     no_cache_option,
@@ -23,6 +25,7 @@ from pipeline.cli.cloud_request import (
 
 @click.command()
 @config_option
+@destination_options
 @index_only_option
 @span_option
 @no_cache_option
@@ -32,15 +35,16 @@ from pipeline.cli.cloud_request import (
 @dry_run_option
 def submit(
     config_file: Path,
+    destination: Destination,
     index_only: bool,
     span: int | None,
     no_cache: bool,
     job_id: str | None,
     dry_run: bool,
 ) -> None:
-    """Compile the pipeline and run it on Vertex AI.
+    """Compile the pipeline and run it on Vertex AI or Kubeflow.
 
-    Returns when Vertex AI has accepted the run. A dry run needs neither credentials nor a network.
+    Returns when the run has been accepted. A dry run needs neither credentials nor a network.
     """
     if job_id is not None and not re.fullmatch(r"[a-z][a-z0-9-]{0,127}", job_id):
         raise UserError(
@@ -48,14 +52,15 @@ def submit(
             f"Received: {job_id!r}."
         )
     config = Config.load(config_file)
-    from pipeline import vertex
-
+    requests = destination.requests
     name = job_id or _timed(config.pipeline.name)
 
-    def request_of(job: dict[str, Any]) -> Any:
-        return vertex.job_request(job, config, name, cache=not no_cache)
+    def request_of(compiled: Any) -> Any:
+        return requests.job_request(compiled, config, name, cache=not no_cache)
 
-    send_request(config, dry_run, request_of, vertex.submit, index_only=index_only, span=span)
+    send_request(
+        config, destination, dry_run, request_of, requests.submit, index_only=index_only, span=span
+    )
 
 
 def _timed(name: str) -> str:

@@ -194,7 +194,8 @@ def test_contradictions(line, sentence):
 
 def test_an_unknown_accelerator_is_rejected():
     sentence = (
-        f"cloud.resources.trainer must name one of the accelerators {', '.join(ACCELERATORS)}. "
+        f"cloud.resources.trainer must name one of the accelerators {', '.join(ACCELERATORS)}, "
+        "or a resource of Kubernetes, such as nvidia.com/gpu. "
         "Received: '4 cpu, 16 GB, 1 NVIDIA_T4'."
     )
     with pytest.raises(ConfigError, match=exactly(sentence)):

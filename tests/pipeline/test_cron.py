@@ -1,5 +1,7 @@
 """Times in unix-cron: what is taken, in which form, and the one sentence of what is not."""
 
+import datetime
+
 import pytest
 
 from pebr_tf.errors import UserError
@@ -22,7 +24,7 @@ START = "--cron must be five fields, minute hour day month weekday. Received: "
     ],
 )
 def test_times_that_are_taken(text, expected):
-    assert read_cron(text) == expected
+    assert read_cron(text).for_vertex() == expected
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,42 @@ def test_times_that_are_not(text, reason):
 
 
 def test_the_time_zone_stands_in_front():
-    assert read_cron("0 3 * * *", "Europe/Berlin") == "TZ=Europe/Berlin 0 3 * * *"
+    assert read_cron("0 3 * * *", "Europe/Berlin").for_vertex() == "TZ=Europe/Berlin 0 3 * * *"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0 3 * * *", "0 0 3 * * *"),
+        ("*/15 8-18/2 1,15 * mon-fri", "0 */15 8,10,12,14,16,18 1,15 * 1,2,3,4,5"),
+        ("0 0 * jan 5-7", "0 0 0 * 1 0,5,6"),
+        ("*,30 * * * *", "0 *,30 * * * *"),
+    ],
+)
+def test_kubeflow_has_seconds_first_and_sunday_as_0(text, expected):
+    assert read_cron(text).for_kubeflow() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "time_zone", "expected"),
+    [
+        # 2026-11-18 is a Wednesday.
+        ("0 3 * * *", None, ["2026-11-19 03:00", "2026-11-20 03:00", "2026-11-21 03:00"]),
+        ("*/20 12 * * *", None, ["2026-11-18 12:20", "2026-11-18 12:40", "2026-11-19 12:00"]),
+        ("0 0 13 * fri", None, ["2026-11-20 00:00", "2026-11-27 00:00", "2026-12-04 00:00"]),
+        ("0 0 */31 * fri", None, ["2027-01-01 00:00", "2027-10-01 00:00", "2028-09-01 00:00"]),
+        ("30 2 29 2 *", None, ["2028-02-29 02:30", "2032-02-29 02:30"]),
+        ("0 0 30 2 *", None, []),
+        ("0 13 * * 7", "Europe/Berlin", ["2026-11-22 12:00", "2026-11-29 12:00"]),
+        ("5 13 18 11 *", "Europe/Berlin", ["2026-11-18 12:05", "2027-11-18 12:05"]),
+    ],
+)
+def test_the_next_times(text, time_zone, expected):
+    noon = datetime.datetime(2026, 11, 18, 12, tzinfo=datetime.timezone.utc)
+    times = read_cron(text, time_zone).next_times(noon, 3)
+    found = [f"{time.astimezone(datetime.timezone.utc):%Y-%m-%d %H:%M}" for time in times]
+    assert found[: len(expected)] == expected
+    assert len(found) == 3 or found == expected
 
 
 @pytest.mark.parametrize("name", ["Mars", "Europe", "europe/berlin", "../passwd", ""])

@@ -126,7 +126,9 @@ def test_a_dry_run_sends_nothing_and_prints_what_is_then_received(
         offline.setattr(socket.socket, "connect", fail)
         offline.setattr("grpc._channel._UnaryUnaryMultiCallable.__call__", fail)
         code, out, err = pebr(*command, "--dry-run")
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert err.count("next run: ") == (3 if command[0] == "schedule" else 0)
+    assert re.fullmatch(r"(next run: \w+day 20[0-9-]{8} 03:00 Europe/Berlin\n)*", err)
     assert server.received == []
     assert pebr(*command)[0] == 0
     (request,) = server.received
@@ -159,7 +161,8 @@ def test_a_config_that_cannot_run_on_vertex_ai(pebr, compiled):
         "NVIDIA_TESLA_P100, NVIDIA_TESLA_V100, NVIDIA_TESLA_P4, NVIDIA_TESLA_T4, "
         "NVIDIA_TESLA_A100, NVIDIA_A100_80GB, NVIDIA_L4, NVIDIA_H100_80GB, "
         "NVIDIA_H100_MEGA_80GB, NVIDIA_H200_141GB, NVIDIA_B200, NVIDIA_GB200, "
-        "NVIDIA_RTX_PRO_6000. Received: '4 cpu, 16 GB, 1 NVIDIA_T5'."
+        "NVIDIA_RTX_PRO_6000, or a resource of Kubernetes, such as nvidia.com/gpu. "
+        "Received: '4 cpu, 16 GB, 1 NVIDIA_T5'."
     )
     for command in (*COMMANDS, ("submit", "--dry-run"), ("schedule", *CRON, "--dry-run")):
         for config, expected in (

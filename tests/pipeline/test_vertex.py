@@ -25,9 +25,11 @@ from vertex_server import (
 
 from pebr_tf.errors import UserError
 from pipeline import vertex
+from pipeline.cron import read_cron
 
 PARENT = "projects/shop-1/locations/europe-west4"
 CRON = "TZ=Europe/Berlin 0 3 * * MON"
+TIMES = read_cron("0 3 * * MON", "Europe/Berlin")
 START = "Vertex AI must accept the job in shop-1, europe-west4. Received: "
 
 
@@ -97,7 +99,7 @@ def test_the_requests_are_those_of_the_library(server, config, credentials, tmp_
     theirs = list(server.received)
     server.hosts.clear()
     ours = [
-        vertex.schedule_request(tiny_job(), config, CRON, "Mondays"),
+        vertex.schedule_request(tiny_job(), config, TIMES, "Mondays"),
         vertex.job_request(tiny_job(), config, "pebr-1"),
     ]
     assert ours == theirs
@@ -143,7 +145,9 @@ def test_a_rejected_schedule(server, credentials):
     server.rejection = grpc.StatusCode.NOT_FOUND, "no such project"
     config = cloud_config()
     with pytest.raises(UserError) as caught:
-        vertex.schedule(vertex.schedule_request(tiny_job(), config, CRON, "a"), config, credentials)
+        vertex.schedule(
+            vertex.schedule_request(tiny_job(), config, TIMES, "a"), config, credentials
+        )
     assert str(caught.value) == (
         "Vertex AI must accept the schedule in shop-1, europe-west4. Received: 404 no such project."
     )

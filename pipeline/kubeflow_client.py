@@ -1,0 +1,171 @@
+"""Requests to Kubeflow Pipelines.
+
+A request is built without a network and sent unchanged by the client of Kubeflow, so a dry run
+shows exactly what would be sent, except for the id of the experiment: the client looks it up, and
+creates the experiment if there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pebr_tf.config import Config
+from pebr_tf.environment import is_verbose
+from pebr_tf.errors import UserError
+from pipeline.cron import Cron
+from pipeline.vertex import CreatedResource
+
+TIMEOUT_SECONDS = 60
+Request = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Kubeflow's own client, and the address that it talks to."""
+
+    client: Any
+    host: str
+
+
+def connect(config: Config, host: str | None, token_file: Path | None) -> Connection:
+    """A connection to Kubeflow's API; the host is that of the configuration unless one is given.
+
+    Without a token, the client looks for credentials by itself.
+
+    Raises:
+      UserError: There is no host, token or client, or the host does not answer.
+    """
+    host = host or config.kubeflow.host
+    if host is None:
+        raise UserError(
+            "--host or kubeflow.host must be the address of Kubeflow's API. Received: neither."
+        )
+    token = None
+    if token_file is not None:
+        try:
+            token = token_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(
+                f"--token-file must be a readable file. Received: {token_file}: {error}."
+            ) from None
+    try:
+        from kfp import Client
+    except ImportError:
+        raise UserError(
+            'The client of Kubeflow must be installed: pip install "pebr-tf[kubeflow]". '
+            "Received: none."
+        ) from None
+    if not is_verbose():
+        logging.getLogger().setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        client = _answered(
+            host,
+            "the connection",
+            lambda: Client(host, namespace=config.kubeflow.namespace, existing_token=token),
+        )
+    return Connection(client, host.rstrip("/"))
+
+
+def job_request(
+    documents: list[dict[str, Any]], config: Config, name: str, cache: bool = True
+) -> Request:
+    """The request for one run of the documents of `compile_documents`."""
+    if not cache:
+        for task in documents[0]["root"]["dag"]["tasks"].values():
+            task.pop("cachingOptions", None)
+    spec, *platform = documents
+    if platform:
+        spec = {"pipeline_spec": spec, "platform_spec": platform[0]}
+    request = {
+        "display_name": name,
+        "pipeline_spec": spec,
+        "runtime_config": {"parameters": {}, "pipeline_root": config.pipeline.root},
+    }
+    if config.kubeflow.service_account is not None:
+        request["service_account"] = config.kubeflow.service_account
+    return request
+
+
+def schedule_request(
+    documents: list[dict[str, Any]], config: Config, cron: Cron, name: str
+) -> Request:
+    """The request for recurring runs: one at a time, and none for a time that has passed."""
+    return {
+        **job_request(documents, config, name),
+        "trigger": {"cron_schedule": {"cron": cron.for_kubeflow()}},
+        "max_concurrency": "1",
+        "mode": "ENABLE",
+        "no_catchup": True,
+    }
+
+
+def to_json(request: Request) -> str:
+    """A request as JSON."""
+    return json.dumps(request, indent=2, sort_keys=True, ensure_ascii=False)
+
+
+def submit(request: Request, config: Config, connection: Connection) -> CreatedResource:
+    """Sends the request for a run; UserError if Kubeflow does not accept it."""
+    send = connection.client.runs.create_run
+    run = _send(request, config, connection, "the run", send)
+    link = f"{connection.host}/#/runs/details/{run.run_id}"
+    return CreatedResource(run.run_id, run.state, link)
+
+
+def schedule(request: Request, config: Config, connection: Connection) -> CreatedResource:
+    """Sends the request for recurring runs; UserError if Kubeflow does not accept it."""
+    send = connection.client.recurring_runs.create_recurring_run
+    recurring = _send(request, config, connection, "the recurring run", send)
+    link = f"{connection.host}/#/recurringrun/details/{recurring.recurring_run_id}"
+    return CreatedResource(recurring.recurring_run_id, recurring.status, link)
+
+
+def _send(
+    request: Request,
+    config: Config,
+    connection: Connection,
+    noun: str,
+    create: Callable[..., Any],
+) -> Any:
+    def send() -> Any:
+        # The client prints a link.
+        with contextlib.redirect_stdout(io.StringIO()):
+            experiment = connection.client.create_experiment(
+                config.pipeline.name, namespace=config.kubeflow.namespace
+            )
+        body = {**request, "experiment_id": experiment.experiment_id}
+        return create(body=body, _request_timeout=TIMEOUT_SECONDS)
+
+    return _answered(connection.host, noun, send)
+
+
+def _answered(host: str, noun: str, call: Callable[[], Any]) -> Any:
+    """The result of a call of the client; its errors as a UserError."""
+    from kfp_server_api.exceptions import ApiException
+    from urllib3.exceptions import HTTPError
+
+    try:
+        return call()
+    except ApiException as error:
+        reason = f"{error.status} {_message(error)}"
+    except (HTTPError, TimeoutError, ValueError) as error:
+        reason = str(error)
+    text = " ".join(reason.split()).removesuffix(".")
+    raise UserError(f"Kubeflow at {host} must accept {noun}. Received: {text}.")
+
+
+def _message(error: Any) -> str:
+    """The message in the body of an error of Kubeflow, or else its reason."""
+    try:
+        return str(json.loads(error.body)["message"])
+    except (TypeError, ValueError, KeyError):
+        return str(error.reason)
