@@ -59,6 +59,8 @@ def main(arguments: list[str]) -> None:
     """Runs the component; a UserError ends it with one sentence."""
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor as tfx
 
+    from components import s3_files  # noqa: F401  (a reviewed schema may be on s3://)
+
     task, spec = (json.loads(arguments[arguments.index(name) + 1]) for name in (TASK, SPEC))
     addresses = to_local(task, spec)
     arguments[arguments.index(TASK) + 1] = json.dumps(task)

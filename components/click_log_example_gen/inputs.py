@@ -15,6 +15,7 @@ from tfx.components.example_gen import utils
 from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2, range_config_pb2
 
+from components import s3_files
 from components.click_log_example_gen import bigquery
 from pebr_tf.config import Data
 from pebr_tf.data.local_files import IGNORED, no_file
@@ -123,11 +124,13 @@ def sources(key: str, where: str | None) -> list[str]:
 
 
 def source_of(name: str, format: str) -> Source:
-    """A file on any file system of Beam."""
+    """A file on S3, MinIO or any file system of Beam."""
     return Source(name, functools.partial(_open, name), format)
 
 
 def _open(name: str) -> BinaryIO:
+    if s3_files.is_s3(name):
+        return s3_files.open_file(name)
     return cast(BinaryIO, FileSystems.open(name, compression_type=CompressionTypes.UNCOMPRESSED))
 
 
@@ -187,6 +190,10 @@ def _fingerprint(where: str) -> str:
         return bigquery.fingerprint()
     states = []
     for name in _glob(where):
+        if s3_files.is_s3(name):
+            info = s3_files.info_of(name)
+            states.append([name, info.size, info.mtime_ns])
+            continue
         # The stat of TFX has whole seconds only.
         state = FileSystems.get_filesystem(name).metadata(name)
         states.append([name, state.size_in_bytes, state.last_updated_in_seconds])

@@ -1,10 +1,13 @@
-"""A local stand-in for Vertex AI: runs the tasks of a compiled job in order, one process each.
+"""Local stand-ins for Vertex AI and Kubeflow: run compiled tasks in order, one process each.
 
-Commands, arguments and parameters come from the compiled job. The stand-in chooses the paths of
-artifacts and writes the ExecutorInput of each task.
+Commands, arguments and parameters come from the compiled pipeline. The stand-in chooses the paths
+of artifacts and writes the ExecutorInput of each task.
 """
 
+import itertools
 import json
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,9 +25,12 @@ class Vertex:
 
     def run(self, job, name, cached=None, until=None):
         """Runs a job up to a task, without `cached` ones; returns the outputs of each task."""
-        spec = job["pipelineSpec"]
-        tasks = spec["root"]["dag"]["tasks"]
         root = f"{job['runtimeConfig']['gcsOutputDirectory']}/1/{name}"
+        return self.run_spec(job["pipelineSpec"], root, cached, until)
+
+    def run_spec(self, spec, root, cached=None, until=None):
+        """Runs the tasks of a PipelineSpec, whose artifacts are below `root`."""
+        tasks = spec["root"]["dag"]["tasks"]
         outputs = {}
         for task in in_order(tasks):
             if cached and task in cached:
@@ -66,19 +72,30 @@ class Vertex:
             },
             "outputs": {
                 "artifacts": {key: {"artifacts": [each]} for key, each in created.items()},
-                "outputFile": f"{root}/executor_output.json",
+                "outputFile": self._output_file(root),
             },
         }
         if hook := container.get("lifecycle", {}).get("preCacheCheck"):
             self._process(f"{name} driver", [*hook["command"], *hook["args"]], given)
         command = [*container["command"], *container["args"]]
-        self._process(name, command, given)
+        self._launch(name, command, given)
         written = json.loads((self.folder / given["outputs"]["outputFile"]).read_text("utf-8"))
         for key, artifact in created.items():
             (reported,) = written["artifacts"][key]["artifacts"]
-            assert (reported["uri"], reported["name"]) == (artifact["uri"], artifact["name"])
+            assert reported["uri"] == artifact["uri"]
+            assert reported.get("name") == artifact.get("name")
             artifact["metadata"] = reported.get("metadata", {})
-        return {key: [artifact] for key, artifact in created.items()}
+        return {key: [self._stored(artifact)] for key, artifact in created.items()}
+
+    def _output_file(self, root):
+        return f"{root}/executor_output.json"
+
+    def _launch(self, name, command, given):
+        self._process(name, command, given)
+
+    def _stored(self, artifact):
+        """An output as the tasks that read it receive it."""
+        return artifact
 
     def _new(self, kind, uri):
         return {"name": f"{STORE}/{hash(uri) % 10**12}", "type": kind, "uri": uri, "metadata": {}}
@@ -92,6 +109,59 @@ class Vertex:
         self.log[name] = done.out + done.err
         if done.code:
             raise TaskFailedError(name, self.log[name])
+
+
+@dataclass
+class Kubeflow(Vertex):
+    """KFP's driver, whose artifacts have no type once stored, and launcher, which copies files.
+
+    Attributes:
+      copy: Copies a folder, with an S3 client, between `s3://...` and a local path.
+    """
+
+    copy: Callable[[str, str], None] = shutil.copytree
+
+    def _new(self, kind, uri):
+        return {"type": kind, "uri": uri}
+
+    def _stored(self, artifact):
+        assert None not in artifact["metadata"].values()
+        return {"name": str(hash(artifact["uri"])), **artifact, "type": {}}
+
+    def _output_file(self, root):
+        # On the disk of the pod.
+        return f"{self.folder}/pod/output_metadata.json"
+
+    def _launch(self, name, command, given):
+        pod = Path(given["outputs"]["outputFile"]).parent
+        shutil.rmtree(pod, ignore_errors=True)
+        pod.mkdir()
+        sides = [
+            [
+                each["uri"]
+                for listed in given[side]["artifacts"].values()
+                for each in listed["artifacts"]
+            ]
+            for side in ("inputs", "outputs")
+        ]
+        try:
+            for uri in sides[0]:
+                self.copy(uri, local(uri))
+            for uri in sides[1]:
+                Path(local(uri)).parent.mkdir(parents=True, exist_ok=True)
+            self._process(name, command, given)
+            for uri in sides[1]:
+                self.copy(local(uri), uri)
+        finally:
+            # Every pod has a disk of its own.
+            for uri in itertools.chain(*sides):
+                shutil.rmtree(local(uri), ignore_errors=True)
+
+
+def local(uri):
+    """Where KFP's launcher puts an artifact of S3."""
+    assert uri.startswith("s3://")
+    return "/s3/" + uri.removeprefix("s3://")
 
 
 class TaskFailedError(Exception):
