@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterator
-from typing import Any, BinaryIO, ClassVar, cast
+from typing import Any, BinaryIO, ClassVar, NamedTuple, cast
 
 from pyarrow import fs
 from tfx.dsl.io import filesystem_registry
@@ -35,6 +35,14 @@ def info_of(path: str) -> fs.FileInfo:
     return file_system.get_file_info(inner)
 
 
+class FileStatistics(NamedTuple):
+    """What TFX asks of a file, by TensorFlow's names."""
+
+    length: int
+    mtime_nsec: int
+    is_directory: bool
+
+
 class S3Files(Filesystem):
     """The functions of `tfx.dsl.io.fileio` that read inputs."""
 
@@ -53,6 +61,11 @@ class S3Files(Filesystem):
     @staticmethod
     def isdir(path: str) -> bool:
         return info_of(path).type == fs.FileType.Directory
+
+    @staticmethod
+    def stat(path: str) -> FileStatistics:
+        info = info_of(path)
+        return FileStatistics(info.size, info.mtime_ns, info.type == fs.FileType.Directory)
 
     @staticmethod
     def glob(pattern: str) -> list[str]:

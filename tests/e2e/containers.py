@@ -4,7 +4,6 @@ Commands, arguments and parameters come from the compiled pipeline. The stand-in
 of artifacts and writes the ExecutorInput of each task.
 """
 
-import itertools
 import json
 import shutil
 from collections.abc import Callable
@@ -136,26 +135,25 @@ class Kubeflow(Vertex):
         pod = Path(given["outputs"]["outputFile"]).parent
         shutil.rmtree(pod, ignore_errors=True)
         pod.mkdir()
-        sides = [
-            [
-                each["uri"]
-                for listed in given[side]["artifacts"].values()
-                for each in listed["artifacts"]
-            ]
-            for side in ("inputs", "outputs")
-        ]
+        read, written = (
+            [artifact["uri"] for (artifact,) in _artifacts(side)] for side in given.values()
+        )
         try:
-            for uri in sides[0]:
+            for uri in read:
                 self.copy(uri, local(uri))
-            for uri in sides[1]:
+            for uri in written:
                 Path(local(uri)).parent.mkdir(parents=True, exist_ok=True)
             self._process(name, command, given)
-            for uri in sides[1]:
+            for uri in written:
                 self.copy(local(uri), uri)
         finally:
             # Every pod has a disk of its own.
-            for uri in itertools.chain(*sides):
+            for uri in (*read, *written):
                 shutil.rmtree(local(uri), ignore_errors=True)
+
+
+def _artifacts(side):
+    return [listed["artifacts"] for listed in side["artifacts"].values()]
 
 
 def local(uri):
