@@ -17,7 +17,6 @@ from pebr_tf.distributions.query_law import FITTED, LawParameters, LawWeights, i
 COVERAGE_INTERVAL = 4
 
 
-@tf.keras.utils.register_keras_serializable("pebr_tf")
 class LawHead(tf.keras.layers.Layer):
     """From a query's temperature, level and training frequency to its law.
 
