@@ -124,6 +124,7 @@ def all_staying(when: Callable[[], str]) -> Iterator[None]:
         if reason is None:
             raise
         raise UserError(
-            "every worker must stay until training ends: start all of them again, and it goes on "
-            f"at its last checkpoint. Received: a worker lost {when()} ({reason[1]})."
+            "every worker must stay until training ends: restart all of them, and training "
+            "continues at its last checkpoint. "
+            f"Received: a worker lost {when()} ({reason[1]})."
         ) from error

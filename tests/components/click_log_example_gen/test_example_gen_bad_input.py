@@ -21,9 +21,9 @@ from example_gen_runs import (
 )
 
 from components.click_log_example_gen import bundle_writer, publish, settings
-from components.click_log_example_gen.accounting import Account
-from pebr_tf.config import Config, Data, Split
+from pebr_tf.config import Config, Split
 from pebr_tf.data import splits
+from pebr_tf.data.accounting import Account
 from pebr_tf.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -76,11 +76,11 @@ def test_catalogues_that_cannot_be_used(folder):
         "DIR/items.csv must have the columns brand, price. Received: item_id, title."
     )
     with pytest.raises(UserError) as error:
-        Account("items", ["DIR/items.csv"], 0, {}, {}).check(Data(), "letters")
+        Account("items", ["DIR/items.csv"], 0, {}, {}).check(0.01, "letters")
     # One row in a hundred may be bad, and not one more.
-    Account("items", [], 500, {"items": 495}, {"no id": 5}).check(Data(), "letters")
+    Account("items", [], 500, {"items": 495}, {"no id": 5}).check(0.01, "letters")
     with pytest.raises(UserError, match=r"\(1\.000%\)\. Received: 6 of 500 rows \(1\.200%\): 6 no"):
-        Account("items", [], 500, {"items": 494}, {"no id": 6}).check(Data(), "letters")
+        Account("items", [], 500, {"items": 494}, {"no id": 6}).check(0.01, "letters")
     assert str(error.value) == (
         "The catalogue must have a good row. Received: no row in DIR/items.csv."
     )
