@@ -124,7 +124,9 @@ def test_workers_that_find_different_checkpoints_say_so(tmp_path, monkeypatch):
 
 def test_an_interrupted_training_goes_on_from_its_last_checkpoint(tmp_path):
     """Another process is killed in test_worker_training; what is on disk is the same."""
+    # A step of this loss is traced soonest.
     config = small(
+        loss__family="info_nce",
         training__steps=4 * LOG_INTERVAL,
         training__checkpoint_interval=LOG_INTERVAL,
         training__validation_interval=2 * LOG_INTERVAL,
