@@ -1,4 +1,4 @@
-"""Looks at the files of a configuration before a run: what they hold, and what would stop it."""
+"""Checks the files of a configuration before a run: what they hold, and what would stop it."""
 
 from __future__ import annotations
 

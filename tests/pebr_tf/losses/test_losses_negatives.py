@@ -59,17 +59,6 @@ def test_each_fact_alone_equals_the_loops(names):
     assert not np.allclose(expected, plain), "the fact changes nothing: a poor test"
 
 
-def test_string_ids_mask_like_integers():
-    generator, queries, items = batch_of(3)
-    facts = facts_of(generator)
-    names = [name for name in facts if name.endswith("_ids")]
-    as_strings = {**facts, **{name: facts[name].astype(str) for name in names}}
-    np.testing.assert_array_equal(
-        collect(queries, items, Negatives(**as_strings)).removed,
-        collect(queries, items, Negatives(**facts)).removed,
-    )
-
-
 def test_integer_ids_of_different_widths_meet():
     _, queries, items = batch_of(3)
     negatives = Negatives(
@@ -179,12 +168,7 @@ def test_unknown_batch_sizes_trace():
             "known_positive_ids must have the shape [B, P] with B = 3. Received: shape (3,).",
         ),
         ({"log_q": [0, 1, 2]}, "log_q must be floating point. Received: int32."),
-        ({"item_ids": [0.5, 1.0, 2.0]}, "item_ids must be integers or strings. Received: float32."),
-        (
-            {"item_ids": [1, 2, 3], "known_positive_ids": [["a"], ["b"], ["c"]]},
-            "Ids of items must all be integers or all be strings. "
-            "Received: item_ids int32, known_positive_ids string.",
-        ),
+        ({"item_ids": [0.5, 1.0, 2.0]}, "item_ids must be integers. Received: float32."),
         (
             {"known_positive_ids": [[1], [2], [3]]},
             "known_positive_ids requires item_ids. Received: item_ids=None.",
