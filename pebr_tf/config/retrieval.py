@@ -70,12 +70,7 @@ KNOBS: tuple[str, ...] = get_args(Cutoff.__annotations__["default_knob"])
 def knob_requirement(knob: str, value: float, floor: int, limit: int) -> str | None:
     """The range that the value of a knob violates, or None if the value is valid.
 
-    Args:
-      knob: One of KNOBS.
-      value: The recall, the share of each query's relevant items, the average items per query, the
-        items per query or the least cosine.
-      floor: Least number of items of a query.
-      limit: Most items of a query.
+    `floor` and `limit` are the fewest and the most items of a query.
     """
     least = max(floor, 1)
     in_range = least <= value <= limit

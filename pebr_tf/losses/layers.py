@@ -146,14 +146,10 @@ class QueryTemperature(RetrievalLoss):
         coverage_weight: float = 0.0,
         recall: Sequence[float] = (0.9,),
     ) -> None:
-        """Makes the layer.
+        """Makes the layer of a loss; `law` maps temperatures [B] to the laws of relevant cosines.
 
-        Args:
-          function: The loss.
-          options: Its other arguments.
-          law: From temperatures [B] to the laws of relevant items' cosines.
-          coverage_weight: Weight of `coverage_loss`, 0 or more.
-          recall: Shares in (0, 1) at which coverage is measured and trained.
+        `coverage_weight` is the weight of `coverage_loss`, 0 or more. Coverage is measured and
+        trained at the shares `recall`, in (0, 1).
         """
         super().__init__(function, options)
         self.law = law

@@ -23,11 +23,7 @@ def mle(
     one positive. The paper's objective (section 3.1) is the likelihood of the cosines themselves,
     which is none for towers, because they make the cosines: see docs/maths.md, section 6.
 
-    Args:
-      query_vectors: [B, n] vectors, n of at least 3.
-      item_vectors: [B, n] vectors; row i is the positive of query i.
-      tau: Scalar or [B] temperatures.
-      negatives: Masks.
+    The arguments are those of `exp_nce`; vectors have at least 3 dimensions.
     """
     require_no_log_q("mle", negatives)
     query_vectors = tf.convert_to_tensor(query_vectors)

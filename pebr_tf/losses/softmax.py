@@ -33,17 +33,8 @@ def contrastive(
     its own temperature: there, levels compete. Without log_q the two together are least at
     l = log(p(d|q) / p(d)) + gamma * log p(q), up to one constant for all queries.
 
-    Args:
-      query_vectors: [B, n] vectors.
-      item_vectors: [B, n] vectors; row i is the positive of query i.
-      logits: The loss's own equation: cosines [B, B] and the parameters to logits [B, B].
-      parameters: Its scalar or [B] parameters by name, such as tau.
-      negatives: Masks and corrections.
-      symmetric_weight: Weight of the item -> query term, 0 or more.
-      gamma: Share of the query prior that is taken off in the item -> query term, 0 or more.
-
-    Returns:
-      [B] losses, 0 or more.
+    `logits` is the loss's own equation: cosines [B, B] and `parameters`, scalar or [B], such as
+    tau, to logits [B, B]. The other arguments are those of `exp_nce`.
     """
     _require_symmetric(symmetric_weight, gamma)
     candidates = collect(query_vectors, item_vectors, negatives, **parameters)

@@ -45,13 +45,7 @@ class TwoTower(tfrs.Model):
     """Queries and items as unit vectors, and how far around a query its items lie."""
 
     def __init__(self, config: Config, vocabulary_sizes: Mapping[str, int], **kwargs: Any):
-        """Makes the model.
-
-        Args:
-          config: Its sections features, towers and loss.
-          vocabulary_sizes: Words of each vocabulary that the features name.
-          **kwargs: Of the Keras model.
-        """
+        """Makes the model; `vocabulary_sizes` are the words of each vocabulary of the features."""
         super().__init__(**kwargs)
         features, towers = config.features, config.towers
         self._config = config

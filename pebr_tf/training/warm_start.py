@@ -25,11 +25,8 @@ def warm_start(
 ) -> None:
     """Copies the weights of an earlier model where they fit; rows of tables are matched by word.
 
-    Args:
-      model: The built model to fill.
-      earlier: SavedModel folder of the earlier model.
-      vocabularies: Words of each vocabulary of `model`, in order.
-      earlier_vocabularies: The same of the earlier model.
+    `model` is built, `earlier` is the folder of a SavedModel. The vocabularies have the words of
+    each table in order.
     """
     reader = tf.train.load_checkpoint(f"{earlier}/variables/variables")
     keys = _Keys(reader)

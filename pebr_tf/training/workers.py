@@ -111,8 +111,7 @@ def wait_for_all(strategy: tf.distribute.Strategy) -> None:
 def all_staying(when: Callable[[], str]) -> Iterator[None]:
     """Turns the loss of another worker into a UserError; no worker can continue without it.
 
-    Args:
-      when: Returns the time of the loss in words.
+    `when` returns the time of the loss in words.
 
     Raises:
       UserError: A worker was lost.
