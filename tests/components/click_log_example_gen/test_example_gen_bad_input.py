@@ -6,8 +6,6 @@ The tests of `pebr_tf.data.tables` hold every error of a single file.
 import gzip
 import shutil
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from example_gen_runs import (
     HEADER,
@@ -84,21 +82,6 @@ def test_catalogues_that_cannot_be_used(folder):
     assert str(error.value) == (
         "The catalogue must have a good row. Received: no row in DIR/items.csv."
     )
-
-
-def test_a_parquet_file_of_other_types(folder):
-    """Numbers for texts and floats for numbers are read; lists for ids are rejected row by row."""
-    queries = [n % 40 for n in range(400)]
-    items = pa.array([row[1] for row in LOG]).dictionary_encode()
-    table = pa.table({"query": queries, "item_id": items, "clicks": [2.0] * 400})
-    pq.write_table(table, folder / "log.parquet")
-    left = run(folder, config_of(folder, log="log.parquet"))
-    assert len(left.all_clicks()) == 400
-    assert {click["query"] for click in left.all_clicks()} == {b"%d" % n for n in range(40)}
-    assert {click["clicks"] for click in left.all_clicks()} == {2}
-    pq.write_table(pa.table({"query": ["q"] * 9, "item_id": [["i1"]] * 9}), folder / "log.parquet")
-    text = error_of(folder, config_of(folder, log="log.parquet"))
-    assert "Received: 9 of 9 rows (100.000%): 9 item_id is not UTF-8 text." in text
 
 
 def test_too_few_clicks_for_every_split(folder):
