@@ -168,7 +168,7 @@ def train(log: TagLog, dimension: int, steps: int, generator: np.random.Generato
         for _ in range(2)
     )
     tau_head = TauHead()
-    loss_layer = BetaNCE(symmetric_weight=1.0)
+    loss_layer = BetaNCE({"symmetric_weight": 1.0})
     optimizer = tf.keras.optimizers.Adam(LEARNING_RATE)
 
     def pooled(tokens: tf.Tensor) -> tf.Tensor:

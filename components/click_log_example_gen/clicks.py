@@ -14,10 +14,9 @@ from apache_beam.utils.windowed_value import WindowedValue
 from components.click_log_example_gen import texts
 from components.click_log_example_gen.bundle_writer import BundleWriter, Rows
 from components.click_log_example_gen.items import at_end, read_items
-from components.click_log_example_gen.settings import IngestSettings
 from pebr_tf.config import Split
 from pebr_tf.data import splits
-from pebr_tf.data.click_log import check_clicks, check_clicks_and_items
+from pebr_tf.data.ingest_settings import IngestSettings
 from pebr_tf.data.tables import Batch
 
 TABLE = "clicks"
@@ -45,14 +44,10 @@ class GoodClicks:
         """The good clicks of a batch; `path` is the table of items."""
         settings = self._settings
         if settings.data.catalogue is None:
-            columns = (*settings.texts, *settings.payload)
-            clicks, _ = check_clicks_and_items(
-                batch, settings.data, self._now, columns, settings.numbers
-            )
-            return clicks
+            return settings.good_clicks_and_items(batch, self._now)[0]
         if self._known is None:
             self._known = self._shared.acquire(lambda: _KnownItems(path))
-        return check_clicks(batch, settings.data, self._now, self._known.ids)
+        return settings.good_clicks(batch, self._now, self._known.ids)
 
 
 class CountTimes(beam.DoFn):

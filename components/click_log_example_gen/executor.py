@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import errno
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from tfx.components.example_gen import driver
@@ -15,12 +17,12 @@ from tfx.proto import example_gen_pb2
 from tfx.types import Artifact, artifact_utils
 
 from components.click_log_example_gen import inputs, items, publish, texts
-from components.click_log_example_gen.accounting import Account
 from components.click_log_example_gen.bundle_writer import BundleSummary
 from components.click_log_example_gen.ingest import Ingest
 from components.click_log_example_gen.inputs import Inputs
 from components.click_log_example_gen.settings import from_exec_properties
 from pebr_tf.data import splits
+from pebr_tf.data.accounting import Account
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
 
@@ -117,8 +119,8 @@ def _checked(
         for summary in summaries:
             if summary.table == table and summary.errors:
                 raise UserError(summary.errors[0])
-    of_items = Account.of("items", ingest.items, summaries)
-    of_clicks = Account.of("clicks", ingest.clicks, summaries)
+    of_items = _account("items", ingest.items, summaries)
+    of_clicks = _account("clicks", ingest.clicks, summaries)
     accounting = {
         "clicks": of_clicks.to_mapping(),
         "items": of_items.to_mapping(),
@@ -127,14 +129,35 @@ def _checked(
     }
     letters = os.path.join(rejected, publish.LETTERS_FILE)
     try:
-        of_items.check(ingest.settings.data, letters)
-        of_clicks.check(ingest.settings.data, letters)
+        for account in (of_items, of_clicks):
+            account.check(ingest.settings.data.reject_limit, letters)
         splits.check_splits(ingest.settings.split, of_clicks.kept)
     except UserError:
         if of_items.rejected or of_clicks.rejected:
             publish.write_dead_letters(summaries, accounting, rejected)
         raise
     return accounting
+
+
+def _account(table: str, files: Sequence[str], summaries: list[BundleSummary]) -> Account:
+    """Sums the bundles of a table.
+
+    Raises:
+      RuntimeError: A row was lost or counted twice.
+    """
+    read = 0
+    kept: collections.Counter[str] = collections.Counter()
+    reasons: collections.Counter[str] = collections.Counter()
+    for summary in summaries:
+        if summary.table == table:
+            read += summary.read
+            kept.update(summary.kept)
+            reasons.update(summary.reasons)
+    if read != kept.total() + reasons.total():
+        raise RuntimeError(
+            f"{read} rows of {table} were read, {kept.total()} kept and {reasons.total()} rejected."
+        )
+    return Account(table, files, read, dict(kept), dict(reasons.most_common()))
 
 
 def _describe(artifact: Artifact, split_names: tuple[str, ...], found: Inputs) -> None:

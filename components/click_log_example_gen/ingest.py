@@ -26,7 +26,7 @@ from apache_beam.pvalue import AsIter, AsSingleton
 from components.click_log_example_gen import items, publish, texts
 from components.click_log_example_gen.clicks import CountTimes, WriteClicks, cut_time, merged
 from components.click_log_example_gen.reading import ReadTable
-from components.click_log_example_gen.settings import IngestSettings
+from pebr_tf.data.ingest_settings import IngestSettings
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from components.click_log_example_gen.bundle_writer import (
     Rows,
     create,
 )
-from components.click_log_example_gen.settings import IngestSettings
-from pebr_tf.data.click_log import check_clicks_and_items, check_items
+from pebr_tf.data.ingest_settings import IngestSettings
 from pebr_tf.data.tables import Batch, Rejected
 
 SPLIT = "items"
@@ -55,10 +54,8 @@ class CheckItems(beam.DoFn):
         self._writer = BundleWriter(SPLIT, self._folder)
 
     def process(self, rows: Rows) -> Iterator[Rows]:
-        settings, batch = self._settings, rows.batch
-        texts = (*settings.texts, *settings.payload)
-        good = check_items(batch, settings.data.item_column, texts, settings.numbers)
-        self._writer.read(len(batch) + len(batch.rejected))
+        good = self._settings.good_items(rows.batch)
+        self._writer.read(len(rows.batch) + len(rows.batch.rejected))
         self._writer.reject(rows, good.rejected)
         # The rejected rows are written.
         good = dataclasses.replace(good, rejected=Rejected.none())
@@ -82,11 +79,7 @@ class FindItems(beam.DoFn):
         self._seen = pa.array([], pa.string())
 
     def process(self, rows: Rows) -> Iterator[Rows]:
-        settings = self._settings
-        texts = (*settings.texts, *settings.payload)
-        _, good = check_clicks_and_items(
-            rows.batch, settings.data, self._now, texts, settings.numbers
-        )
+        _, good = self._settings.good_clicks_and_items(rows.batch, self._now)
         ids = good.columns.column("item_id")
         new = _first_of_each(ids) & ~pc.is_in(ids, value_set=self._seen).to_numpy(
             zero_copy_only=False

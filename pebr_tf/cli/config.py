@@ -18,7 +18,7 @@ def config() -> None:
 @click.argument("path", type=click.Path(path_type=Path), default="pebr.yaml")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @click.option("--clicks", metavar="FILE", help="A click log, or a glob: its columns are guessed.")
-@click.option("--catalogue", metavar="FILE", help="The catalogue, likewise.")
+@click.option("--catalogue", metavar="FILE", help="The catalogue; its columns are guessed too.")
 def init(path: Path, force: bool, clicks: str | None, catalogue: str | None) -> None:
     """Write the defaults, with every key explained, to PATH (pebr.yaml).
 
@@ -49,7 +49,7 @@ def init(path: Path, force: bool, clicks: str | None, catalogue: str | None) -> 
 def check(file: Path, data: bool) -> None:
     """Check that FILE is a valid configuration, and with --data that its files can be used.
 
-    Exit code: 2, something would stop a run; each problem is listed.
+    Exits with 2 and lists the problems if something would stop a run.
     """
     loaded = Config.load(file)
     click.echo(f"{file} is valid.")

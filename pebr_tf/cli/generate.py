@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from pebr_tf.cli.output import print_facts
+from pebr_tf.cli.output import current_step, print_facts
 
 
 @click.command()
@@ -47,7 +46,7 @@ def generate(
         items=items, queries=queries, clicks=clicks, seed=seed, noise=noise
     )
     console = Console(highlight=False)
-    with _progress(console) as progress:
+    with _progress() as progress:
         summary = synthetic.write(spec, out, format, progress)
     synthetic.config(out).dump(out / "pebr.yaml")
     facts = {
@@ -66,33 +65,15 @@ def generate(
 
 
 @contextlib.contextmanager
-def _progress(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """Yields a callback that draws bars on a terminal, else prints every tenth of a part."""
-    if not console.is_terminal:
-        tenths: dict[str, int] = {}
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """Yields a callback that shows every tenth of a part."""
+    tenths: dict[str, int] = {}
+    with current_step("world") as show:
 
-        def print_tenth(part: str, done: int, total: int) -> None:
+        def show_tenth(part: str, done: int, total: int) -> None:
             tenth = 10 * done // total
             if tenth > tenths.get(part, 0):
                 tenths[part] = tenth
-                console.print(f"{part:<9} {done:>13,} of {total:,}")
+                show(f"{part:<9} {done:>13,} of {total:,}")
 
-        yield print_tenth
-        return
-    bars = Progress(
-        TextColumn("{task.description:<9}"),
-        BarColumn(),
-        TextColumn("{task.completed:>13,} of {task.total:,}"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
-    tasks: dict[str, TaskID] = {}
-
-    def draw(part: str, done: int, total: int) -> None:
-        if part not in tasks:
-            tasks[part] = bars.add_task(part, total=total)
-        bars.update(tasks[part], completed=done)
-
-    with bars:
-        yield draw
+        yield show_tenth

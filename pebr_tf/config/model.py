@@ -32,14 +32,15 @@ class Towers(Section):
     dropout: float = setting(0.0, "Share of units dropped in training", "[0, 1)")
     transformer_layers: int = setting(2, "Layers of the transformer", "[1, 48]")
     transformer_heads: int = setting(4, "Attention heads of the transformer", "[1, 64]")
-    tau_initial: float = setting(0.05, "Where tau starts", _TAU_RANGE)
-    tau_min: float = setting(0.002, "Clamp of tau from below", _TAU_RANGE)
-    tau_max: float = setting(1.0, "Clamp of tau from above", _TAU_RANGE)
+    tau_initial: float = setting(0.05, "Initial tau of every query", _TAU_RANGE)
+    tau_min: float = setting(0.002, "Smallest tau", _TAU_RANGE)
+    tau_max: float = setting(1.0, "Largest tau", _TAU_RANGE)
     tau_hidden_layers: tuple[int, ...] = setting(
         (64,), "Units of each layer of the tau head", _LAYER_RANGE
     )
     tau_sees_frequency: bool = setting(
-        False, "Give the tau head the query's log frequency; precision up, recall down"
+        False,
+        "Log frequency of the query as an input of the tau head; raises precision, lowers recall",
     )
 
     def check(self) -> None:
@@ -60,7 +61,7 @@ class Loss(Section):
     """The objective, its negatives and its corrections."""
 
     family: Literal["pointwise", "info_nce", "mle", "exp_nce", "beta_nce"] = setting(
-        "beta_nce", "Of the query -> item term"
+        "beta_nce", "Loss of the query -> item term"
     )
     convention: Literal["pdf", "paper"] = setting(
         "pdf", "alpha of a query's Beta law: 1 + 1/tau, or 1/tau"
@@ -69,18 +70,20 @@ class Loss(Section):
         0.0, "beta of the relevant items less the background's", "(-1, 100]"
     )
     temperature: float = setting(
-        0.05, "The one of info_nce and pointwise, which have no tau", _TAU_RANGE
+        0.05, "Temperature of info_nce and pointwise, which have no tau per query", _TAU_RANGE
     )
-    learn_temperature: bool = setting(False, "Train that temperature")
+    learn_temperature: bool = setting(False, "Train this temperature")
     # A softmax over items leaves each query's level free, and the cut-off needs the level: the
     # item -> query term pins it. Masking known positives helps beside that term; without it, the
     # in-batch false negatives are what teaches tau how broad a query is.
     symmetric_weight: float = setting(
         1.0, "Weight of the item -> query term, which pins the level", _WEIGHT_RANGE
     )
-    gamma: float = setting(0.0, "Query-prior correction of that term; more costs recall", "[0, 1]")
+    gamma: float = setting(
+        0.0, "Query-prior correction of the item -> query term; more lowers recall", "[0, 1]"
+    )
     mask_known_positives: bool = setting(
-        True, "A clicked pair is no negative; best with the item -> query term"
+        True, "Clicked pairs of a batch are no negatives; best with the item -> query term"
     )
     log_q: bool = setting(
         AUTO, "Correct in-batch negatives for item frequency; auto: by a trial", automatic=True
@@ -92,7 +95,11 @@ class Loss(Section):
         0.0, "Weight of the coverage term, which trains the law; 0: none", _WEIGHT_RANGE
     )
     coverage_recall: tuple[float, ...] = setting(
-        (0.9,), "Shares to measure and train at", "(0, 1)", filled=True, increasing=True
+        (0.9,),
+        "Recalls at which coverage is measured and trained",
+        "(0, 1)",
+        filled=True,
+        increasing=True,
     )
 
     @property
@@ -128,9 +135,12 @@ class Training(Section):
     optimizer: Literal["adam", "adagrad"] = setting("adam", "Optimizer; the paper's is adagrad")
     learning_rate: float | None = setting(None, "null: 0.003 for adam, 0.05 for adagrad", "(0, 10]")
     batch_size: int = setting(
-        AUTO, "Pairs in a step, each the negative of the others", "[2, 1_048_576]", automatic=True
+        AUTO,
+        "Pairs per step; the other items of a batch are negatives",
+        "[2, 1_048_576]",
+        automatic=True,
     )
-    steps: int = setting(AUTO, "Steps at most", "[1, 1_000_000_000]", automatic=True)
+    steps: int = setting(AUTO, "Most training steps", "[1, 1_000_000_000]", automatic=True)
     validation_interval: int = setting(
         AUTO, "Steps between validations", "[1, 1_000_000_000]", automatic=True
     )
@@ -144,7 +154,9 @@ class Training(Section):
     )
     mixed_precision: bool = setting(False, "Compute in 16 bits where that is safe")
     shuffle_buffer: int = setting(100_000, "Pairs held in memory to shuffle", "[1, 100_000_000]")
-    seed: int = setting(0, "Seed of weights and order", f"[0, {MAX_SEED}]")
+    seed: int = setting(
+        0, "Seed of the initial weights and of the order of pairs", f"[0, {MAX_SEED}]"
+    )
 
     @property
     def effective_learning_rate(self) -> float:

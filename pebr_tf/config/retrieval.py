@@ -11,13 +11,13 @@ MAX_LIMIT = 1_000_000
 
 @dataclass(frozen=True)
 class Cutoff(Section):
-    """How far to look for each query, and the knob that says so."""
+    """Where lists end: the policy, its level, and the default knob."""
 
     policy: Literal["level", "share", "cdf", "top_k", "score", "gap", "nucleus"] = setting(
         "level", "What ends a list"
     )
     level_temperature: float | None = setting(
-        None, "Level temperature T of the level; null: tuned on held-out clicks", "[0, 10]"
+        None, "Level temperature T; null: tuned on held-out clicks", "[0, 10]"
     )
     level_source: Literal["probe", "sample"] = setting(
         "probe", "Level from a small search, or from the items that the query model holds"
@@ -25,12 +25,14 @@ class Cutoff(Section):
     level_sample: int | None = setting(
         None, "Items that the query model holds; null: all, at most 50,000", "[1, 1_000_000]"
     )
-    probe_size: int = setting(100, "Items of that small search", "[1, 100_000]")
+    probe_size: int = setting(
+        100, "Items of the small search (level_source: probe)", "[1, 100_000]"
+    )
     background_sample: int = setting(
-        2_000, "Random items that stand for all the others", "[1, 1_000_000]"
+        2_000, "Random items that represent the rest of the catalogue", "[1, 1_000_000]"
     )
     default_knob: Literal["recall", "share", "budget", "top_k", "score"] = setting(
-        "recall", "What a request without a knob gets"
+        "recall", "Knob of requests that set none"
     )
     default_value: float | None = setting(
         None,
@@ -39,11 +41,11 @@ class Cutoff(Section):
     )
     unfamiliar_items: int | None = setting(
         None,
-        "Items of a query that the model knows nothing of; null: the floor",
+        "Items for a query that the model does not know; null: the floor",
         f"[1, {MAX_LIMIT}]",
     )
-    floor: int = setting(1, "Items that a query always gets", f"[0, {MAX_LIMIT}]")
-    limit: int = setting(10_000, "Items that a query never exceeds", f"[1, {MAX_LIMIT}]")
+    floor: int = setting(1, "Fewest items per query", f"[0, {MAX_LIMIT}]")
+    limit: int = setting(10_000, "Most items per query", f"[1, {MAX_LIMIT}]")
     min_calibration_queries: int = setting(
         200,
         "Calibrate queries below which the test queries calibrate too, by cross-fitting",
@@ -68,12 +70,7 @@ KNOBS: tuple[str, ...] = get_args(Cutoff.__annotations__["default_knob"])
 def knob_requirement(knob: str, value: float, floor: int, limit: int) -> str | None:
     """The range that the value of a knob violates, or None if the value is valid.
 
-    Args:
-      knob: One of KNOBS.
-      value: The recall, the share of each query's relevant items, the average items per query, the
-        items per query or the least cosine.
-      floor: Least number of items of a query.
-      limit: Most items of a query.
+    `floor` and `limit` are the fewest and the most items of a query.
     """
     least = max(floor, 1)
     in_range = least <= value <= limit
@@ -105,12 +102,14 @@ class Index(Section):
         None, "Partitions that a query may visit; null: all", "[1, 1_000_000]"
     )
     dimensions_per_block: int = setting(
-        1, "Dimensions a quantisation block; 1 is best at high recall", "[1, 16]"
+        1, "Dimensions per quantisation block; 1 is best at high recall", "[1, 16]"
     )
     check_queries: int = setting(
-        200, "Queries stored with their exact answers, tried on load", "[1, 100_000]"
+        200, "Queries stored with their exact results and repeated on load", "[1, 100_000]"
     )
-    check_recall: float = setting(0.97, "Share found below which a load is rejected", "[0, 1)")
+    check_recall: float = setting(
+        0.97, "Lowest recall on these queries; an index below it is not loaded", "[0, 1)"
+    )
 
     def check(self) -> None:
         self.require(
@@ -127,10 +126,10 @@ class Gates(Section):
     min_precision_lift: float = setting(0.0, "Relative gain in precision over top_k", "[-1, 10]")
     min_recall_lift: float = setting(0.0, "Relative gain in recall over top_k", "[-1, 10]")
     min_query_gain: float | None = setting(
-        0.0, "Gain in recall over another query's list, beyond noise; null: any", "[-1, 1]"
+        0.0, "Gain in recall over another query's list, above noise; null: no gate", "[-1, 1]"
     )
     min_baseline_recall_lift: float | None = setting(
-        -0.05, "Gain in recall over the last blessed model; null: any", "[-1, 10]"
+        -0.05, "Gain in recall over the last blessed model; null: no gate", "[-1, 10]"
     )
     max_calibration_error: float = setting(0.03, "Error of the recall knob, overall", "[0, 1]")
     max_stratum_calibration_error: float = setting(
@@ -141,7 +140,7 @@ class Gates(Section):
     )
     max_empty_rate: float = setting(0.01, "Share of queries without a result", "[0, 1]")
     max_p99_milliseconds: float | None = setting(
-        None, "Time of a search; null: no gate", "(0, 600_000]"
+        None, "99th percentile of the search time; null: no gate", "(0, 600_000]"
     )
 
 

@@ -68,11 +68,7 @@ class Setting:
 def setting(default: Any, doc: str, bounds: str | None = None, **constraints: Any) -> Any:
     """A dataclass field that is a key of the configuration.
 
-    Args:
-      default: The value of a key that is left out.
-      doc: As in `Setting`.
-      bounds: Interval of the accepted numbers; `Interval` explains the notation.
-      **constraints: The other attributes of `Setting`.
+    `bounds` is an `Interval` as text; `constraints` are the other attributes of `Setting`.
     """
     rule = Setting(doc, Interval(bounds) if bounds else None, **constraints)
     return dataclasses.field(default=default, metadata={METADATA_KEY: rule})
@@ -110,10 +106,8 @@ def remark(hint: Any, rule: Setting) -> str:
 def accept(hint: Any, rule: Setting, value: object) -> Any:
     """`value` as the type `hint`; an integer may stand for a number, a list for a tuple.
 
-    Args:
-      hint: bool, int, float, str, Literal of strings, a tuple of int, float or str, or `X | None`.
-      rule: The constraints.
-      value: As read from YAML or given by a caller.
+    `hint` is bool, int, float, str, Literal of strings, a tuple of int, float or str, or one of
+    them with None.
 
     Raises:
       ConfigError: Another type, or out of range; its key is empty or the position in a list.

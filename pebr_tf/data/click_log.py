@@ -24,12 +24,7 @@ def check_clicks(batch: Batch, data: Data, now: int, known: pa.Array | None = No
     """Good clicks as columns `query`, `item_id` (text), `clicks` and `timestamp` (int64).
 
     Without a column of clicks a row counts as one click; without a column of times the time is 0.
-
-    Args:
-      batch: Rows of a click log, as read.
-      data: The names of its columns.
-      now: Seconds since 1970; later clicks are rejected.
-      known: Ids of the catalogue; None skips this check.
+    Clicks later than `now`, in seconds since 1970, and items that are not `known` are rejected.
     """
     checks = _Checks(batch)
     query = checks.required_text(data.query_column, "query")

@@ -1,4 +1,4 @@
-"""Looks at the files of a configuration before a run: what they hold, and what would stop it."""
+"""Checks the files of a configuration before a run: what they hold, and what would stop it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ import pyarrow as pa
 
 from pebr_tf.config import Config
 from pebr_tf.data import splits
+from pebr_tf.data.accounting import TITLES, Account
 from pebr_tf.data.automatic import chosen_line
-from pebr_tf.data.click_log import check_clicks, check_clicks_and_items, check_items
 from pebr_tf.data.guess import FirstRows
+from pebr_tf.data.ingest_settings import IngestSettings
 from pebr_tf.data.local_files import local_sources
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.data.tables import Batch, Source, column_names, read_table, require_columns
 from pebr_tf.errors import UserError
 
 # Tables with more bytes are sampled: their first batches are read.
-MOST_BYTES = 256 << 20
-MOST_BATCHES = 16
+MAX_BYTES = 256 << 20
+MAX_BATCHES = 16
 # Logs that take a second or two to read.
 SMALL_BYTES = 32 << 20
 
@@ -47,17 +48,18 @@ class DataCheck:
     held_out: int | None = None
 
 
+def settings_of(config: Config) -> IngestSettings:
+    """What ingestion reads with a configuration."""
+    return IngestSettings.of(config.data, config.split, config.features)
+
+
 def columns_of(config: Config) -> dict[str, list[str]]:
     """The columns that `data.click_log` and `data.catalogue` must have."""
-    data, features = config.data, config.features
-    kinds = (features.item_text, features.item_categories, features.item_numbers)
-    items = [data.item_column, *(name for kind in kinds for name in kind), *data.payload_columns]
-    clicks = [data.query_column, data.item_column]
-    if config.split.by == "time" and data.timestamp_column:
-        clicks.append(data.timestamp_column)
-    if data.catalogue is None:
-        return {"data.click_log": _once([*clicks, *items])}
-    return {"data.click_log": _once(clicks), "data.catalogue": _once(items)}
+    settings = settings_of(config)
+    columns = {"data.click_log": settings.click_columns[0]}
+    if config.data.catalogue is not None:
+        columns["data.catalogue"] = settings.item_columns
+    return columns
 
 
 def find_problems(config: Config) -> list[str]:
@@ -101,12 +103,15 @@ def look_at_small_log(config: Config) -> DataCheck:
 def _check_rows(config: Config, found: DataCheck) -> None:
     now = int(time.time())
     catalogue = None if config.data.catalogue is None else _items(config, found)
-    table = _Table("click log", _sources(config, "data.click_log"))
+    table = _Table("clicks", _sources(config, "data.click_log"))
     kept = []
-    columns = columns_of(config)["data.click_log"]
-    optional = [name for name in (config.data.clicks_column, config.data.timestamp_column) if name]
-    for batch in table.batches(columns, [name for name in optional if name not in columns]):
-        kept.append(table.count(_clicks(config, batch, now, catalogue)).columns)
+    settings = settings_of(config)
+    for batch in table.batches(*settings.click_columns):
+        if catalogue is None:
+            good, _ = settings.good_clicks_and_items(batch, now)
+        else:
+            good = settings.good_clicks(batch, now, catalogue)
+        kept.append(table.count(good).columns)
     clicks = pa.Table.from_batches(kept).combine_chunks() if kept else None
     table.report(config.data.reject_limit, found)
     if clicks is None or not len(clicks):
@@ -157,8 +162,8 @@ class _Table:
       share: Share of the bytes that were read.
     """
 
-    def __init__(self, title: str, sources: list[Source]):
-        self._title, self._sources = title, sources
+    def __init__(self, name: str, sources: list[Source]):
+        self._name, self._sources = name, sources
         self._rows = 0
         self._reasons: collections.Counter[str] = collections.Counter()
         self.share = 1.0
@@ -166,7 +171,7 @@ class _Table:
     def batches(self, required: list[str], optional: Sequence[str] = ()) -> Iterator[Batch]:
         """All batches of a small table; of a large one the first of each file."""
         sizes = [os.path.getsize(source.name) for source in self._sources]
-        most = None if sum(sizes) <= MOST_BYTES else max(MOST_BATCHES // len(sizes), 1)
+        most = None if sum(sizes) <= MAX_BYTES else max(MAX_BATCHES // len(sizes), 1)
         read = 0
         for source, size in zip(self._sources, sizes, strict=True):
             opened: list[BinaryIO] = []
@@ -184,48 +189,34 @@ class _Table:
 
     def report(self, limit: float, found: DataCheck) -> None:
         """Adds the rows to the facts, and too many rejected rows to the problems."""
-        rows = int(self._rows / self.share)
+        good = self._rows - self._reasons.total()
+        account = Account(
+            self._name,
+            [source.name for source in self._sources],
+            self._rows,
+            {self._name: good} if good else {},
+            dict(self._reasons.most_common()),
+        )
         about = "" if self.share == 1 else "about "
-        rejected = self._reasons.total()
-        reasons = ", ".join(f"{count:,} {text}" for text, count in self._reasons.most_common())
-        rejected_part = f"; rejected: {reasons}" if reasons else ""
+        rejected = f"; rejected: {account.reasons_text}" if account.reasons else ""
         files = f" in {len(self._sources):,} files" if len(self._sources) > 1 else ""
-        found.facts[self._title] = f"{about}{rows:,} rows{files}{rejected_part}"
-        if not self._rows or rejected == self._rows:
-            found.problems.append(
-                f"The {self._title} must have a good row. Received: {self._rows:,} rows"
-                f"{f' ({reasons})' if reasons else ''}."
-            )
-        elif rejected > limit * self._rows:
-            found.problems.append(
-                f"Bad rows of the {self._title} must stay within data.reject_limit "
-                f"({limit:.3%}). Received: {rejected:,} of {self._rows:,} rows: {reasons}."
-            )
+        rows = f"{about}{int(self._rows / self.share):,} rows{files}{rejected}"
+        found.facts[TITLES[self._name]] = rows
+        try:
+            account.check(limit)
+        except UserError as error:
+            found.problems.append(str(error))
 
 
 def _items(config: Config, found: DataCheck) -> pa.Array:
     """The different ids of the catalogue."""
-    table = _Table("catalogue", _sources(config, "data.catalogue"))
+    table = _Table("items", _sources(config, "data.catalogue"))
     ids = [pa.array([], pa.string())]
-    for batch in table.batches(columns_of(config)["data.catalogue"]):
-        good = check_items(batch, config.data.item_column, *_item_columns(config))
-        ids.append(table.count(good).columns.column("item_id"))
+    settings = settings_of(config)
+    for batch in table.batches(settings.item_columns):
+        ids.append(table.count(settings.good_items(batch)).columns.column("item_id"))
     table.report(config.data.reject_limit, found)
     return pa.chunked_array(ids).unique()
-
-
-def _clicks(config: Config, batch: Batch, now: int, catalogue: pa.Array | None) -> Batch:
-    if catalogue is not None:
-        return check_clicks(batch, config.data, now, catalogue)
-    return check_clicks_and_items(batch, config.data, now, *_item_columns(config))[0]
-
-
-def _item_columns(config: Config) -> tuple[list[str], list[str]]:
-    """Columns of text and of numbers."""
-    features = config.features
-    texts = [*features.item_text, *features.item_categories, *config.data.payload_columns]
-    numbers = list(features.item_numbers)
-    return [name for name in _once(texts) if name not in numbers], numbers
 
 
 def _inputs(config: Config) -> str:
@@ -251,7 +242,3 @@ def _sources(config: Config, key: str) -> list[Source]:
 
 def _pattern(config: Config, key: str) -> str:
     return str(config.value_at(key))
-
-
-def _once(names: list[str]) -> list[str]:
-    return list(dict.fromkeys(names))

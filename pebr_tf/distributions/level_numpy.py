@@ -47,13 +47,8 @@ def masses_of(
 ) -> np.ndarray:
     """[B, M] what each item adds to the sum of `level_of_mass`, for T above 0.
 
-    This is exp((logit - top) / T), or the logit itself where T is infinite.
-
-    Args:
-      logits: [B, M] float32.
-      top: [B] logits that keep the exponentials in range.
-      level_temperature: T, above 0.
-      out: [B, M] receives the result, if given; may be `logits`.
+    This is exp((logit - top) / T), or the logit itself where T is infinite. `top` [B] keeps the
+    exponentials in range. `out` [B, M] receives the result, if given; it may be `logits` [B, M].
     """
     if np.isinf(level_temperature):
         return logits

@@ -29,10 +29,7 @@ def log_unit(cosines: tf.Tensor) -> tf.Tensor:
 def relevance_logit(s: tf.Tensor, tau: Any, family: Family = "beta") -> tf.Tensor:
     """The log of r(d, q) up to a constant of the query: log(z) / tau (BetaNCE) or s / tau (ExpNCE).
 
-    Args:
-      s: Cosines of any shape.
-      tau: Temperatures, broadcastable with `s`.
-      family: "beta" (paper, section 3.2.2) or "exponential" (section 3.2.1).
+    Cosines `s` of any shape broadcast with temperatures `tau` (paper, sections 3.2.2 and 3.2.1).
     """
     scores = log_unit(s) if require_family(family) == "beta" else s
     return scores / tau

@@ -41,11 +41,7 @@ def collect(
 ) -> LossCandidates:
     """Scores every query against the batch's items, and masks.
 
-    Args:
-      query_vectors: [B, n] vectors of any float dtype.
-      item_vectors: [B, n] vectors; row i is the positive of query i.
-      negatives: Masks and corrections.
-      **parameters: The loss's own parameters, such as tau, which are held to the shape [] or [B].
+    Vectors are [B, n] of any float dtype. `parameters` are the loss's own, such as tau, [] or [B].
 
     Raises:
       ValueError: Shapes disagree, or `negatives` are not valid.

@@ -16,13 +16,12 @@ def coverage_loss(law: CosineLaw, cosines: Any, recall: Sequence[float] = (0.9,)
         loss[i] = mean over recall of (s_i - t_i) * ((1 - recall) - [s_i < t_i])
 
     The pinball loss is the proper score of a quantile: for every query alone, its expectation is
-    least where P(s >= t) = recall. Its slope in t averages to recall - coverage, so that descent
-    raises
-    a threshold that keeps too much and lowers one that keeps too little, and rests when coverage is
-    nominal. A squared difference of the batch's coverage and `recall` would be content with broad
-    queries that make up for narrow ones, and a penalty on the tail probability itself can be met by
-    making the law flat. Over all levels at once it would be the continuous ranked probability
-    score; a few levels spend the law's few parameters where the cut-off is going to be.
+    least where P(s >= t) = recall. Its slope in t averages to recall - coverage: descent raises a
+    threshold that keeps too much, lowers one that keeps too little, and stops when coverage is
+    nominal. A squared difference of the batch's coverage and `recall` would accept broad queries
+    that compensate for narrow ones, and a penalty on the tail probability itself can be met by
+    making the law flat. Over all recalls at once it would be the continuous ranked probability
+    score; a few recalls use the few parameters of the law where cut-offs are needed.
 
     Args:
       law: The queries' laws, with scalar or [B] parameters.
@@ -32,30 +31,28 @@ def coverage_loss(law: CosineLaw, cosines: Any, recall: Sequence[float] = (0.9,)
     Returns:
       [B] losses in units of the cosine, 0 or more.
     """
-    levels = tf.constant(require_recall(recall), tf.float32)[:, tf.newaxis]
+    recalls = tf.constant(_require_recall(recall), tf.float32)[:, tf.newaxis]
     cosines = tf.convert_to_tensor(cosines)
     Shapes().require("cosines", cosines, "B")
     # The law is to describe the towers; a gradient here would fit the towers to the law.
     cosines = tf.stop_gradient(cosines)
-    above = cosines - tf.cast(law.threshold(levels), cosines.dtype)
-    below_share = tf.cast(1.0 - levels, cosines.dtype)
+    above = cosines - tf.cast(law.threshold(recalls), cosines.dtype)
+    below_share = tf.cast(1.0 - recalls, cosines.dtype)
     return tf.reduce_mean(tf.maximum(below_share * above, (below_share - 1.0) * above), axis=0)
 
 
-@tf.keras.utils.register_keras_serializable("pebr_tf")
 class CoverageMetric(tf.keras.metrics.Metric):
     """The share of positives at or above their query's own threshold; nominally `recall`.
 
     A positive is kept when the upper tail of its query's law beyond it holds at most `recall`,
-    which
-    is equivalent to s >= threshold and needs no quantile. Above `recall` the law retrieves too
-    much, below it too little.
+    which is equivalent to s >= threshold and needs no quantile. Above `recall` the law retrieves
+    too much, below it too little.
     """
 
-    def __init__(self, recall: float = 0.9, name: str | None = None, **kwargs: Any) -> None:
-        """Makes the metric of a share `recall` in (0, 1); its name is by default coverage_0.9."""
-        (self.recall,) = require_recall([recall])
-        super().__init__(name=name or f"coverage_{self.recall:g}", **kwargs)
+    def __init__(self, recall: float) -> None:
+        """Makes the metric of a share `recall` in (0, 1), named as in coverage_0.9."""
+        (self.recall,) = _require_recall([recall])
+        super().__init__(name=f"coverage_{self.recall:g}")
         self._kept = self.add_weight(name="kept", initializer="zeros")
         self._total = self.add_weight(name="total", initializer="zeros")
 
@@ -71,13 +68,8 @@ class CoverageMetric(tf.keras.metrics.Metric):
         """The share so far; 0 before any positive."""
         return tf.math.divide_no_nan(self._kept, self._total)
 
-    def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {**super().get_config(), "recall": self.recall}
 
-
-def require_recall(recall: Sequence[float]) -> tuple[float, ...]:
-    """The shares as a tuple; raises ValueError unless there are some, all in (0, 1)."""
+def _require_recall(recall: Sequence[float]) -> tuple[float, ...]:
     values = tuple(float(value) for value in recall)
     if not values or not all(0.0 < value < 1.0 for value in values):
         raise ValueError(f"recall must hold shares in (0, 1). Received: {values}.")

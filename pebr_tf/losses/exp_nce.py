@@ -31,6 +31,8 @@ def exp_nce(
 
         loss[i] = log(1 + sum_j exp(s(q_i, d_j) / tau_i) / exp(s(q_i, d_i) / tau_i))
 
+    With one scalar tau for all queries it is InfoNCE (section 2.2.2).
+
     Args:
       query_vectors: [B, n] vectors.
       item_vectors: [B, n] vectors; row i is the positive of query i.
@@ -47,35 +49,6 @@ def exp_nce(
         item_vectors,
         exp_logits,
         parameters={"tau": tau},
-        negatives=negatives,
-        symmetric_weight=symmetric_weight,
-        gamma=gamma,
-    )
-
-
-def info_nce(
-    query_vectors: Any,
-    item_vectors: Any,
-    tau: Any,
-    *,
-    negatives: Negatives | None = None,
-    symmetric_weight: float = 0.0,
-    gamma: float = 0.0,
-) -> tf.Tensor:
-    """InfoNCE: `exp_nce` with one scalar tau above 0 for all queries (paper, section 2.2.2).
-
-    loss[i] = -log(exp(s(q_i, d_i) / tau) / sum_j exp(s(q_i, d_j) / tau))
-    """
-    shape = tf.convert_to_tensor(tau).shape
-    if shape.rank != 0:
-        raise ValueError(
-            "info_nce requires one scalar tau; a temperature for each query makes it exp_nce. "
-            f"Received: tau of shape {shape}."
-        )
-    return exp_nce(
-        query_vectors,
-        item_vectors,
-        tau,
         negatives=negatives,
         symmetric_weight=symmetric_weight,
         gamma=gamma,

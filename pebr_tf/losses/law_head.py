@@ -17,7 +17,6 @@ from pebr_tf.distributions.query_law import FITTED, LawParameters, LawWeights, i
 COVERAGE_INTERVAL = 4
 
 
-@tf.keras.utils.register_keras_serializable("pebr_tf")
 class LawHead(tf.keras.layers.Layer):
     """From a query's temperature, level and training frequency to its law.
 
@@ -61,16 +60,9 @@ def law_term(
     """The negative log-likelihood of a batch's held-out pairs, plus their coverage; a scalar.
 
     The items of the batch stand for the catalogue: they give each query its level and background.
-    Vectors and temperatures are constants here, so that only the head learns.
-
-    Args:
-      head: The law head.
-      query_vectors: [B, n] unit vectors.
-      item_vectors: [B, n] unit vectors; row i is the positive of query i.
-      tau: [B] temperatures.
-      frequency: [B] clicks of each query in the training split.
-      held_out: [B] booleans, true for pairs that the towers do not learn from. Without any, the
-        term is 0.
+    Vectors [B, n] and temperatures [B] are constants here, so that only the head learns.
+    `frequency` [B] are clicks of each query in the training split. `held_out` [B] is true for pairs
+    that the towers do not learn from; without any, the term is 0.
     """
     rows = tf.where(held_out)[:, 0]
     queries, tau, frequency = (

@@ -1,123 +1,199 @@
-"""The losses as Keras layers, and by the names that the config uses.
+"""The losses as Keras layers: temperature, coverage term, and the one reduction."""
 
-Arguments that the layers share:
-
-  temperature        the temperature, or its first value if learn_temperature
-  learn_temperature  whether the temperature is trained
-  negative_weight    weight of one negative, 0 or more
-  symmetric_weight   weight of the item -> query term, 0 or more
-  gamma              query prior correction of that term, 0 or more
-  coverage_weight    weight of `coverage_loss`, 0 or more
-  recall               shares in (0, 1) at which coverage is measured and trained
-
-The others are arguments of the Keras layer.
-"""
-
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from pebr_tf.distributions import Beta, CosineLaw, TruncatedExponential
-from pebr_tf.distributions.beta import Convention, require_convention
+from pebr_tf.distributions import Beta, CosineLaw
+from pebr_tf.distributions.beta import Convention
+from pebr_tf.distributions.law import traced_as_is
+from pebr_tf.losses import similarity
 from pebr_tf.losses.beta_nce import beta_nce
-from pebr_tf.losses.exp_nce import exp_nce, info_nce
+from pebr_tf.losses.coverage import CoverageMetric, coverage_loss
 from pebr_tf.losses.law_head import LawHead, law_term
-from pebr_tf.losses.layer_base import GlobalTemperature, QueryTemperature, RetrievalLoss
-from pebr_tf.losses.mle import mle
 from pebr_tf.losses.negatives import Negatives
-from pebr_tf.losses.pointwise import pointwise
-from pebr_tf.losses.softmax import require_symmetric, require_weight
+from pebr_tf.losses.shapes import Shapes
 
-_register = tf.keras.utils.register_keras_serializable("pebr_tf")
+# Below, a logit s / tau loses float32's digits; above, it hardly tells candidates apart.
+TEMPERATURE_LOW, TEMPERATURE_HIGH = 0.002, 1.0
 
 
-@_register
-class Pointwise(GlobalTemperature):
-    """`pointwise` as a layer."""
+class RetrievalLoss(tf.keras.layers.Layer):
+    """The mean of a loss over a batch of (query, item) pairs.
+
+    A layer and no `tf.keras.losses.Loss`, because it owns a variable or metrics that the model must
+    track. It computes in float32 under every precision policy.
+    """
+
+    # Whether `call` takes the temperature from the query; otherwise the layer has one of its own.
+    needs_tau: ClassVar[bool]
+
+    def __init__(self, function: Callable[..., tf.Tensor], options: dict[str, Any]) -> None:
+        """Makes the layer of a loss with [B] values, which also takes `options`."""
+        super().__init__(dtype="float32")
+        self._function = function
+        self._options = options
+
+    def call(
+        self,
+        query_vectors: Any,
+        item_vectors: Any,
+        tau: Any = None,
+        negatives: Negatives | None = None,
+        sample_weight: Any = None,
+    ) -> tf.Tensor:
+        """The mean loss.
+
+        Args:
+          query_vectors: [B, n] vectors.
+          item_vectors: [B, n] vectors; row i is the positive of query i.
+          tau: [B] temperatures where `needs_tau`, else None. Float32 under mixed precision, too:
+            its gradient, of the order of 1 / tau^2, does not fit into float16.
+          negatives: Masks and corrections.
+          sample_weight: [B] weights.
+
+        Returns:
+          The sum of weight * loss over the global batch size, a scalar. Under a distribution
+          strategy the replicas' values add up to the mean, as their gradients do.
+        """
+        return self._mean(query_vectors, item_vectors, tau, negatives, sample_weight)
+
+    @traced_as_is
+    def _mean(
+        self,
+        query_vectors: Any,
+        item_vectors: Any,
+        tau: Any,
+        negatives: Negatives | None,
+        sample_weight: Any,
+    ) -> tf.Tensor:
+        tau = self._temperature_of(tau)
+        loss = self._function(
+            query_vectors, item_vectors, tau, negatives=negatives, **self._options
+        )
+        if sample_weight is not None:
+            sample_weight = tf.cast(sample_weight, tf.float32)
+            shapes = Shapes()
+            shapes.require("loss", loss, "B")
+            shapes.require("sample_weight", sample_weight, "B")
+        cosines = similarity.positive_cosines(query_vectors, item_vectors)
+        loss += self._coverage_term(cosines, tau, sample_weight)
+        return tf.nn.compute_average_loss(tf.cast(loss, tf.float32), sample_weight=sample_weight)
+
+    def _temperature_of(self, tau: Any) -> Any:
+        """The temperature that the loss gets."""
+        raise NotImplementedError
+
+    def _coverage_term(
+        self, cosines: tf.Tensor, tau: Any, sample_weight: tf.Tensor | None
+    ) -> tf.Tensor | float:
+        """What is added to the loss for the law's calibration."""
+        return 0.0
+
+
+class GlobalTemperature(RetrievalLoss):
+    """A loss with one temperature of its own, fixed or learned."""
+
+    needs_tau = False
 
     def __init__(
         self,
-        *,
-        temperature: float = 1.0,
-        learn_temperature: bool = False,
-        negative_weight: float = 1.0,
-        **kwargs: Any,
-    ) -> None:
-        require_weight("negative_weight", negative_weight)
-        options = {"negative_weight": negative_weight}
-        super().__init__(pointwise, options, temperature, learn_temperature, **kwargs)
-
-
-@_register
-class InfoNCE(GlobalTemperature):
-    """`info_nce` as a layer."""
-
-    def __init__(
-        self,
-        *,
+        function: Callable[..., tf.Tensor],
+        options: dict[str, Any],
         temperature: float = 0.05,
         learn_temperature: bool = False,
-        symmetric_weight: float = 0.0,
-        gamma: float = 0.0,
-        **kwargs: Any,
     ) -> None:
-        options = require_symmetric(symmetric_weight, gamma)
-        super().__init__(info_nce, options, temperature, learn_temperature, **kwargs)
+        super().__init__(function, options)
+        self.log_temperature = self.add_weight(
+            name="log_temperature",
+            shape=(),
+            initializer=tf.keras.initializers.Constant(math.log(temperature)),
+            trainable=learn_temperature,
+            constraint=_clip_log_temperature,
+        )
+
+    @property
+    def temperature(self) -> tf.Tensor:
+        """The temperature now, a scalar."""
+        return tf.exp(self.log_temperature)
+
+    def _temperature_of(self, tau: Any) -> tf.Tensor:
+        if tau is not None:
+            raise ValueError(
+                f"{type(self).__name__} has a temperature of its own and requires tau=None. "
+                f"Received: tau of shape {tuple(tf.convert_to_tensor(tau).shape)}."
+            )
+        return self.temperature
 
 
-@_register
-class ExpNCE(QueryTemperature):
-    """`exp_nce` as a layer, with the coverage of its truncated exponential law."""
+def _clip_log_temperature(log_temperature: tf.Tensor) -> tf.Tensor:
+    # The variable itself is held: clipped where it is used, it would get no gradient outside.
+    return tf.clip_by_value(log_temperature, math.log(TEMPERATURE_LOW), math.log(TEMPERATURE_HIGH))
+
+
+class QueryTemperature(RetrievalLoss):
+    """A loss that gives each query a law: its coverage is measured, and trained on demand."""
+
+    needs_tau = True
 
     def __init__(
         self,
-        *,
-        symmetric_weight: float = 0.0,
-        gamma: float = 0.0,
+        function: Callable[..., tf.Tensor],
+        options: dict[str, Any],
+        law: Callable[[Any], CosineLaw],
         coverage_weight: float = 0.0,
         recall: Sequence[float] = (0.9,),
-        **kwargs: Any,
     ) -> None:
-        options = require_symmetric(symmetric_weight, gamma)
-        super().__init__(exp_nce, options, coverage_weight, recall, **kwargs)
+        """Makes the layer of a loss; `law` maps temperatures [B] to the laws of relevant cosines.
 
-    def law(self, tau: Any) -> CosineLaw:
-        """The truncated exponential law of each query."""
-        return TruncatedExponential(tau)
+        `coverage_weight` is the weight of `coverage_loss`, 0 or more. Coverage is measured and
+        trained at the shares `recall`, in (0, 1).
+        """
+        super().__init__(function, options)
+        self.law = law
+        self._coverage_weight = coverage_weight
+        self._recall = recall
+        self.coverage = [CoverageMetric(share) for share in recall]
+
+    def _temperature_of(self, tau: Any) -> Any:
+        if tau is None:
+            raise ValueError(f"{type(self).__name__} requires tau of shape [B]. Received: None.")
+        return tau
+
+    def _coverage_term(
+        self, cosines: tf.Tensor, tau: Any, sample_weight: tf.Tensor | None
+    ) -> tf.Tensor | float:
+        law = self.law(tf.cast(tau, cosines.dtype))
+        survival = law.survival(cosines)
+        for metric in self.coverage:
+            metric.update_state(survival, sample_weight)
+        if not self._coverage_weight:
+            return 0.0
+        return self._coverage_weight * coverage_loss(law, cosines, self._recall)
 
 
-@_register
 class BetaNCE(QueryTemperature):
     """`beta_nce` as a layer, with the head that learns the law of each query's relevant items.
 
-    `law_weight` is the weight of `law_term`, which trains `law_head` on held-out pairs; 0 leaves
-    both out. The towers learn nothing from it. `delta_beta` is beta_g - beta_k, above -1; 0 is the
-    paper's final loss. `convention` decides which law a temperature stands for, and so what is
-    covered; the loss does not depend on it. See `Beta.from_tau`.
+    `options` are those of the function. `law_weight` is the weight of `law_term`, which trains
+    `law_head` on held-out pairs; 0 leaves both out. The towers learn nothing from it. `convention`
+    decides which law a temperature stands for, and so what is covered; the loss does not depend on
+    it. See `Beta.from_tau`.
     """
 
     def __init__(
         self,
-        *,
-        symmetric_weight: float = 0.0,
-        gamma: float = 0.0,
-        delta_beta: float = 0.0,
+        options: dict[str, Any],
         convention: Convention = "pdf",
         law_weight: float = 1.0,
         coverage_weight: float = 0.0,
         recall: Sequence[float] = (0.9,),
-        **kwargs: Any,
     ) -> None:
-        if not delta_beta > -1.0:
-            raise ValueError(
-                "delta_beta must be above -1, or the law over a uniform background has no density. "
-                f"Received: {delta_beta}."
-            )
-        options = {**require_symmetric(symmetric_weight, gamma), "delta_beta": delta_beta}
-        super().__init__(beta_nce, options, coverage_weight, recall, **kwargs)
-        self._convention = require_convention(convention)
-        self._law_weight = require_weight("law_weight", law_weight)
+        super().__init__(beta_nce, options, self._law_over_uniform, coverage_weight, recall)
+        self._convention = convention
+        self._law_weight = law_weight
         self.law_head = LawHead(name="law_head") if law_weight else None
 
     def call(
@@ -143,61 +219,8 @@ class BetaNCE(QueryTemperature):
         # Every replica computes the term of the whole batch.
         return loss + tf.nn.scale_regularization_loss(self._law_weight * term)
 
-    def law(self, tau: Any) -> CosineLaw:
-        """The Beta law of each query, over a uniform background."""
-        delta_beta = self._options["delta_beta"]
+    def _law_over_uniform(self, tau: Any) -> CosineLaw:
+        delta_beta = self._options.get("delta_beta", 0.0)
         if delta_beta == 0.0:
             return Beta.from_tau(tau, self._convention)
         return Beta(1.0, 1.0 + delta_beta).tilted(tau, self._convention)
-
-    def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        ours = {"convention": self._convention, "law_weight": self._law_weight}
-        return {**super().get_config(), **ours}
-
-
-@_register
-class MLE(QueryTemperature):
-    """`mle` as a layer, with the coverage of the law of each temperature."""
-
-    def __init__(
-        self,
-        *,
-        negative_weight: float = 1.0,
-        coverage_weight: float = 0.0,
-        recall: Sequence[float] = (0.9,),
-        **kwargs: Any,
-    ) -> None:
-        require_weight("negative_weight", negative_weight)
-        options = {"negative_weight": negative_weight}
-        super().__init__(mle, options, coverage_weight, recall, **kwargs)
-
-    def law(self, tau: Any) -> CosineLaw:
-        """The Beta law of each query, over a uniform background."""
-        return Beta.from_tau(tau)
-
-
-_LOSSES: dict[str, tuple[Callable[..., tf.Tensor], type[RetrievalLoss]]] = {
-    "pointwise": (pointwise, Pointwise),
-    "info_nce": (info_nce, InfoNCE),
-    "exp_nce": (exp_nce, ExpNCE),
-    "beta_nce": (beta_nce, BetaNCE),
-    "mle": (mle, MLE),
-}
-NAMES = tuple(_LOSSES)
-
-
-def get(name: str) -> Callable[..., tf.Tensor]:
-    """The function of a loss: (query_vectors, item_vectors, tau, *, negatives, ...) -> [B]."""
-    return _entry(name)[0]
-
-
-def get_layer(name: str) -> type[RetrievalLoss]:
-    """The Keras layer class of a loss."""
-    return _entry(name)[1]
-
-
-def _entry(name: str) -> tuple[Callable[..., tf.Tensor], type[RetrievalLoss]]:
-    if name not in _LOSSES:
-        raise ValueError(f"The loss must be one of {', '.join(NAMES)}. Received: {name!r}.")
-    return _LOSSES[name]

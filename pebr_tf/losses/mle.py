@@ -7,40 +7,25 @@ import tensorflow as tf
 from pebr_tf.distributions import Beta
 from pebr_tf.losses.candidates import collect
 from pebr_tf.losses.negatives import Negatives
-from pebr_tf.losses.softmax import require_no_softmax_terms, require_weight
+from pebr_tf.losses.softmax import require_no_log_q
 
 
 def mle(
-    query_vectors: Any,
-    item_vectors: Any,
-    tau: Any,
-    *,
-    negatives: Negatives | None = None,
-    symmetric_weight: float = 0.0,
-    gamma: float = 0.0,
-    negative_weight: float = 1.0,
+    query_vectors: Any, item_vectors: Any, tau: Any, *, negatives: Negatives | None = None
 ) -> tf.Tensor:
     """Negative log-likelihood of which items are relevant, given all cosines, [B].
 
-        loss[i] = -log p_ii - negative_weight * sum_j log(1 - p_ij)
+        loss[i] = -log p_ii - sum_j log(1 - p_ij)
         p_ij    = f_i(s_ij) / (f_i(s_ij) + odds_i * h(s_ij))
 
     Irrelevant cosines follow h, the law of uniform vectors on the sphere, and relevant ones f_i,
-    that of `Beta.from_tau(tau_i)` there. The odds are the weight of the query's negatives to its
+    that of `Beta.from_tau(tau_i)` there. The odds are the number of the query's negatives to its
     one positive. The paper's objective (section 3.1) is the likelihood of the cosines themselves,
     which is none for towers, because they make the cosines: see docs/maths.md, section 6.
 
-    Args:
-      query_vectors: [B, n] vectors, n of at least 3.
-      item_vectors: [B, n] vectors; row i is the positive of query i.
-      tau: Scalar or [B] temperatures.
-      negatives: Masks.
-      symmetric_weight: Must be 0: a pair is the same pair in both directions.
-      gamma: Must be 0, likewise.
-      negative_weight: Weight of one negative; 1 is the paper's.
+    The arguments are those of `exp_nce`; vectors have at least 3 dimensions.
     """
-    require_weight("negative_weight", negative_weight)
-    require_no_softmax_terms("mle", negatives, symmetric_weight, gamma)
+    require_no_log_q("mle", negatives)
     query_vectors = tf.convert_to_tensor(query_vectors)
     candidates = collect(query_vectors, item_vectors, negatives, tau=tau)
     cosines = tf.clip_by_value(candidates.cosines, -1.0, 1.0)
@@ -49,8 +34,8 @@ def mle(
         law.on_sphere(query_vectors.shape[-1]).log_prob(tf.transpose(cosines))
         for law in (Beta.from_tau(tau), Beta(1.0, 1.0))
     )
-    odds = negative_weight * candidates.sum_negatives(tf.ones_like(cosines))
+    odds = candidates.sum_negatives(tf.ones_like(cosines))
     logits = tf.cast(tf.transpose(relevant - irrelevant), cosines.dtype)
     logits -= tf.math.log(tf.maximum(odds, 1.0))[:, tf.newaxis]
     positive = tf.nn.softplus(-tf.linalg.diag_part(logits))
-    return positive + negative_weight * candidates.sum_negatives(tf.nn.softplus(logits))
+    return positive + candidates.sum_negatives(tf.nn.softplus(logits))

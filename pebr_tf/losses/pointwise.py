@@ -7,31 +7,22 @@ import tensorflow as tf
 from pebr_tf.losses.candidates import collect
 from pebr_tf.losses.exp_nce import exp_logits
 from pebr_tf.losses.negatives import Negatives
-from pebr_tf.losses.softmax import require_no_softmax_terms, require_weight
+from pebr_tf.losses.softmax import require_no_log_q
 
 
 def pointwise(
-    query_vectors: Any,
-    item_vectors: Any,
-    tau: Any = 1.0,
-    *,
-    negatives: Negatives | None = None,
-    symmetric_weight: float = 0.0,
-    gamma: float = 0.0,
-    negative_weight: float = 1.0,
+    query_vectors: Any, item_vectors: Any, tau: Any = 1.0, *, negatives: Negatives | None = None
 ) -> tf.Tensor:
     """Sigmoid cross-entropy, [B] (paper, section 2.2.1).
 
-        loss[i] = -log sigmoid(s(q_i, d_i) / tau)
-                  - negative_weight * sum_j log sigmoid(-s(q_i, d_j) / tau)
+        loss[i] = -log sigmoid(s(q_i, d_i) / tau) - sum_j log sigmoid(-s(q_i, d_j) / tau)
 
     The paper prints +log sigmoid(s) for the negatives, which would reward a high cosine; the
-    cross-entropy that it describes has -log sigmoid(-s). The arguments are those of `mle`, without
-    the laws; the paper's tau and negative_weight are 1.
+    cross-entropy that it describes has -log sigmoid(-s). The arguments are those of `mle`; the
+    paper's tau is 1.
     """
-    require_weight("negative_weight", negative_weight)
-    require_no_softmax_terms("pointwise", negatives, symmetric_weight, gamma)
+    require_no_log_q("pointwise", negatives)
     candidates = collect(query_vectors, item_vectors, negatives, tau=tau)
     logits = exp_logits(candidates.cosines, tau)
     positive = tf.nn.softplus(-tf.linalg.diag_part(logits))
-    return positive + negative_weight * candidates.sum_negatives(tf.nn.softplus(logits))
+    return positive + candidates.sum_negatives(tf.nn.softplus(logits))

@@ -33,19 +33,10 @@ def contrastive(
     its own temperature: there, levels compete. Without log_q the two together are least at
     l = log(p(d|q) / p(d)) + gamma * log p(q), up to one constant for all queries.
 
-    Args:
-      query_vectors: [B, n] vectors.
-      item_vectors: [B, n] vectors; row i is the positive of query i.
-      logits: The loss's own equation: cosines [B, B] and the parameters to logits [B, B].
-      parameters: Its scalar or [B] parameters by name, such as tau.
-      negatives: Masks and corrections.
-      symmetric_weight: Weight of the item -> query term, 0 or more.
-      gamma: Share of the query prior that is taken off in the item -> query term, 0 or more.
-
-    Returns:
-      [B] losses, 0 or more.
+    `logits` is the loss's own equation: cosines [B, B] and `parameters`, scalar or [B], such as
+    tau, to logits [B, B]. The other arguments are those of `exp_nce`.
     """
-    require_symmetric(symmetric_weight, gamma)
+    _require_symmetric(symmetric_weight, gamma)
     candidates = collect(query_vectors, item_vectors, negatives, **parameters)
     scores = logits(candidates.cosines, **parameters)
     scores = without_removed(scores, candidates.removed)
@@ -99,35 +90,21 @@ def _item_to_query(scores: tf.Tensor, candidates: LossCandidates, gamma: float) 
     return column_cross_entropy(scores)
 
 
-def require_weight(name: str, value: float) -> float:
-    """Returns the weight; raises ValueError unless it is finite and 0 or more."""
-    if not 0.0 <= value < float("inf"):
-        raise ValueError(f"{name} must be a finite number, 0 or more. Received: {value}.")
-    return value
-
-
-def require_symmetric(symmetric_weight: float, gamma: float) -> dict[str, float]:
-    """The options of the symmetric term, by name; raises ValueError if they do not fit."""
-    require_weight("symmetric_weight", symmetric_weight)
-    require_weight("gamma", gamma)
+def _require_symmetric(symmetric_weight: float, gamma: float) -> None:
+    for name, value in (("symmetric_weight", symmetric_weight), ("gamma", gamma)):
+        if not 0.0 <= value < math.inf:
+            raise ValueError(f"{name} must be a finite number, 0 or more. Received: {value}.")
     if gamma and not symmetric_weight:
         raise ValueError(
             "gamma corrects the symmetric term and requires symmetric_weight > 0. "
             f"Received: gamma={gamma}, symmetric_weight={symmetric_weight}."
         )
-    return {"symmetric_weight": symmetric_weight, "gamma": gamma}
 
 
-def require_no_softmax_terms(
-    loss: str, negatives: Negatives | None, symmetric_weight: float, gamma: float
-) -> None:
-    """Raises ValueError if a loss without a softmax gets an option that only a softmax has."""
-    log_q = None if negatives is None else negatives.log_q
-    for name, value in (("symmetric_weight", symmetric_weight), ("gamma", gamma)):
-        if value:
-            raise ValueError(f"{loss} has no softmax: {name} must be 0. Received: {value}.")
-    if log_q is not None:
+def require_no_log_q(loss: str, negatives: Negatives | None) -> None:
+    """Raises ValueError if a loss without a softmax gets a correction that only a softmax has."""
+    if negatives is not None and negatives.log_q is not None:
         raise ValueError(
             f"{loss} has no softmax: log_q must be None. Received: a log_q of shape "
-            f"{tuple(tf.convert_to_tensor(log_q).shape)}."
+            f"{tuple(tf.convert_to_tensor(negatives.log_q).shape)}."
         )

@@ -36,12 +36,9 @@ class Figures:
 
     @classmethod
     def of(cls, counts: np.ndarray, hits: np.ndarray, totals: np.ndarray) -> Figures:
-        """Computes the figures; without a query all are 0.
+        """Computes the figures of lists of `counts` [Q] items, of which `hits` [Q] are relevant.
 
-        Args:
-          counts: [Q] items of each list.
-          hits: [Q] relevant items in each list.
-          totals: [Q] relevant items of each query, at least 1.
+        `totals` [Q] are the relevant items of each query, at least 1. Without a query, all are 0.
         """
         queries = max(len(counts), 1)
         return cls(
@@ -174,10 +171,7 @@ class RankedLists:
         """The lowest cut-off that retrieves at most `average` items per query on average.
 
         It is infinity if even the best scores are too many: items of equal score come together.
-
-        Args:
-          average: Items, above 0.
-          floor: Items that every query gets, whatever the cut-off.
+        Every query gets `floor` items, whatever the cut-off.
         """
         if not average > 0:
             raise ValueError(f"average must be above 0. Received: {average}.")

@@ -1,8 +1,8 @@
 """How far chance alone moves a mean over queries: the bootstrap.
 
-The test queries are a sample of all queries. Drawn again, they would give other means; how other is
-found by drawing from the sample itself, with replacement, 1,000 times. The weights of all draws
-come from one seed, so that the same queries give the same decision.
+The test queries are a sample of all queries. Another sample would give other means. How much they
+vary is estimated by drawing from the sample itself, with replacement, 1,000 times. The weights of
+all draws come from one seed, so that the same queries give the same decision.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ RESAMPLES = 1_000
 # One-sided: chance alone exceeds a noise of this confidence in one of twenty evaluations.
 CONFIDENCE = 0.95
 # More queries are drawn in so many random groups of equal size, which vary as their means do.
-MOST_DRAWN = 2_000
+MAX_DRAWN = 2_000
 
 
 def deviations(values: np.ndarray) -> np.ndarray:
@@ -28,8 +28,8 @@ def deviations(values: np.ndarray) -> np.ndarray:
         signs = np.where(np.arange(RESAMPLES) % 2, 1.0, -1.0)
         return np.repeat(signs[:, None], values.shape[1], axis=1)
     generator = np.random.default_rng(0)
-    if len(values) > MOST_DRAWN:
-        groups = np.array_split(generator.permutation(len(values)), MOST_DRAWN)
+    if len(values) > MAX_DRAWN:
+        groups = np.array_split(generator.permutation(len(values)), MAX_DRAWN)
         values = np.stack([values[group].mean(axis=0) for group in groups])
     drawn = len(values)
     centered = (values - values.mean(axis=0)) / np.sqrt(drawn * (drawn - 1))

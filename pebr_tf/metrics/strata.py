@@ -10,15 +10,11 @@ STRATA = ("head", "torso", "tail")
 
 
 def strata_of(clicks: np.ndarray, shares: Strata) -> np.ndarray:
-    """[Q] int8, the index into STRATA of each query.
+    """[Q] int8, the index into STRATA of each query, by its clicks [Q] in the training split.
 
     Queries are sorted by clicks, most first. A query belongs to the stratum in which its clicks
     begin, so that there is a head even if one query has most of the clicks. Queries with equally
-    many clicks share a stratum.
-
-    Args:
-      clicks: [Q] clicks of each query in the training split; a query without clicks is tail.
-      shares: Shares of the clicks.
+    many clicks share a stratum; a query without clicks is tail.
     """
     clicks = np.asarray(clicks, np.float64)
     levels, queries = np.unique(clicks, return_counts=True)

@@ -51,12 +51,6 @@ def item_fields(features: Features) -> tuple[Field, ...]:
 def table_sizes(
     fields: tuple[Field, ...], sizes: Mapping[str, int], buckets: int
 ) -> dict[str, int]:
-    """Rows of the table of each vocabulary: its words, then the buckets of other words.
-
-    Args:
-      fields: The fields of both towers.
-      sizes: Number of words of each vocabulary.
-      buckets: `features.oov_buckets`.
-    """
+    """Rows of the table of each vocabulary: its `sizes` words, then the buckets of other words."""
     names = dict.fromkeys(field.vocabulary for field in fields if field.vocabulary)
     return {name: sizes[name] + buckets for name in names}

@@ -41,6 +41,3 @@ class QueryHead(tf.keras.layers.Layer):
         for layer in self._perceptron:
             features = layer(features)
         return features
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "hidden": self.hidden}

@@ -10,7 +10,6 @@ import tensorflow_probability as tfp
 from pebr_tf.models.query_head import QueryHead
 
 
-@tf.keras.utils.register_keras_serializable("pebr_tf")
 class TauHead(QueryHead):
     """tau_q = tau_initial * exp(perceptron(features)), held to [tau_min, tau_max].
 
@@ -25,14 +24,7 @@ class TauHead(QueryHead):
         hidden: Sequence[int] = (64,),
         **kwargs: Any,
     ):
-        """Makes the head.
-
-        Args:
-          tau_initial: The temperature of every query before training.
-          tau_min: The smallest temperature.
-          tau_max: The largest temperature.
-          hidden: Widths of the hidden layers.
-          **kwargs: Arguments of the Keras layer.
+        """Makes the head; every query starts at `tau_initial`. `hidden` are widths of layers.
 
         Raises:
           ValueError: Not 0 < tau_min <= tau_initial <= tau_max.
@@ -52,11 +44,3 @@ class TauHead(QueryHead):
         log_tau = tfp.math.clip_by_value_preserve_gradient(log_tau, low, high)
         # The exponential of a rounded logarithm may step over an end by an ulp.
         return tfp.math.clip_by_value_preserve_gradient(tf.exp(log_tau), self.tau_min, self.tau_max)
-
-    def get_config(self) -> dict[str, Any]:
-        ours = {
-            "tau_initial": self.tau_initial,
-            "tau_min": self.tau_min,
-            "tau_max": self.tau_max,
-        }
-        return {**super().get_config(), **ours}

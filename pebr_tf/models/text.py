@@ -11,8 +11,8 @@ NFKC of its own and a custom op would not load in a stock TF Serving:
     invisible characters            dropped (zero width, variants of a glyph) or a space (control)
 
 Words are runs of letters, marks and digits. Scripts that are written without spaces (Chinese,
-Japanese kana, Thai, Lao, Khmer, Burmese) give a word a character, so that word n-grams are their
-character n-grams.
+Japanese kana, Thai, Lao, Khmer, Burmese) give one word per character, so that word n-grams are
+their character n-grams.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _UNSPACED = r"([\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Mya
 
 
 class _Rows(NamedTuple):
-    """Values of different numbers a row; those of row i are at splits[i] to splits[i + 1].
+    """Rows of different lengths; those of row i are at splits[i] to splits[i + 1].
 
     What `tf.RaggedTensor` is, whose functions make dozens of small operations each. A query is
     encoded by itself: the number of operations is what it costs.

@@ -72,14 +72,9 @@ class Tower(tf.keras.layers.Layer):
         max_tokens: int = 64,
         **kwargs: Any,
     ):
-        """Makes the tower.
+        """Makes a tower of `fields`, whose vectors are in `tables`.
 
-        Args:
-          fields: Its inputs.
-          tables: Vectors of all their vocabularies.
-          towers: Kind, widths, dropout and the length of the vector.
-          max_tokens: The most tokens of a text in a transformer.
-          **kwargs: Arguments of the Keras layer.
+        A transformer reads at most `max_tokens` tokens of a text.
         """
         super().__init__(**kwargs)
         self.fields, self.tables = fields, tables

@@ -17,13 +17,7 @@ class TextTransformer(tf.keras.layers.Layer):
     """
 
     def __init__(self, towers: Towers, max_tokens: int, **kwargs: Any):
-        """Makes the layer.
-
-        Args:
-          towers: Layers, heads, dropout and the length of a token's vector.
-          max_tokens: Of a text; tokens beyond are left out.
-          **kwargs: Of the Keras layer.
-        """
+        """Makes the layer; tokens beyond `max_tokens` are left out."""
         super().__init__(**kwargs)
         self._max_tokens, self._width = max_tokens, towers.token_dimension
         self._layers = [_AttentionLayer(towers) for _ in range(towers.transformer_layers)]
@@ -39,13 +33,7 @@ class TextTransformer(tf.keras.layers.Layer):
         super().build(input_shape)
 
     def call(self, table: tf.Tensor, ids: tf.RaggedTensor, training: bool = False) -> tf.Tensor:
-        """[B, d], the vectors of texts.
-
-        Args:
-          table: [V, d] token vectors.
-          ids: [B, (T)] tokens.
-          training: Whether units are dropped.
-        """
+        """[B, d], the vectors of texts with tokens `ids` [B, (T)] of the table [V, d]."""
         ids = ids[:, : self._max_tokens]
         lengths = ids.row_lengths()
         places = ids.to_tensor()

@@ -9,9 +9,18 @@ import tensorflow as tf
 import tensorflow_recommenders as tfrs
 
 from pebr_tf.config import Config, Loss
+from pebr_tf.distributions import Beta, TruncatedExponential
 from pebr_tf.distributions.logit import Family
-from pebr_tf.losses import Negatives, get_layer
-from pebr_tf.losses.layer_base import GlobalTemperature, RetrievalLoss
+from pebr_tf.losses import (
+    BetaNCE,
+    GlobalTemperature,
+    Negatives,
+    QueryTemperature,
+    RetrievalLoss,
+    exp_nce,
+    mle,
+    pointwise,
+)
 from pebr_tf.models.fields import item_fields, query_fields, table_sizes
 from pebr_tf.models.tau_head import TauHead
 from pebr_tf.models.tower import TokenTables, Tower
@@ -36,13 +45,7 @@ class TwoTower(tfrs.Model):
     """Queries and items as unit vectors, and how far around a query its items lie."""
 
     def __init__(self, config: Config, vocabulary_sizes: Mapping[str, int], **kwargs: Any):
-        """Makes the model.
-
-        Args:
-          config: Its sections features, towers and loss.
-          vocabulary_sizes: Words of each vocabulary that the features name.
-          **kwargs: Of the Keras model.
-        """
+        """Makes the model; `vocabulary_sizes` are the words of each vocabulary of the features."""
         super().__init__(**kwargs)
         features, towers = config.features, config.towers
         self._config = config
@@ -92,7 +95,7 @@ class TwoTower(tfrs.Model):
         pairs = {
             "query_vectors": query.vectors,
             "item_vectors": self.encode_item(inputs, training),
-            **{name: inputs[name] for name in self._facts()},
+            **{name: inputs[name] for name in self._loss_inputs()},
         }
         if self.loss_layer.needs_tau:
             pairs["tau"] = query.tau
@@ -118,7 +121,7 @@ class TwoTower(tfrs.Model):
     def _has_law(self) -> bool:
         return self._config.loss.family == "beta_nce" and self._config.loss.law_weight > 0
 
-    def _facts(self) -> list[str]:
+    def _loss_inputs(self) -> list[str]:
         """The inputs that the loss needs beside the vectors, each [B]."""
         loss = self._config.loss
         query_frequency = loss.gamma or self._has_law
@@ -175,21 +178,18 @@ def family_of(loss: Loss) -> Family:
 def loss_layer(loss: Loss) -> RetrievalLoss:
     """The Keras layer of a loss that the config describes."""
     symmetric = {"symmetric_weight": loss.symmetric_weight, "gamma": loss.gamma}
-    temperature = {"temperature": loss.temperature, "learn_temperature": loss.learn_temperature}
-    coverage = {"coverage_weight": loss.coverage_weight, "recall": loss.coverage_recall}
-    shape = {
-        "delta_beta": loss.delta_beta,
-        "convention": loss.convention,
-        "law_weight": loss.law_weight,
-    }
-    options: dict[str, dict[str, Any]] = {
-        "pointwise": temperature,
-        "info_nce": {**temperature, **symmetric},
-        "mle": coverage,
-        "exp_nce": {**symmetric, **coverage},
-        "beta_nce": {**symmetric, **coverage, **shape},
-    }
-    return get_layer(loss.family)(**options[loss.family])
+    coverage = loss.coverage_weight, loss.coverage_recall
+    temperature = loss.temperature, loss.learn_temperature
+    if loss.family == "pointwise":
+        return GlobalTemperature(pointwise, {}, *temperature)
+    if loss.family == "info_nce":
+        return GlobalTemperature(exp_nce, symmetric, *temperature)
+    if loss.family == "exp_nce":
+        return QueryTemperature(exp_nce, symmetric, TruncatedExponential, *coverage)
+    if loss.family == "mle":
+        return QueryTemperature(mle, {}, Beta.from_tau, *coverage)
+    options = {**symmetric, "delta_beta": loss.delta_beta}
+    return BetaNCE(options, loss.convention, loss.law_weight, *coverage)
 
 
 def _log_frequency(frequency: tf.Tensor) -> tf.Tensor:

@@ -250,13 +250,9 @@ def _label_ends(axes: Axes, lines: Sequence[_Line]) -> None:
 
 
 def spread(wanted: np.ndarray, gap: float, low: float, high: float) -> np.ndarray:
-    """The positions nearest to those wanted that are `gap` apart, in [low, high].
+    """The positions [n] nearest to those wanted, rising, that are `gap` apart, in [low, high].
 
-    Args:
-      wanted: [n] rising.
-      gap: Least distance; less where [low, high] is too short.
-      low: Least position.
-      high: Largest position.
+    The gap is less where [low, high] is too short.
     """
     steps = np.arange(len(wanted)) * min(gap, (high - low) / max(len(wanted) - 1, 1))
     # Less its own gaps, each position may equal the one before it but not precede it.
@@ -274,14 +270,7 @@ def _percent(value: float) -> str:
 
 
 def _svg(figure: Figure, identifier: str, title: str, description: str) -> Markup:
-    """The figure as an element of the page.
-
-    Args:
-      figure: The drawing.
-      identifier: Unique in the page.
-      title: Its name for screen readers.
-      description: What it shows, in one sentence.
-    """
+    """The figure as an element of the page; title and description are for screen readers."""
     import matplotlib
 
     target = io.StringIO()

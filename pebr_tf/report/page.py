@@ -21,12 +21,7 @@ _UNPRINTABLE = re.compile(
 
 
 def write_report(evaluation: ModelEvaluation, path: Path) -> None:
-    """Writes the report, whole or not at all.
-
-    Args:
-      evaluation: The evaluation.
-      path: The HTML file; replaced if it exists.
-    """
+    """Writes the report as an HTML file, whole or not at all."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,

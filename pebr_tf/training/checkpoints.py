@@ -23,13 +23,9 @@ class Checkpoints:
         keep: int,
         strategy: tf.distribute.Strategy,
     ):
-        """Makes the checkpoints.
+        """Makes the checkpoints of a folder, of which the latest `keep` are kept.
 
-        Args:
-          checkpoint: The objects to save and restore.
-          directory: Folder for these checkpoints only, shared by all workers.
-          keep: How many of the latest checkpoints to keep.
-          strategy: The strategy in whose scope the variables were made.
+        The strategy is the one in whose scope the variables were made.
         """
         self._checkpoint, self._directory = checkpoint, directory
         self._temporary = None if is_chief(strategy) else tempfile.TemporaryDirectory("pebr")

@@ -36,14 +36,12 @@ class TrainingResult:
       loss: Its loss on the validation pairs; NaN without them.
       recall: The highest recall of the best weights and those that they replaced; 0 without any.
       resumed_from: The step that this process resumed from, 0 for a new training.
-      stopped_early: Whether it stopped because validation no longer improved.
     """
 
     steps: int
     loss: float
     recall: float
     resumed_from: int
-    stopped_early: bool
 
 
 class Trainer:
@@ -120,8 +118,7 @@ class Trainer:
           UserError: The loss is not finite, or another worker was lost.
         """
         with all_staying(lambda: f"after step {self._step.numpy()}"):
-            step, stopped = self._steps(iter(batches), validation, progress, recall)
-            return self._finish(step, stopped)
+            return self._finish(self._steps(iter(batches), validation, progress, recall))
 
     def _steps(
         self,
@@ -129,8 +126,8 @@ class Trainer:
         validation: Sequence[Batch],
         progress: Callable[[int, float], None],
         recall: Callable[[], tuple[float, float]],
-    ) -> tuple[int, bool]:
-        """The last step, and whether training stopped early."""
+    ) -> int:
+        """The last step."""
         training, stopped = self._training, self._out_of_patience()
         step = self.resumed_from
         while step < training.steps and not stopped:
@@ -148,7 +145,7 @@ class Trainer:
                 # Training cannot recover from weights that are not finite.
                 self._require_finite(step, float(loss))
                 self._latest.save(step)
-        return step, stopped
+        return step
 
     def _train(self, batch: Any) -> tf.Tensor:
         """The loss of one step, in which each replica has a part of the pairs.
@@ -188,14 +185,14 @@ class Trainer:
         patience = self._training.early_stop_patience
         return patience is not None and int(self._waited.numpy()) >= patience
 
-    def _finish(self, step: int, stopped: bool) -> TrainingResult:
+    def _finish(self, step: int) -> TrainingResult:
         recall, loss, best_step = (self._state[name].numpy().item() for name in _BEST)
         if not best_step:
-            return TrainingResult(step, float("nan"), 0.0, self.resumed_from, stopped)
+            return TrainingResult(step, float("nan"), 0.0, self.resumed_from)
         # The chief may still be writing them.
         wait_for_all(self._strategy)
         self._best_weights.restore()
-        return TrainingResult(best_step, loss, recall, self.resumed_from, stopped)
+        return TrainingResult(best_step, loss, recall, self.resumed_from)
 
     def _require_one_step(self) -> None:
         steps = numbers_of_all(self._strategy, self.resumed_from)

@@ -62,14 +62,9 @@ class RetrievalValidation:
         k: int,
         strategy: tf.distribute.Strategy,
     ):
-        """Chooses the items.
+        """Chooses the items, whose features must have `item_hash`; the first k places count.
 
-        Args:
-          model: The model in training.
-          pairs: Batches of validation pairs.
-          items: All items, with `item_hash` among their features.
-          k: Places at the top that count.
-          strategy: The strategy in whose scope the model was made.
+        The strategy is the one in whose scope the model was made.
         """
         self._pairs, self._k, self._strategy = pairs, k, strategy
         hashes = items.features["item_hash"].numpy()

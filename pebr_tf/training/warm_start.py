@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,62 +17,35 @@ _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _TOWERS = {"query_tower", "item_tower"}
 
 
-@dataclass(frozen=True)
-class WarmStart:
-    """The outcome of a warm start.
-
-    Attributes:
-      copied: Number of variables that were copied, tables included.
-      fresh: Names of the variables that the earlier model lacks or has in another shape.
-      known_words: Words of all vocabularies that the earlier model had a vector for.
-      words: Words of all vocabularies.
-    """
-
-    copied: int
-    fresh: tuple[str, ...]
-    known_words: int
-    words: int
-
-
 def warm_start(
     model: tf.keras.Model,
     earlier: Path | str,
     vocabularies: Mapping[str, Sequence[str]],
     earlier_vocabularies: Mapping[str, Sequence[str]],
-) -> WarmStart:
+) -> None:
     """Copies the weights of an earlier model where they fit; rows of tables are matched by word.
 
-    Args:
-      model: The built model to fill.
-      earlier: SavedModel folder of the earlier model.
-      vocabularies: Words of each vocabulary of `model`, in order.
-      earlier_vocabularies: The same of the earlier model.
+    `model` is built, `earlier` is the folder of a SavedModel. The vocabularies have the words of
+    each table in order.
     """
     reader = tf.train.load_checkpoint(f"{earlier}/variables/variables")
     keys = _Keys(reader)
     shapes = reader.get_variable_to_shape_map()
-    copied, fresh, known, words = 0, [], 0, 0
     for path, variable in _variables(model).items():
         key, shape, vocabulary = keys.of(path), list(variable.shape), path[-1]
         if key is None or shapes[key][1:] != shape[1:]:
-            fresh.append("/".join(path))
-        elif path[-2:-1] == ("tables",) and vocabulary in vocabularies:
+            continue
+        if path[-2:-1] == ("tables",) and vocabulary in vocabularies:
             old, new = earlier_vocabularies.get(vocabulary, ()), vocabularies[vocabulary]
-            table, known_here = _table(variable.numpy(), reader.get_tensor(key), new, old)
-            variable.assign(table)
-            copied, known, words = copied + 1, known + known_here, words + len(new)
+            variable.assign(_table(variable.numpy(), reader.get_tensor(key), new, old))
         elif shapes[key] == shape:
             variable.assign(reader.get_tensor(key))
-            copied += 1
-        else:
-            fresh.append("/".join(path))
-    return WarmStart(copied, tuple(fresh), known, words)
 
 
 def _table(
     table: np.ndarray, earlier: np.ndarray, new: Sequence[str], old: Sequence[str]
-) -> tuple[np.ndarray, int]:
-    """`table` with the earlier rows of its words, and how many these are.
+) -> np.ndarray:
+    """`table` with the earlier rows of its words.
 
     After the words come the buckets of rare words, whose order depends on their number only.
     """
@@ -81,7 +53,7 @@ def _table(
     table[rows] = earlier[earlier_rows]
     if old and len(table) - len(new) == len(earlier) - len(old):
         table[len(new) :] = earlier[len(old) :]
-    return table, len(rows)
+    return table
 
 
 class _Keys:

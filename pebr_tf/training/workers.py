@@ -111,8 +111,7 @@ def wait_for_all(strategy: tf.distribute.Strategy) -> None:
 def all_staying(when: Callable[[], str]) -> Iterator[None]:
     """Turns the loss of another worker into a UserError; no worker can continue without it.
 
-    Args:
-      when: Returns the time of the loss in words.
+    `when` returns the time of the loss in words.
 
     Raises:
       UserError: A worker was lost.
@@ -124,6 +123,7 @@ def all_staying(when: Callable[[], str]) -> Iterator[None]:
         if reason is None:
             raise
         raise UserError(
-            "every worker must stay until training ends: start all of them again, and it goes on "
-            f"at its last checkpoint. Received: a worker lost {when()} ({reason[1]})."
+            "every worker must stay until training ends: restart all of them, and training "
+            "continues at its last checkpoint. "
+            f"Received: a worker lost {when()} ({reason[1]})."
         ) from error

@@ -10,7 +10,7 @@ from typing import Any
 import ml_metadata
 import pytest
 from ml_metadata.proto import metadata_store_pb2
-from pebr_process import Finished
+from pebr_process import FinishedPebr
 from tiny_world import write_world
 
 PEBR = str(Path(sys.executable).parent / "pebr")
@@ -38,7 +38,7 @@ CLOUD = {
 
 
 @dataclass(frozen=True)
-class World:
+class WorldFolder:
     folder: Path
 
     @property
@@ -66,10 +66,10 @@ class World:
 
 
 @dataclass(frozen=True)
-class BaseRun(World):
+class BaseRun(WorldFolder):
     """The first run, which all other runs start from."""
 
-    finished: Finished
+    finished: FinishedPebr
 
 
 @pytest.fixture(scope="session")
@@ -80,11 +80,11 @@ def base(tmp_path_factory):
     done = subprocess.run(
         [PEBR, *RUN], cwd=folder, capture_output=True, encoding="utf-8", check=False
     )
-    return BaseRun(folder, Finished(done.returncode, done.stdout, done.stderr))
+    return BaseRun(folder, FinishedPebr(done.returncode, done.stdout, done.stderr))
 
 
 @dataclass(frozen=True)
-class CloudRuns(World):
+class CloudRuns(WorldFolder):
     """The `whole` pipeline, and `index`, an index-only run, as compiled jobs, run task by task.
 
     The index-only job takes its data from the cache and ends after the index.
@@ -122,4 +122,4 @@ def world(base, tmp_path):
     """A copy of the first run. Its metadata holds paths relative to the working directory."""
     assert base.finished.code == 0, base.finished.err
     shutil.copytree(base.folder, tmp_path / "world")
-    return World(tmp_path / "world")
+    return WorldFolder(tmp_path / "world")

@@ -17,7 +17,7 @@ import forked
 Hook = Callable[[], None]
 
 
-class Finished(forked.Finished):
+class FinishedPebr(forked.Finished):
     def states(self):
         """`cached` or `ran` for each component of a run."""
         lines = (line.split() for line in self.out.splitlines())
@@ -31,22 +31,22 @@ class Finished(forked.Finished):
         return [name for name, state in self.states().items() if state == "ran"]
 
 
-class Running(forked.Running):
+class RunningPebr(forked.Running):
     """`pebr ARGUMENTS` in a folder, or `python -m MODULE ARGUMENTS`, with hooks before that."""
 
     def __init__(self, folder, *arguments, hooks=(), module=None):
         super().__init__(_command, folder, arguments, hooks, module)
 
     def finish(self):
-        return Finished(**vars(super().finish()))
+        return FinishedPebr(**vars(super().finish()))
 
 
 def pebr(folder, *arguments, hooks=()):
-    return Running(folder, *arguments, hooks=hooks).finish()
+    return RunningPebr(folder, *arguments, hooks=hooks).finish()
 
 
 def python(folder, module, *arguments):
-    return Running(folder, *arguments, module=module).finish()
+    return RunningPebr(folder, *arguments, module=module).finish()
 
 
 def _command(folder, arguments, hooks, module):

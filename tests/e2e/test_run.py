@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import tensorflow as tf
-from conftest import ALWAYS, CLOUD, COMPONENTS, RUN, World
-from pebr_process import Running, edited, failing_at, pebr, waiting_at
+from conftest import ALWAYS, CLOUD, COMPONENTS, RUN, WorldFolder
+from pebr_process import RunningPebr, edited, failing_at, pebr, waiting_at
 from pyarrow import parquet
 from tiny_world import write_clicks, write_world
 
@@ -111,7 +111,7 @@ def test_a_second_run_an_interrupt_and_an_internal_error(world):
     place = ("components.click_log_example_gen.publish", "write_dead_letters")
     pipe = world.folder / "pipe"
     os.mkfifo(pipe)
-    first = Running(world.folder, *arguments, hooks=[waiting_at(*place, pipe)])
+    first = RunningPebr(world.folder, *arguments, hooks=[waiting_at(*place, pipe)])
     # Opens as soon as the first run reads it.
     with pipe.open("w"):
         second = pebr(world.folder, *RUN)
@@ -140,7 +140,7 @@ def test_a_second_run_an_interrupt_and_an_internal_error(world):
 def test_a_wrong_config_and_an_unusable_click_log(tmp_path):
     """The tests of ClickLogExampleGen hold every case of bad input; here one stands for all."""
     write_world(tmp_path / "world")
-    world = World(tmp_path / "world")
+    world = WorldFolder(tmp_path / "world")
     world.edit_config("steps: 100", "steps: many")
     done = pebr(world.folder, *RUN)
     assert "pebr.yaml: training.steps must be" in sentence(done)

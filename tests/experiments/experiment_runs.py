@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments import first_run_logs, towers
 from experiments import settings as settings_module
-from experiments import towers
 from experiments.corpora import Corpus
 from experiments.policies import rank_quantile
 from experiments.settings import ExperimentSettings
@@ -63,10 +63,13 @@ def untrained(data: Corpus, config: Config, share: float = 1.0) -> dict[str, Any
 def run_small(module: ModuleType, cache: Path):
     """Outputs and results of an experiment on a tiny log, with short fits.
 
-    Towers are untrained. Experiments that are given the same cache share their towers.
+    Towers are untrained, except those of first runs, which see a log of 300 items. Experiments that
+    are given the same cache share their towers.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(settings_module._SPECS, "small", _SPEC)
+        tiny = first_run_logs.Shape(300, 200, 3_000)
+        patch.setitem(first_run_logs.SHAPES, "synthetic, 2,000 items", tiny)
         patch.setattr(towers, "train", untrained)
         patch.setattr(fitting, "MOST_STEPS", 5)
         patch.setitem(rank_quantile._TREES, "max_iter", 3)

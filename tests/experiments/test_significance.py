@@ -13,7 +13,7 @@ QUERIES, ITEMS, AVERAGE = 600, 60, 8
 RUNS, FEW = 100, 150
 
 
-class World:
+class ExchangeablePolicies:
     """Queries of very different breadth, and two ways to end their lists.
 
     Both scores fall along the same ranking. One knows the breadth of a query up to an error, the
@@ -51,7 +51,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def world():
-    return World(0)
+    return ExchangeablePolicies(0)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_two_ways_that_are_alike_have_p_values_of_every_size():
     """Of columns of exchangeable policies, each with its own cut-off."""
     p_values = []
     for seed in range(RUNS):
-        world = World(seed, FEW, 1.0)
+        world = ExchangeablePolicies(seed, FEW, 1.0)
         flip = np.random.default_rng(1_000 + seed).permuted(np.tile([0, 1], (FEW, 1)), axis=1)
         both = np.stack([world.informed, world.plain * 6])
         one, other = (both[flip[:, side], np.arange(FEW)] for side in range(2))

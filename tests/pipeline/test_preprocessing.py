@@ -11,6 +11,8 @@ from pebr_tf.config import Features
 from pebr_tf.models.text import tokens_of
 from pipeline import counting
 
+pytestmark = pytest.mark.slow
+
 ROWS = [
     # query, item, clicks, title, brand, price
     ("iPhone 16", "a", 3, "Apple iPhone 16", "apple", 3.0),
@@ -126,7 +128,6 @@ def test_a_vocabulary_may_stay_empty_and_a_short_one_keeps_the_most_frequent(tmp
     assert words(10, 1000) == [b"unseen"]
 
 
-@pytest.mark.slow
 def test_queries_that_are_ids_are_looked_up_whole(tmp_path):
     rows = as_rows(ROWS)
     texts = texts_of(rows, COLUMNS[3:])

@@ -11,8 +11,7 @@ chunk; `write` puts all of it into a directory. The same spec always gives the s
 """
 
 from pebr_tf.data.synthetic.clicks import click_chunks
-from pebr_tf.data.synthetic.settings import config
-from pebr_tf.data.synthetic.spec import SyntheticSpec
+from pebr_tf.data.synthetic.spec import SyntheticSpec, config
 from pebr_tf.data.synthetic.world import World, make_world
 from pebr_tf.data.synthetic.writer import write
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pebr_tf.data.synthetic.series import SERIES_PER_LINE, series_words
 from pebr_tf.data.synthetic.shop import Shop, shop
-from pebr_tf.data.synthetic.vocabulary import SLOTS
+from pebr_tf.data.synthetic.vocabulary import SERIES_PER_LINE, SLOTS, series_words
 
 _ITEMS_PER_MODEL = 4.0
 _LINE_SPREAD = 0.3  # Of the log-normal factor that lets one seed's lines differ from another's.
@@ -49,6 +48,19 @@ class Catalogue:
     def __len__(self) -> int:
         """Returns the number of items."""
         return len(self.line)
+
+    def place(self, name: str) -> npt.NDArray[np.integer]:
+        """Number of each item's department, category, brand, line or model, [N]; 0 for the shop."""
+        words = shop()
+        category = words.line_category[self.line]
+        return {
+            "shop": np.zeros_like(self.line),
+            "department": words.category_department[category],
+            "category": category,
+            "brand": words.line_brand[self.line],
+            "line": self.line,
+            "model": self.model,
+        }[name]
 
 
 def make_catalogue(items: int, generator: np.random.Generator) -> Catalogue:

@@ -1,12 +1,11 @@
 """How broad a query can be: from one attribute or a department down to a model in one colour.
 
-A level fixes one place of the shop (its base) and the number of attribute values on top. Its
+A level fixes one place of the shop and the number of attribute values on top. Its
 groupings sort the items into groups, and each group is a possible query with the group's items as
 the relevant ones. An item is in at most `PAIRS_PER_ITEM` groups, which bounds the relevant pairs of
 any number of queries.
 """
 
-import enum
 import itertools
 from dataclasses import dataclass
 
@@ -18,46 +17,45 @@ from pebr_tf.data.synthetic.shop import shop
 from pebr_tf.data.synthetic.vocabulary import SLOTS, VALUES
 
 
-class Base(enum.Enum):
-    """The place of the shop that a query names; a line is a brand within a category."""
-
-    SHOP = enum.auto()
-    DEPARTMENT = enum.auto()
-    CATEGORY = enum.auto()
-    BRAND = enum.auto()
-    LINE = enum.auto()
-    MODEL = enum.auto()
-
-
 @dataclass(frozen=True)
 class Level:
-    """A kind of query: its name in `queries.*`, and the place that it names.
+    """A kind of query.
 
-    It requires 0 to 2 attribute values. `share` is its share of the queries, if the catalogue has
-    that many.
+    Attributes:
+      name: As in `queries.*`.
+      place: Part of the shop that a query fixes; see `Catalogue.place`.
+      attributes: Attribute values that it requires, 0 to 2.
+      share: Its share of the queries, if the catalogue has that many.
     """
 
     name: str
-    base: Base
+    place: str
     attributes: int
     share: float
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """What the text of a query names of its place; a model is named with its brand."""
+        return {"shop": (), "line": ("brand", "category"), "model": ("brand", "model")}.get(
+            self.place, (self.place,)
+        )
 
 
 # The shares give the default catalogue a median of about 20 relevant items and a long tail.
 LEVELS = (
-    Level("department", Base.DEPARTMENT, 0, 0.01),
-    Level("attribute", Base.SHOP, 1, 0.05),
-    Level("category", Base.CATEGORY, 0, 0.05),
-    Level("department_attribute", Base.DEPARTMENT, 1, 0.12),
-    Level("brand", Base.BRAND, 0, 0.06),
-    Level("brand_attribute", Base.BRAND, 1, 0.16),
-    Level("category_attribute", Base.CATEGORY, 1, 0.24),
-    Level("brand_category", Base.LINE, 0, 0.10),
-    Level("category_two_attributes", Base.CATEGORY, 2, 0.22),
-    Level("brand_category_attribute", Base.LINE, 1, 0.13),
-    Level("brand_category_two_attributes", Base.LINE, 2, 0.02),
-    Level("model", Base.MODEL, 0, 0.05),
-    Level("model_attribute", Base.MODEL, 1, 0.02),
+    Level("department", "department", 0, 0.01),
+    Level("attribute", "shop", 1, 0.05),
+    Level("category", "category", 0, 0.05),
+    Level("department_attribute", "department", 1, 0.12),
+    Level("brand", "brand", 0, 0.06),
+    Level("brand_attribute", "brand", 1, 0.16),
+    Level("category_attribute", "category", 1, 0.24),
+    Level("brand_category", "line", 0, 0.10),
+    Level("category_two_attributes", "category", 2, 0.22),
+    Level("brand_category_attribute", "line", 1, 0.13),
+    Level("brand_category_two_attributes", "line", 2, 0.02),
+    Level("model", "model", 0, 0.05),
+    Level("model_attribute", "model", 1, 0.02),
 )
 
 
@@ -68,7 +66,7 @@ class Grouping:
     Attributes:
       level: Index into `LEVELS`.
       slots: Attribute slots that tell the groups apart, as many as the level asks for.
-      anywhere: A value counts in whichever slot it stands, because the base spans categories.
+      anywhere: A value counts in whichever slot it stands, because the place spans categories.
     """
 
     level: int
@@ -82,7 +80,7 @@ class Grouping:
           int64 [passes, N]: an item is in the group of each of its passes (one, or one per slot if
           `anywhere`) and never twice in the same; -1 is none, for an item without the attribute.
         """
-        base = _base(catalogue, LEVELS[self.level].base)
+        base = catalogue.place(LEVELS[self.level].place).astype(np.int64)
         if not self.anywhere:
             return self._slot_keys(catalogue, base)[np.newaxis]
         words = shop()
@@ -93,27 +91,22 @@ class Grouping:
             keys[slot] = np.where(value >= 0, base * len(words.values) + value, -1)
         return keys
 
-    def decode(
-        self, keys: npt.NDArray[np.int64], catalogue: Catalogue
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int16]]:
-        """Decodes groups [K].
-
-        Returns:
-          The base, int64 [K], and the numbers of the attribute values, -1 for none, int16 [K, 2].
-        """
+    def values(
+        self,
+        keys: npt.NDArray[np.int64],
+        items: npt.NDArray[np.int32],
+        catalogue: Catalogue,
+    ) -> npt.NDArray[np.int16]:
+        """Returns what groups [K], each with one item [K], require; see `Constraints.values`."""
         words = shop()
         values = np.full((len(keys), 2), -1, np.int16)
         if self.anywhere:
-            keys, values[:, 0] = np.divmod(keys, len(words.values))
-            return keys, values
-        codes = np.empty((len(self.slots), len(keys)), np.int64)
-        for column in reversed(range(len(self.slots))):
-            keys, codes[column] = np.divmod(keys, VALUES)
-        if self.slots:
-            category = _category(catalogue, LEVELS[self.level].base, keys)
-            for column, slot in enumerate(self.slots):
-                values[:, column] = words.value_number[category, slot, codes[column] + 1]
-        return keys, values
+            values[:, 0] = keys % len(words.values)
+        category = words.line_category[catalogue.line[items]]
+        for column, slot in enumerate(self.slots):
+            codes = catalogue.attributes[slot, items]
+            values[:, column] = words.value_number[category, slot, codes]
+        return values
 
     def _slot_keys(
         self, catalogue: Catalogue, base: npt.NDArray[np.int64]
@@ -130,7 +123,7 @@ class Grouping:
 
 
 def _groupings(number: int, level: Level) -> list[Grouping]:
-    if level.attributes and level.base in (Base.SHOP, Base.DEPARTMENT, Base.BRAND):
+    if level.attributes and level.place in ("shop", "department", "brand"):
         return [Grouping(number, (), anywhere=True)]
     return [
         Grouping(number, slots) for slots in itertools.combinations(range(SLOTS), level.attributes)
@@ -143,29 +136,25 @@ GROUPINGS = tuple(
 PAIRS_PER_ITEM = sum(SLOTS if grouping.anywhere else 1 for grouping in GROUPINGS)
 
 
-def _base(catalogue: Catalogue, base: Base) -> npt.NDArray[np.int64]:
-    """Number of every item's place in the shop, a new array, int64 [N]."""
-    words = shop()
-    if base is Base.SHOP:
-        return np.zeros(len(catalogue), np.int64)
-    if base is Base.MODEL:
-        return catalogue.model.astype(np.int64)
-    if base is Base.LINE:
-        return catalogue.line.astype(np.int64)
-    if base is Base.BRAND:
-        return words.line_brand[catalogue.line].astype(np.int64)
-    category = words.line_category[catalogue.line]
-    if base is Base.DEPARTMENT:
-        category = words.category_department[category]
-    return category.astype(np.int64)
+@dataclass(frozen=True)
+class Constraints:
+    """The constraints of the queries (Q); an item is relevant if it meets all of its query's.
 
+    Attributes:
+      level: Index into `LEVELS`, int8 [Q].
+      item: A relevant item of each, int32 [Q].
+      values: Required attribute values, as numbered in `Shop`, -1 for none, int16 [Q, 2].
+    """
 
-def _category(
-    catalogue: Catalogue, base: Base, numbers: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Category of places that lie in one: models, lines or categories, [K]."""
-    if base is Base.MODEL:
-        numbers = catalogue.model_line[numbers].astype(np.int64)
-    if base is not Base.CATEGORY:
-        numbers = shop().line_category[numbers].astype(np.int64)
-    return numbers
+    level: npt.NDArray[np.int8]
+    item: npt.NDArray[np.int32]
+    values: npt.NDArray[np.int16]
+
+    def __len__(self) -> int:
+        """Returns the number of queries."""
+        return len(self.level)
+
+    def place(self, catalogue: Catalogue, name: str) -> npt.NDArray[np.integer]:
+        """Number of the department, category, brand or model that each names, -1 for none, [Q]."""
+        is_named = np.array([name in level.named for level in LEVELS])[self.level]
+        return np.where(is_named, catalogue.place(name)[self.item], -1)

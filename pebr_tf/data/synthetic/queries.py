@@ -7,8 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pebr_tf.data.synthetic.catalogue import Catalogue
-from pebr_tf.data.synthetic.constraints import Constraints
-from pebr_tf.data.synthetic.levels import GROUPINGS, LEVELS, Grouping
+from pebr_tf.data.synthetic.levels import GROUPINGS, LEVELS, Constraints, Grouping
 from pebr_tf.data.synthetic.text import query_texts
 from pebr_tf.errors import UserError
 
@@ -85,13 +84,14 @@ def make_queries(catalogue: Catalogue, queries: int, generator: np.random.Genera
         )
     chosen = _choose(candidates, _quotas(available, queries))
     counts = np.concatenate([some.counts for some in chosen])
-    constraints = _constraints(catalogue, chosen)
     row_splits = np.concatenate([[0], np.cumsum(counts)])
+    item_indices = _relevant_items(catalogue, chosen, int(row_splits[-1]))
+    constraints = _constraints(catalogue, chosen, item_indices[row_splits[:-1]])
     return Queries(
         texts=query_texts(catalogue, constraints, generator),
         constraints=constraints,
         row_splits=row_splits,
-        item_indices=_relevant_items(catalogue, chosen, int(row_splits[-1])),
+        item_indices=item_indices,
         popularity=_popularity(counts, generator),
     )
 
@@ -144,18 +144,17 @@ def _choose(candidates: list[_Candidates], quotas: npt.NDArray[np.int64]) -> lis
     return chosen
 
 
-def _constraints(catalogue: Catalogue, chosen: list[_Candidates]) -> Constraints:
-    queries = sum(len(some.keys) for some in chosen)
-    level = np.empty(queries, np.int8)
-    base = np.empty(queries, np.int32)
-    values = np.empty((queries, 2), np.int16)
-    start = 0
-    for grouping, some in zip(GROUPINGS, chosen, strict=True):
-        rows = slice(start, start + len(some.keys))
-        level[rows] = grouping.level
-        base[rows], values[rows] = grouping.decode(some.keys, catalogue)
-        start = rows.stop
-    return Constraints(level, base, values)
+def _constraints(
+    catalogue: Catalogue, chosen: list[_Candidates], items: npt.NDArray[np.int32]
+) -> Constraints:
+    counts = [len(some.keys) for some in chosen]
+    level = np.repeat(np.array([grouping.level for grouping in GROUPINGS], np.int8), counts)
+    parts = np.split(items, np.cumsum(counts)[:-1])
+    values = [
+        grouping.values(some.keys, part, catalogue)
+        for grouping, some, part in zip(GROUPINGS, chosen, parts, strict=True)
+    ]
+    return Constraints(level, items, np.concatenate(values))
 
 
 def _relevant_items(

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pebr_tf.data.synthetic.catalogue import Catalogue
-from pebr_tf.data.synthetic.constraints import Constraints
+from pebr_tf.data.synthetic.levels import Constraints
 from pebr_tf.data.synthetic.shop import shop
 from pebr_tf.data.synthetic.vocabulary import SLOTS
 
@@ -80,19 +80,21 @@ def query_texts(
     suffix of a model is written apart or not.
     """
     words = shop()
-    stem, suffix = _model_parts(catalogue, constraints.model)
+    names = _names(catalogue, constraints)
+    model = constraints.place(catalogue, "model")
+    stem, suffix = _model_parts(catalogue, model)
     apart = pa.array(generator.random(len(constraints)) < 0.5)
     before = generator.random(len(constraints)) < 0.5
     first, second = constraints.values.T
     return _join(
         " ",
-        _look_up(words.brands, constraints.brand(catalogue)),
+        names["brand"],
         pc.if_else(apart, stem, pc.binary_join_element_wise(stem, pc.fill_null(suffix, ""), "")),
         pc.if_else(apart, suffix, pa.scalar(None, pa.string())),
-        _look_up(words.values, np.where(before & (constraints.model < 0), first, -1)),
-        _look_up(words.departments, constraints.department),
-        _look_up(words.categories, constraints.category),
-        _look_up(words.values, np.where(before & (constraints.model < 0), -1, first)),
+        _look_up(words.values, np.where(before & (model < 0), first, -1)),
+        names["department"],
+        names["category"],
+        _look_up(words.values, np.where(before & (model < 0), -1, first)),
         _look_up(words.values, second),
     )
 
@@ -102,18 +104,24 @@ def constraint_columns(catalogue: Catalogue, constraints: Constraints) -> dict[s
 
     The columns are department, category, brand, model and attributes, spelled as in the catalogue.
     """
-    words = shop()
+    values = (_look_up(shop().named_values, value) for value in constraints.values.T)
+    model = constraints.place(catalogue, "model")
     columns = {
-        "department": _look_up(words.departments, constraints.department),
-        "category": _look_up(words.categories, constraints.category),
-        "brand": _look_up(words.brands, constraints.brand(catalogue)),
-        "model": _join("", *_model_parts(catalogue, constraints.model)),
-        "attributes": _join(
-            ";",
-            *(_look_up(words.named_values, value) for value in constraints.values.T),
-        ),
+        **_names(catalogue, constraints),
+        "model": _join("", *_model_parts(catalogue, model)),
+        "attributes": _join(";", *values),
     }
     return {name: pc.fill_null(column, "") for name, column in columns.items()}
+
+
+def _names(catalogue: Catalogue, constraints: Constraints) -> dict[str, pa.Array]:
+    """Department, category and brand that each query names, string [Q], null for none."""
+    words = shop()
+    lists = {"department": words.departments, "category": words.categories, "brand": words.brands}
+    return {
+        name: _look_up(spelled, constraints.place(catalogue, name))
+        for name, spelled in lists.items()
+    }
 
 
 def _model_parts(catalogue: Catalogue, model: npt.NDArray[np.integer]) -> tuple[pa.Array, pa.Array]:

@@ -22,10 +22,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 
 from pebr_tf import __version__
 from pebr_tf.data.synthetic.clicks import END_TIME, START_TIME, ClickSampler
-from pebr_tf.data.synthetic.formats import FORMATS, write_table
 from pebr_tf.data.synthetic.levels import LEVELS
 from pebr_tf.data.synthetic.spec import SyntheticSpec
 from pebr_tf.data.synthetic.text import catalogue_table, constraint_columns, item_ids
@@ -33,6 +34,7 @@ from pebr_tf.data.synthetic.world import World, make_world
 from pebr_tf.errors import UserError
 from pebr_tf.files import new_directory
 
+FORMATS = ("parquet", "csv", "jsonl")
 CATALOGUE_SHARD_ITEMS = 250_000
 TRUTH_SHARD_PAIRS = 1_000_000
 
@@ -90,6 +92,19 @@ def write(
         raise UserError(
             f"--out must be a directory that can be written. Received: {out} ({reason})."
         ) from error
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Writes a table as .parquet, .csv (which cannot hold lists) or .jsonl, as the name ends."""
+    if path.suffix == ".parquet":
+        pa.parquet.write_table(table, path)
+    elif path.suffix == ".csv":
+        pa.csv.write_csv(table, path)
+    else:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            for batch in table.to_batches(max_chunksize=65_536):
+                lines = (json.dumps(row, ensure_ascii=False) for row in batch.to_pylist())
+                file.writelines(f"{line}\n" for line in lines)
 
 
 def queries_table(world: World) -> pa.Table:

@@ -31,7 +31,7 @@ COMPRESSED = ".gz"
 BLOCK = 8 << 20
 PARQUET_ROWS = 65_536
 # Without a limit, a quote that is never closed would turn the rest of the file into one record.
-LONGEST_RECORD = 8 * BLOCK
+MAX_RECORD_BYTES = 8 * BLOCK
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 SHOWN_HEADER = 200
 FIRST_LINES = 1_000
@@ -161,7 +161,7 @@ def _record_blocks(file: BinaryIO) -> Iterator[bytes]:
         kept += block
         end = kept.rfind(b"\n") + 1
         inside = kept.count(b'"', 0, end) % 2
-        while end and inside and len(kept) < LONGEST_RECORD:
+        while end and inside and len(kept) < MAX_RECORD_BYTES:
             before = kept.rfind(b"\n", 0, end - 1) + 1
             inside = (inside + kept.count(b'"', before, end)) % 2
             end = before

@@ -6,8 +6,6 @@ The tests of `pebr_tf.data.tables` hold every error of a single file.
 import gzip
 import shutil
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from example_gen_runs import (
     HEADER,
@@ -21,9 +19,9 @@ from example_gen_runs import (
 )
 
 from components.click_log_example_gen import bundle_writer, publish, settings
-from components.click_log_example_gen.accounting import Account
-from pebr_tf.config import Config, Data, Split
+from pebr_tf.config import Config, Split
 from pebr_tf.data import splits
+from pebr_tf.data.accounting import Account
 from pebr_tf.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -76,29 +74,14 @@ def test_catalogues_that_cannot_be_used(folder):
         "DIR/items.csv must have the columns brand, price. Received: item_id, title."
     )
     with pytest.raises(UserError) as error:
-        Account("items", ["DIR/items.csv"], 0, {}, {}).check(Data(), "letters")
+        Account("items", ["DIR/items.csv"], 0, {}, {}).check(0.01, "letters")
     # One row in a hundred may be bad, and not one more.
-    Account("items", [], 500, {"items": 495}, {"no id": 5}).check(Data(), "letters")
+    Account("items", [], 500, {"items": 495}, {"no id": 5}).check(0.01, "letters")
     with pytest.raises(UserError, match=r"\(1\.000%\)\. Received: 6 of 500 rows \(1\.200%\): 6 no"):
-        Account("items", [], 500, {"items": 494}, {"no id": 6}).check(Data(), "letters")
+        Account("items", [], 500, {"items": 494}, {"no id": 6}).check(0.01, "letters")
     assert str(error.value) == (
         "The catalogue must have a good row. Received: no row in DIR/items.csv."
     )
-
-
-def test_a_parquet_file_of_other_types(folder):
-    """Numbers for texts and floats for numbers are read; lists for ids are rejected row by row."""
-    queries = [n % 40 for n in range(400)]
-    items = pa.array([row[1] for row in LOG]).dictionary_encode()
-    table = pa.table({"query": queries, "item_id": items, "clicks": [2.0] * 400})
-    pq.write_table(table, folder / "log.parquet")
-    left = run(folder, config_of(folder, log="log.parquet"))
-    assert len(left.all_clicks()) == 400
-    assert {click["query"] for click in left.all_clicks()} == {b"%d" % n for n in range(40)}
-    assert {click["clicks"] for click in left.all_clicks()} == {2}
-    pq.write_table(pa.table({"query": ["q"] * 9, "item_id": [["i1"]] * 9}), folder / "log.parquet")
-    text = error_of(folder, config_of(folder, log="log.parquet"))
-    assert "Received: 9 of 9 rows (100.000%): 9 item_id is not UTF-8 text." in text
 
 
 def test_too_few_clicks_for_every_split(folder):

@@ -35,12 +35,13 @@ def test_it_writes_and_sums_up(tmp_path, capsys):
         f"p10 {statistics['relevant_p10']}, p50 {statistics['relevant_p50']}, "
         f"p90 {statistics['relevant_p90']}, max {statistics['relevant_max']}"
     )
-    assert printed.err == ""
-    assert printed.out.splitlines() == [
+    assert printed.err.splitlines() == [
         "world               300 of 300",
         "catalogue           300 of 300",
         "truth               200 of 200",
         "clicks            1,000 of 1,000",
+    ]
+    assert printed.out.splitlines() == [
         "items                     300",
         "queries                   200",
         "clicks                    1,000",

@@ -35,6 +35,7 @@ class Log:
         self.titles = {f"i{n}": " ".join(self.random.sample(words, 3)) for n in range(items)}
         pairs = [f"{a} {b}" for a in words for b in words if a != b]
         self.queries = [pairs[n % len(pairs)] for n in range(queries)]
+        self.fitting = {}
         self.header = ["query", "item_id"]
         weights = [1 / (n + 1) for n in range(queries)]
         self.rows = [
@@ -43,9 +44,11 @@ class Log:
         ]
 
     def relevant(self, query):
-        wanted = set(query.split())
-        fitting = [item for item, title in self.titles.items() if wanted <= set(title.split())]
-        return self.random.choice(fitting or list(self.titles))
+        if query not in self.fitting:
+            wanted = set(query.split())
+            found = [item for item, title in self.titles.items() if wanted <= set(title.split())]
+            self.fitting[query] = found or list(self.titles)
+        return self.random.choice(self.fitting[query])
 
     def write(self, folder, catalogue=True):
         folder.mkdir(parents=True, exist_ok=True)

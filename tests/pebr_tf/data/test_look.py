@@ -196,12 +196,12 @@ def test_bad_rows_and_an_empty_split_are_listed(tmp_path):
     rejected, empty = look(config).problems
     assert rejected == (
         "Bad rows of the click log must stay within data.reject_limit (1.000%). "
-        "Received: 2 of 3 rows: 1 no query, 1 item not in the catalogue."
+        "Received: 2 of 3 rows (66.667%): 1 no query, 1 item not in the catalogue."
     )
     assert empty.startswith("Every split must have a click (split.by: pair; ")
-    (tmp_path / "log.csv").write_text("query,item_id\n,1\n")
+    (tmp_path / "log.csv").write_text("query,item_id\n")
     assert look(config).problems == [
-        "The click log must have a good row. Received: 1 rows (1 no query)."
+        f"The click log must have a good row. Received: no row in {tmp_path}/log.csv."
     ]
 
 
@@ -214,8 +214,8 @@ def test_large_files_are_estimated(tmp_path, monkeypatch, name):
     row = "red {},i1,lamp\n" if header else '{{"query": "red {}", "item_id": "i1", "title": "t"}}\n'
     text = header + "".join(row.format(10_000 + n) for n in range(rows))
     (tmp_path / name).write_text(text)
-    monkeypatch.setattr(module, "MOST_BYTES", 10_000)
-    monkeypatch.setattr(module, "MOST_BATCHES", 4)
+    monkeypatch.setattr(module, "MAX_BYTES", 10_000)
+    monkeypatch.setattr(module, "MAX_BATCHES", 4)
     monkeypatch.setattr(read, "BLOCK", 8_192)
     config = guess_config(str(tmp_path / name))
     about, count, _ = look(config).facts["click log"].split()

@@ -74,7 +74,7 @@ def test_a_byte_order_mark_blank_lines_and_other_columns_are_skipped():
 
 
 def test_a_quote_that_is_never_closed_does_not_take_the_memory(monkeypatch):
-    monkeypatch.setattr(read, "LONGEST_RECORD", 400)
+    monkeypatch.setattr(read, "MAX_RECORD_BYTES", 400)
     content = b'query,item_id\n"open,1\n' + b"".join(b"q%d,%d\n" % (n, n) for n in range(300))
     blocks = list(read._record_blocks(io.BytesIO(content)))
     assert b"".join(blocks) == content

@@ -119,8 +119,3 @@ def random_batch(seed=0, batch=BATCH):
         unit_rows(generator, batch, DIMENSION),
         generator.uniform(0.1, 0.5, batch),
     )
-
-
-def tau_for(loss, tau):
-    """The temperatures [B] as `loss` takes them: InfoNCE has one for all."""
-    return tau[0] if loss.__name__ == "info_nce" else tau

@@ -76,7 +76,7 @@ def test_the_layer_adds_the_term_to_the_same_gradients_of_the_towers(batch):
     queries, items, tau = (tf.Variable(each) for each in batch[:3])
     frequency, held_out = map(tf.constant, batch[3:])
     weight = 1 - tf.cast(held_out, tf.float32)
-    layer, plain = BetaNCE(law_weight=2.0), BetaNCE(law_weight=0.0)
+    layer, plain = BetaNCE({}, law_weight=2.0), BetaNCE({}, law_weight=0.0)
     assert plain.law_head is None
     values, gradients = [], []
     for each in (layer, plain):

@@ -15,8 +15,8 @@ def density(s, alpha, beta):
     return scipy.stats.beta.pdf(s, alpha, beta, loc=-1, scale=2)
 
 
-def loops(queries, items, tau, facts=None, negative_weight=1.0):
-    """By Bayes' rule, with the odds of one positive to the weight of all negatives."""
+def loops(queries, items, tau, facts=None):
+    """By Bayes' rule, with the odds of one positive to all negatives."""
     shift = (DIMENSION - 3) / 2
     losses = []
     for i in range(len(queries)):
@@ -25,21 +25,21 @@ def loops(queries, items, tau, facts=None, negative_weight=1.0):
         cosines = np.array([*negatives, oracle.cosine(queries[i], items[i])])
         f = density(cosines, 1 + 1 / tau[i] + shift, 1 + shift)
         h = density(cosines, 1 + shift, 1 + shift)
-        is_relevant = f / (f + negative_weight * len(negatives) * h)
-        loss = -np.log(is_relevant[-1]) - negative_weight * np.log1p(-is_relevant[:-1]).sum()
+        is_relevant = f / (f + len(negatives) * h)
+        loss = -np.log(is_relevant[-1]) - np.log1p(-is_relevant[:-1]).sum()
         losses.append(loss)
     return losses
 
 
-def test_masks_and_weights_equal_the_loops():
+def test_masks_equal_the_loops():
     queries, items, tau = random_batch(1)
     np.testing.assert_allclose(mle(queries, items, tau), loops(queries, items, tau), rtol=1e-9)
     facts = {
         "item_ids": np.array([1, 2, 1, 3, 4]),
         "known_positive_ids": np.array([[3], [1], [-1], [9], [2]]),
     }
-    actual = mle(queries, items, tau, negatives=Negatives(**facts), negative_weight=0.6)
-    np.testing.assert_allclose(actual, loops(queries, items, tau, facts, 0.6), rtol=1e-9)
+    actual = mle(queries, items, tau, negatives=Negatives(**facts))
+    np.testing.assert_allclose(actual, loops(queries, items, tau, facts), rtol=1e-9)
 
 
 def test_gradients_equal_finite_differences():
@@ -111,6 +111,6 @@ def test_graphs_agree_with_eager():
 
 
 def test_softmax_terms_are_rejected():
-    message = "mle has no softmax: gamma must be 0. Received: 0.5."
+    message = "mle has no softmax: log_q must be None. Received: a log_q of shape (5,)."
     with pytest.raises(ValueError, match=oracle.exactly(message)):
-        mle(*random_batch(), gamma=0.5)
+        mle(*random_batch(), negatives=Negatives(log_q=[0.1] * 5))

@@ -15,13 +15,13 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def loops(queries, items, tau, facts, negative_weight=1.0):
+def loops(queries, items, tau, facts):
     losses = []
     for i in range(len(queries)):
         loss = -np.log(sigmoid(oracle.cosine(queries[i], items[i]) / tau))
         for s, _, removed in oracle.candidates_of(i, queries, items, facts):
             if not removed:
-                loss -= negative_weight * np.log(sigmoid(-s / tau))
+                loss -= np.log(sigmoid(-s / tau))
         losses.append(loss)
     return losses
 
@@ -32,8 +32,7 @@ def test_by_hand_with_the_sign_corrected():
     np.testing.assert_allclose(pointwise(QUERIES, ITEMS), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("negative_weight", [1.0, 0.25, 0.0])
-def test_masks_equal_the_loops(negative_weight):
+def test_masks_equal_the_loops():
     generator = np.random.default_rng(0)
     queries, items = oracle.unit_rows(generator, 6, 4), oracle.unit_rows(generator, 6, 4)
     facts = {
@@ -41,10 +40,8 @@ def test_masks_equal_the_loops(negative_weight):
         "known_positive_ids": np.array([[3], [1], [-1], [-1], [9], [2]]),
         "query_ids": np.array([1, 2, 3, 4, 5, 5]),
     }
-    actual = pointwise(
-        queries, items, 0.5, negatives=Negatives(**facts), negative_weight=negative_weight
-    )
-    expected = loops(queries, items, 0.5, facts, negative_weight)
+    actual = pointwise(queries, items, 0.5, negatives=Negatives(**facts))
+    expected = loops(queries, items, 0.5, facts)
     np.testing.assert_allclose(actual, expected, rtol=1e-10)
 
 
@@ -75,20 +72,7 @@ def test_extremes_are_finite(dtype):
             assert np.isfinite(tf.cast(gradient, tf.float32)).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"symmetric_weight": 1.0},
-            "pointwise has no softmax: symmetric_weight must be 0. Received: 1.0.",
-        ),
-        ({"gamma": 0.5}, "pointwise has no softmax: gamma must be 0. Received: 0.5."),
-        (
-            {"negatives": Negatives(log_q=[0.1, 0.2])},
-            "pointwise has no softmax: log_q must be None. Received: a log_q of shape (2,).",
-        ),
-    ],
-)
-def test_what_only_a_softmax_has_is_rejected(options, message):
+def test_what_only_a_softmax_has_is_rejected():
+    message = "pointwise has no softmax: log_q must be None. Received: a log_q of shape (2,)."
     with pytest.raises(ValueError, match=oracle.exactly(message)):
-        pointwise(QUERIES, ITEMS, **options)
+        pointwise(QUERIES, ITEMS, negatives=Negatives(log_q=[0.1, 0.2]))

@@ -1,4 +1,4 @@
-"""The temperature head: what it starts from, its ends, and that it survives saving."""
+"""The temperature head: what it starts from, and its ends."""
 
 import re
 
@@ -9,14 +9,6 @@ import tensorflow as tf
 from pebr_tf.models import TauHead
 
 FEATURES = np.random.default_rng(0).normal(size=(6, 8)).astype(np.float32)
-
-
-def with_random_weights(head, *inputs):
-    """The head, built and moved away from its start, so that every query differs."""
-    head(*inputs)
-    generator = np.random.default_rng(1)
-    head.set_weights([generator.normal(size=w.shape) * 0.3 for w in head.get_weights()])
-    return head
 
 
 def test_every_query_starts_at_tau_initial():
@@ -43,20 +35,6 @@ def test_tau_stays_between_its_ends_and_can_come_back(bias):
     assert tau.numpy().min() >= np.float32(0.002)
     assert tau.numpy().max() <= np.float32(1.0)
     assert tape.gradient(tau, head.trainable_weights)[1].numpy()[0] > 0
-
-
-@pytest.mark.parametrize("suffix", [".keras", ""])
-@pytest.mark.slow
-def test_a_model_with_the_head_survives_saving(tmp_path, suffix):
-    """Both as a Keras file and as a SavedModel."""
-    inputs = tf.keras.Input([8])
-    tau = with_random_weights(TauHead(hidden=(5,)), FEATURES)
-    model = tf.keras.Model(inputs, {"tau": tau(inputs)})
-    model.save(tmp_path / f"model{suffix}")
-    loaded = tf.keras.models.load_model(tmp_path / f"model{suffix}")
-    for name, value in model(FEATURES).items():
-        np.testing.assert_array_equal(loaded(FEATURES)[name], value)
-        assert len(set(value.numpy())) == 6
 
 
 def test_the_head_works_in_float32_under_mixed_precision():

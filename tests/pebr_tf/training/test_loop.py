@@ -53,9 +53,7 @@ def test_an_early_stop_brings_back_the_best_weights(tmp_path):
         training__validation_interval=5,
         training__early_stop_patience=3,
     )
-    assert trained == TrainingResult(
-        steps=10, loss=0.0, recall=0.0, resumed_from=0, stopped_early=True
-    )
+    assert trained == TrainingResult(steps=10, loss=0.0, recall=0.0, resumed_from=0)
     assert float(model.count) == 10.0
     last = tf.train.latest_checkpoint(str(tmp_path / "latest"))
     assert last.endswith("ckpt-25")
@@ -88,7 +86,6 @@ def test_recall_decides_before_loss_when_to_stop_and_what_is_best(
     )
     assert (trained.steps, trained.loss) == (steps, (steps - 10.0) ** 2)
     assert trained.recall == pytest.approx(highest)
-    assert trained.stopped_early
     assert float(model.count) == steps
     assert next(left, None) is None
 
@@ -127,7 +124,9 @@ def test_workers_that_find_different_checkpoints_say_so(tmp_path, monkeypatch):
 
 def test_an_interrupted_training_goes_on_from_its_last_checkpoint(tmp_path):
     """Another process is killed in test_worker_training; what is on disk is the same."""
+    # A step of this loss is traced soonest.
     config = small(
+        loss__family="info_nce",
         training__steps=4 * LOG_INTERVAL,
         training__checkpoint_interval=LOG_INTERVAL,
         training__validation_interval=2 * LOG_INTERVAL,
@@ -154,7 +153,7 @@ def test_an_interrupted_training_goes_on_from_its_last_checkpoint(tmp_path):
         run(interrupt)
     model, trained = run(heard.__setitem__, tmp_path / "logs")
     # The interruption came before the checkpoint of its step.
-    assert (trained.resumed_from, trained.stopped_early) == (LOG_INTERVAL, False)
+    assert trained.resumed_from == LOG_INTERVAL
     assert int(model.optimizer.iterations) == 4 * LOG_INTERVAL
     assert list(heard) == [25, 50, 75, 100]
     assert heard[100] < heard[25]

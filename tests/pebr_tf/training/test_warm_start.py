@@ -57,10 +57,7 @@ def others(model):
 def test_the_same_vocabulary_gives_the_same_model(tmp_path, batch, depth, changes):
     earlier, model = made(batch, WORDS, 1, **changes), made(batch, WORDS, 2, **changes)
     folder = saved(earlier, tmp_path / "earlier", depth)
-    result = warm_start(model, folder, {"tokens": WORDS}, {"tokens": WORDS})
-    assert result.copied == len(model.trainable_variables)
-    assert result.fresh == ()
-    assert result.known_words == result.words == 30 * (2 if changes == SEPARATE else 1)
+    warm_start(model, folder, {"tokens": WORDS}, {"tokens": WORDS})
     for ours, theirs in zip(model.trainable_variables, earlier.trainable_variables, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(
@@ -74,9 +71,7 @@ def test_rows_follow_their_words_and_new_words_start_fresh(tmp_path, batch, chan
     earlier, model = made(batch, WORDS, 1, **changes), made(SHORT, new, 2, **changes)
     fresh = tables(model)
     folder = saved(earlier, tmp_path / "earlier")
-    result = warm_start(model, folder, {"tokens": new}, {"tokens": WORDS})
-    count = 2 if changes else 1
-    assert (result.known_words, result.words) == (25 * count, 27 * count)
+    warm_start(model, folder, {"tokens": new}, {"tokens": WORDS})
     for name, table in tables(model).items():
         for place, word in enumerate(new):
             row = tables(earlier)[name][WORDS.index(word)] if word in WORDS else fresh[name][place]
@@ -97,8 +92,7 @@ def test_other_numbers_of_buckets_and_unknown_vocabularies_start_fresh(tmp_path,
     # Neither does a vocabulary that the earlier model lacks bring its rows.
     model = made(batch, WORDS, 2)
     fresh = tables(model)["query"][:30]
-    result = warm_start(model, tmp_path / "earlier", {"tokens": WORDS}, {})
-    assert result.known_words == 0
+    warm_start(model, tmp_path / "earlier", {"tokens": WORDS}, {})
     np.testing.assert_array_equal(tables(model)["query"][:30], fresh)
 
 
@@ -106,11 +100,7 @@ def test_another_dimension_starts_fresh(tmp_path, batch):
     earlier = made(batch, WORDS, 1, towers__token_dimension=5, towers__hidden_layers=[8])
     model = made(batch, WORDS, 2, towers__hidden_layers=[8])
     before = [variable.numpy() for variable in model.trainable_variables]
-    result = warm_start(
-        model, saved(earlier, tmp_path / "earlier"), {"tokens": WORDS}, {"tokens": WORDS}
-    )
-    assert any("tokens" in name for name in result.fresh)
+    warm_start(model, saved(earlier, tmp_path / "earlier"), {"tokens": WORDS}, {"tokens": WORDS})
     # Of the first layers nothing fits but their biases; the last ones do.
     np.testing.assert_array_equal(tables(model)["query"], before[0])
     np.testing.assert_array_equal(model.query_tower._last.kernel, earlier.query_tower._last.kernel)
-    assert result.copied + len(result.fresh) == len(model.trainable_variables)

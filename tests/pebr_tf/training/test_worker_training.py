@@ -33,9 +33,9 @@ def assert_says_that_one_was_lost(worker, steps):
     ended = worker.finish()
     assert ended.code == 1
     assert re.search(
-        r"^pebr_tf\.errors\.UserError: every worker must stay until training ends: start all of "
-        r"them again, and it goes on at its last checkpoint\. Received: a worker lost after step "
-        rf"({'|'.join(map(str, steps))}) \(.+\)\.$",
+        r"^pebr_tf\.errors\.UserError: every worker must stay until training ends: restart all "
+        r"of them, and training continues at its last checkpoint\. Received: a worker lost "
+        rf"after step ({'|'.join(map(str, steps))}) \(.+\)\.$",
         ended.err,
         re.MULTILINE,
     ), ended.err

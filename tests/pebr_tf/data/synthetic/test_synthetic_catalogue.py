@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from pebr_tf.data.synthetic.catalogue import make_catalogue
-from pebr_tf.data.synthetic.series import SERIES_PER_LINE
 from pebr_tf.data.synthetic.text import catalogue_table, item_ids
-from pebr_tf.data.synthetic.vocabulary import DEPARTMENTS
+from pebr_tf.data.synthetic.vocabulary import DEPARTMENTS, SERIES_PER_LINE
 
 CATEGORIES = {
     category.name: (department, category)
