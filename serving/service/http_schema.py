@@ -229,3 +229,27 @@ class ErrorResponse(BaseModel):
     """The response to every request that failed."""
 
     error: ErrorBody
+
+
+def as_openapi_3_0(node: Any) -> Any:
+    """Converts a document from OpenAPI 3.1 to 3.0, which the bundled Swagger UI reads.
+
+    In 3.0 null is a property of a type, an exclusive bound a property of a bound, and a schema has
+    one example.
+    """
+    if isinstance(node, list):
+        return [as_openapi_3_0(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    result = {name: as_openapi_3_0(each) for name, each in node.items()}
+    kinds = result.get("anyOf")
+    if isinstance(kinds, list) and {"type": "null"} in kinds:
+        (kind,) = (each for each in kinds if each != {"type": "null"})
+        del result["anyOf"]
+        result = {**result, **kind, "nullable": True}
+    for word, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(result.get(word), (int, float)) and not isinstance(result[word], bool):
+            result[bound], result[word] = result[word], True
+    if isinstance(result.get("examples"), list):
+        result["example"] = result.pop("examples")[0]
+    return result
