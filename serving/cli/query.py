@@ -107,11 +107,11 @@ def _print_json(answer: RetrievalResponse, index: int, limit: int) -> None:
         "stratum": answer.stratum(index),
         "count": int(items.counts[index]),
         "threshold": _number(items.thresholds[index]),
-        "level": _number(answer.levels[index]),
+        "level": _number(answer.encoded.level[index]),
         "level_source": answer.level_source,
         "expected_recall": _number(answer.expected_recall[index]),
         "truncated": bool(items.truncated[index]),
-        "unfamiliar": bool(answer.unfamiliar[index]),
+        "unfamiliar": bool(answer.encoded.unfamiliar[index]),
         "notes": answer.notes,
         "items": answer.rows(index, limit),
     }
@@ -127,7 +127,7 @@ def _print_table(answer: RetrievalResponse, index: int, limit: int) -> None:
     if (expected := _number(answer.expected_recall[index])) is not None:
         digits = 0 if expected >= 0.1 else 1
         facts.append(f"expected to keep {expected:.{digits}%} of the relevant")
-    if answer.unfamiliar[index]:
+    if answer.encoded.unfamiliar[index]:
         facts.append("unfamiliar: no recall is expected")
     if answer.items.truncated[index]:
         facts.append("cut by the limit")

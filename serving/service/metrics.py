@@ -83,7 +83,7 @@ class Metrics:
         for histogram, values in (
             (self._results, [counts]),
             (self._thresholds, [each.thresholds for each in items]),
-            (self._temperatures, [each.tau for each in responses]),
+            (self._temperatures, [each.encoded.tau for each in responses]),
         ):
             for value in np.concatenate(values).tolist():
                 histogram.observe(value)

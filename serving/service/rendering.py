@@ -68,7 +68,7 @@ def describe_release(retriever: Retriever) -> dict[str, Any]:
 
 def _results(response: RetrievalResponse) -> Iterator[Result]:
     """Yields the result of each query, from columns: nothing is looked up item by item."""
-    found = response.items
+    found, encoded = response.items, response.encoded
     items = _items(response)
     splits = found.row_splits.tolist()
     columns = zip(
@@ -77,15 +77,27 @@ def _results(response: RetrievalResponse) -> Iterator[Result]:
         found.truncated.tolist(),
         found.thresholds.tolist(),
         response.expected_recall.tolist(),
-        response.tau.tolist(),
-        response.alpha.tolist(),
-        response.beta.tolist(),
-        response.levels.tolist(),
-        response.strata.tolist(),
-        response.unfamiliar.tolist(),
+        encoded.tau.tolist(),
+        encoded.alpha.tolist(),
+        encoded.beta.tolist(),
+        encoded.level.tolist(),
+        encoded.stratum.tolist(),
+        encoded.unfamiliar.tolist(),
         strict=True,
     )
-    for begin, end, truncated, threshold, expected, *law, level, stratum, unfamiliar in columns:
+    for (
+        begin,
+        end,
+        truncated,
+        threshold,
+        expected,
+        tau,
+        alpha,
+        beta,
+        level,
+        stratum,
+        unfamiliar,
+    ) in columns:
         yield {
             "items": items[begin:end],
             "count": end - begin,
@@ -93,7 +105,9 @@ def _results(response: RetrievalResponse) -> Iterator[Result]:
             # A threshold below every cosine: only the length ends the list.
             "threshold": threshold if threshold >= -1 else None,
             "expected_recall": None if math.isnan(expected) else expected,
-            **dict(zip(("tau", "alpha", "beta"), law, strict=True)),
+            "tau": tau,
+            "alpha": alpha,
+            "beta": beta,
             "level": level,
             "stratum": STRATA[stratum],
             "unfamiliar": unfamiliar,

@@ -118,7 +118,7 @@ def test_metrics_count_what_was_answered(engine):
     assert sample("pebr_empty_total") == 0
     assert sample("pebr_results_sum") == 10
     assert sample("pebr_results_count") == 2
-    assert sample("pebr_tau_sum") == pytest.approx(float(reply.tau.sum()))
+    assert sample("pebr_tau_sum") == pytest.approx(float(reply.encoded.tau.sum()))
     assert sample("pebr_stage_seconds_sum", {"stage": "encode"}) == pytest.approx(
         reply.seconds.encode
     )
