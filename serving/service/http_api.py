@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from pebr_tf import __version__
 from pebr_tf.config import Serving
 from pebr_tf.config.retrieval import KNOBS
+from serving.client.results import ReleaseInfo
 from serving.errors import (
     AuthenticationError,
     DeadlineError,
@@ -127,7 +128,7 @@ def _add_api(
     @app.get(
         "/v1/release",
         dependencies=token,
-        response_model=schema.ReleaseBody,
+        response_model=ReleaseInfo,
         responses=_errors(AuthenticationError, ServiceError, UnavailableError),
     )
     async def release() -> Any:
