@@ -70,11 +70,11 @@ def _print(releases: Path) -> None:
         if version in gone:
             entry = gone[version]
             state = escape(f"withdrawn {entry.time}{entry.reason and f': {entry.reason}'}")
-        table.add_row(str(version), *_facts(releases / str(version)), state)
+        table.add_row(str(version), *_release_columns(releases / str(version)), state)
     make_console().print(table)
 
 
-def _facts(release: Path) -> tuple[str, str]:
+def _release_columns(release: Path) -> tuple[str, str]:
     from pebr_tf.release.release import ReleaseManifest
 
     try:

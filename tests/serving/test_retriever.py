@@ -130,7 +130,7 @@ def test_top_k_and_score_promise_nothing(retriever, cosines, item_ids):
     assert np.isnan(answer.expected_recall).all()
 
 
-def test_floor_and_cap_hold_for_every_knob(retriever, cosines, item_ids):
+def test_floor_and_limit_hold_for_every_knob(retriever, cosines, item_ids):
     scores, _ = cosines
     answer = retriever.retrieve(QUERIES, "score", 1.0)
     assert found_of(answer) == [{item_ids[best]} for best in scores.argmax(axis=1)]

@@ -371,7 +371,7 @@ def test_stand_in_thresholds_give_few_items_and_many():
     assert 5 < np.median(counts) < 40
 
 
-def test_a_cap_on_leaves_is_kept_in_the_index(tmp_path):
+def test_max_leaves_is_kept_in_the_index(tmp_path):
     config = dataclasses.replace(SCANN, max_leaves_searched=3, check_recall=0.0)
     build_index(tmp_path / "index", vectors_of(300), config=config)
     searcher = load_index(tmp_path / "index")

@@ -229,7 +229,7 @@ def capped(sample, most):
     return searcher
 
 
-def test_a_cap_on_leaves_bounds_the_work_and_says_so(sample_of):
+def test_max_leaves_bounds_the_work_and_marks_truncated_lists(sample_of):
     sample = sample_of("many")
     queries = sample.queries(30, 6)
     thresholds = scores_to_cut_at(sample, queries, np.linspace(0, 0.2, 30))
@@ -255,7 +255,7 @@ def test_a_cap_on_leaves_bounds_the_work_and_says_so(sample_of):
     np.testing.assert_array_equal(result.item_ids, free.item_ids)
 
 
-def test_a_cap_on_leaves_flags_searches_for_the_best_items_too(sample_of):
+def test_max_leaves_marks_truncated_searches_for_the_best_items_too(sample_of):
     sample = sample_of("many")
     queries = sample.queries(10, 7)
     result = capped(sample, 1).search(queries, top_k=1_000)

@@ -110,7 +110,7 @@ def test_what_is_asked_arrives(client, script):
     client.retrieve(["gift"], score=-1)
     client.retrieve(["gift"])
     requests = [call[0] for call in script.calls]
-    assert [request.WhichOneof("cutoff") for request in requests] == [
+    assert [request.WhichOneof("knob") for request in requests] == [
         *("top_k", "budget", "score"),
         None,
     ]
