@@ -49,7 +49,7 @@ class Engine:
         try:
             return await self._batcher.submit(request)
         finally:
-            self._metrics.queue(self._batcher.queries)
+            self._metrics.queue.set(self._batcher.queries)
 
     def drain(self) -> None:
         """Marks the service as not ready; requests are still answered."""

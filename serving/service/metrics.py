@@ -55,11 +55,11 @@ class Metrics:
         self._truncated = counter("truncated", "Queries whose list the limit truncated")
         self._thresholds = histogram("threshold", "Cosine at which a list ends", _COSINES)
         self._temperatures = histogram("tau", "Temperature per query", _TEMPERATURES)
-        self._queue = gauge("queue_queries", "Queries waiting for a batch")
+        self.queue = gauge("queue_queries", "Queries waiting for a batch")
         self._version = gauge("release_version", "Version of the release that answers")
         self._loaded = gauge("release_loaded_timestamp_seconds", "When this release took over")
         self._swaps = counter("release_swaps", "Swaps to another release")
-        self._rejections = counter("release_rejections", "Attempts to load a release that failed")
+        self.rejections = counter("release_rejections", "Attempts to load a release that failed")
         text = "1 for each release that is rejected now"
         self._rejected = gauge("release_rejected", text, "version", "reason")
         self._breaker = gauge("tf_serving_breaker", "0: closed, 1: half-open, 2: open")
@@ -90,10 +90,6 @@ class Metrics:
         self._empty.inc(int((counts == 0).sum()))
         self._truncated.inc(sum(int(each.truncated.sum()) for each in items))
 
-    def queue(self, queries: int) -> None:
-        """Sets how many queries wait."""
-        self._queue.set(queries)
-
     def release(self, version: int, swapped: bool) -> None:
         """Sets the release that answers from now on."""
         self._version.set(version)
@@ -106,10 +102,6 @@ class Metrics:
         self._rejected.clear()
         for version, reason in reasons.items():
             self._rejected.labels(str(version), reason).set(1)
-
-    def rejected_release(self) -> None:
-        """Counts an attempt to load a release that failed."""
-        self._rejections.inc()
 
     def breaker(self, state: Callable[[], str]) -> None:
         """Exports the state of a circuit breaker, read at each scrape."""
