@@ -20,7 +20,9 @@ class ServiceError(Exception):
 
 
 class InvalidArgument(ServiceError, UserError):
-    """A mistake in one field of a request. Commands report it like any other `UserError`.
+    """A field is missing, unknown, of the wrong type, or out of range.
+
+    Commands report it like any other `UserError`.
 
     Attributes:
       field: Name of the field, as the caller wrote it.

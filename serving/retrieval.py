@@ -10,6 +10,7 @@ import numpy as np
 
 from pebr_tf.metrics import STRATA
 from pebr_tf.retrieval import RangeResult
+from pebr_tf.retrieval.encoded import EncodedQueries
 
 
 @dataclass(frozen=True)
@@ -59,16 +60,12 @@ class RetrievalResponse:
       columns: Columns of the payload that were requested.
       fields: Column -> value for each item, in the order of `items`; a column without a value is
         left out. Responses share these dicts: do not change them.
-      levels: [B] float32.
+      encoded: The queries as encoded, with the levels and laws of this search.
       level_source: Where levels and laws come from: "probe", a small search, or "sample", the items
         that the query model holds.
-      tau, alpha, beta: [B] float32, the temperature and the Beta law of each query.
-      strata: [B] int64 indices into `pebr_tf.metrics.STRATA`.
       expected_recall: [B] share of the query's relevant items that the list is expected to hold
         unless the limit truncated it: its law at the threshold; NaN for top_k and score, which
-        promise nothing, and for unfamiliar queries.
-      unfamiliar: [B] bool, true for queries that the model knows nothing of; unless the knob is
-        top_k or score, their lists have `cutoff.unfamiliar_items` items.
+        promise nothing, and for unfamiliar queries, whose lists have `cutoff.unfamiliar_items`.
       notes: What a caller should know about the knob's value, one sentence each: it is out of
         range, returns much of the catalogue, or promises a recall in a wide interval.
       seconds: Time spent in each stage.
@@ -81,14 +78,9 @@ class RetrievalResponse:
     items: RangeResult
     columns: tuple[str, ...]
     fields: list[dict[str, str]]
-    levels: np.ndarray
+    encoded: EncodedQueries
     level_source: str
-    tau: np.ndarray
-    alpha: np.ndarray
-    beta: np.ndarray
-    strata: np.ndarray
     expected_recall: np.ndarray
-    unfamiliar: np.ndarray
     notes: tuple[str, ...]
     seconds: StageSeconds
 
@@ -97,7 +89,7 @@ class RetrievalResponse:
 
     def stratum(self, index: int) -> str:
         """Name of the stratum of one query."""
-        return STRATA[self.strata[index]]
+        return STRATA[self.encoded.stratum[index]]
 
     def rows(self, index: int, limit: int | None = None) -> list[dict[str, Any]]:
         """The items of one query, best first, at most `limit`: item_id, score and all columns."""

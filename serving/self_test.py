@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from pydantic import TypeAdapter, ValidationError
+
 from pebr_tf.errors import UserError
 from serving.retriever import Retriever
 
@@ -86,22 +88,14 @@ class SelfTest:
         """
         path = directory / cls.FILE
         try:
-            answers = json.loads(path.read_text(encoding="utf-8"))["answers"]
-            return cls(
-                tuple(
-                    RecordedAnswer(
-                        **{
-                            **answer,
-                            "item_ids": tuple(answer["item_ids"]),
-                            "scores": tuple(map(float, answer["scores"])),
-                        }
-                    )
-                    for answer in answers
-                )
-            )
+            return TypeAdapter(cls).validate_json(path.read_bytes())
         except FileNotFoundError:
             return cls()
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except ValidationError as error:
+            raise UserError(
+                f"{path} must be the self-test of a release. Received: {error.errors()[0]['msg']}."
+            ) from None
+        except OSError as error:
             raise UserError(
                 f"{path} must be the self-test of a release. Received: {error}."
             ) from None

@@ -143,19 +143,11 @@ class Servable:
     def predict(self, request, context):
         """The response, without the name and version of the model."""
         name = request.model_spec.signature_name or "serving_default"
-        if name not in self.signatures:
-            message = f'Serving signature key "{name}" not found.'
-            context.abort(StatusCode.FAILED_PRECONDITION, message)
         inputs, outputs = self.signatures[name].inputs, self.signatures[name].outputs
         wanted = list(request.output_filter) or list(outputs)
-        if set(request.inputs) != set(inputs):
-            context.abort(StatusCode.INVALID_ARGUMENT, "input size does not match signature")
-        for alias, tensor in request.inputs.items():
-            if tensor.dtype != inputs[alias].dtype:
-                message = f"Expects {alias} to be of type {inputs[alias].dtype}"
-                context.abort(StatusCode.INVALID_ARGUMENT, message)
-        if not set(wanted) <= set(outputs):
-            context.abort(StatusCode.INVALID_ARGUMENT, "output tensor alias not found in signature")
+        given = {alias: tensor.dtype for alias, tensor in request.inputs.items()}
+        if given != {alias: each.dtype for alias, each in inputs.items()}:
+            context.abort(StatusCode.INVALID_ARGUMENT, "inputs do not match the signature")
         feeds = {inputs[alias].name: tf.make_ndarray(t) for alias, t in request.inputs.items()}
         values = self._session.run({alias: outputs[alias].name for alias in wanted}, feeds)
         response = predict_pb2.PredictResponse()

@@ -145,34 +145,29 @@ def _readout(
 ) -> MetricReadout:
     numerator, denominator = metric.of_users(users.totals)
     _require_denominators(users, metric, numerator, denominator)
-    values, deviations = [], []
+    binary = metric.kind == "binary"
+    plain: list[Estimate] = []
+    deviations: list[np.ndarray] = []
+    null_variances: list[float | None] = []
     for name, chosen in zip(names, members, strict=True):
         if not denominator[chosen].any():
             raise UserError(f"{name} must have {metric.denominator}. Received: 0 in all.")
         value, deviation = estimate.linearised(numerator[chosen], denominator[chosen])
-        values.append(value)
         deviations.append(deviation)
-    sizes = list(map(len, members))
-    binary = metric.kind == "binary"
-    plain = [
-        Estimate(
-            value,
-            estimate.share_variance(value, len(deviation))
-            if binary
-            else estimate.mean_variance(deviation),
-        )
-        for value, deviation in zip(values, deviations, strict=True)
-    ]
-    null_variances = [
-        estimate.pooled_variance(values[0], sizes[0], value, size) if binary else None
-        for value, size in zip(values[1:], sizes[1:], strict=True)
-    ]
+        if binary:
+            plain.append(Estimate(value, estimate.share_variance(value, len(chosen))))
+            null_variances.append(
+                estimate.pooled_variance(plain[0].value, len(members[0]), value, len(chosen))
+            )
+        else:
+            plain.append(Estimate(value, estimate.mean_variance(deviation)))
+            null_variances.append(None)
     better = None
     reduction: tuple[float, ...] = ()
     if metric.past:
         past = _past(users, metric, members)
-        estimates = cuped.adjusted(values, deviations, past)
-        better = _arms(names, estimates, confidence, [None] * (len(names) - 1))
+        estimates = cuped.adjusted([each.value for each in plain], deviations, past)
+        better = _arms(names, estimates, confidence, [None] * len(names))
         reduction = tuple(
             _reduction(plain[0].variance + arm.variance, estimates[0].variance + other.variance)
             for arm, other in zip(plain[1:], estimates[1:], strict=True)
@@ -196,7 +191,7 @@ def _arms(
     control, *others = estimates
     comparisons = [
         estimate.compare(control, other, confidence, null)
-        for other, null in zip(others, null_variances, strict=True)
+        for other, null in zip(others, null_variances[1:], strict=True)
     ]
     corrected = estimate.holm(np.array([each.p_value for each in comparisons]))
     return tuple(

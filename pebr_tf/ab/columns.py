@@ -18,7 +18,7 @@ def texts(file: str, batch: Batch, column: str) -> pa.Array:
     """[M] text; raises a UserError where a value is missing, empty or not text."""
     values = _values(batch, column)
     written, bad = convert.text(convert.without_empty(values))
-    bad = bad | ~_valid(written)
+    bad = bad | written.is_null().to_numpy(zero_copy_only=False)
     if bad.any():
         _reject(file, batch, column, "have a value", bad)
     return written
@@ -79,7 +79,3 @@ def _reject(file: str, batch: Batch, column: str, required: str, bad: np.ndarray
         f"{column} of {file} must {required} in every row. Received: {received} in row "
         f"{batch.rows[index]}."
     )
-
-
-def _valid(values: pa.Array) -> np.ndarray:
-    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))

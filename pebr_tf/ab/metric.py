@@ -11,7 +11,7 @@ import numpy as np
 
 from pebr_tf.errors import UserError
 
-Kind = Literal["ratio", "mean", "binary"]
+MetricKind = Literal["ratio", "mean", "binary"]
 # The default metrics: rates over searches, and shares of users with a value above 0.
 SEARCHES = "searches"
 RATE_COLUMNS = ("clicks", "orders", "conversions")
@@ -31,7 +31,7 @@ class Metric:
       past: Columns from before the experiment that may predict the metric.
     """
 
-    kind: Kind
+    kind: MetricKind
     numerator: str
     denominator: str | None = None
     past: tuple[str, ...] = ()

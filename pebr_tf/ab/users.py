@@ -8,7 +8,7 @@ number of rows, which the experiment may change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,62 +85,26 @@ def read_users(
       UserError: A file, row or value is not valid; there are no rows, one arm, or an arm with one
         user.
     """
+    columns, past = _once(columns), _once(past)
+    held = 1 + len(past)
+    aggregations = ["sum"] * (1 + len(columns)) + ["min"] * held + ["max"] * held
     arms: dict[str, int] = {}
-    whole: _PartialUsers | None = None
-    waiting: list[_PartialUsers] = []
-    for part in _read_parts(source, user, arm, _once(columns), _once(past), arms):
-        waiting.append(part)
-        if sum(map(len, waiting)) > max(MAX_BUFFERED_ROWS, len(whole) if whole else 0):
-            whole, waiting = _by_user([*([whole] if whole else []), *waiting]), []
-    if waiting:
-        whole = _by_user([*([whole] if whole else []), *waiting])
-    if whole is None or not len(whole):
-        raise UserError(f"{source.name} must have rows. Received: none.")
-    return _users(whole, arms, _once(columns), _once(past))
-
-
-@dataclass(frozen=True)
-class _PartialUsers:
-    """Rows of a log, or sums of them by user.
-
-    Attributes:
-      ids: [M] text, the user of each.
-      sums: [1 + C, M] float64, number of rows and totals.
-      low: [1 + P, M] float64, smallest index of an arm and smallest past.
-      high: [1 + P, M] float64, the largest of both.
-    """
-
-    ids: pa.Array
-    sums: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-
-def _read_parts(
-    source: Source,
-    user: str,
-    arm: str,
-    columns: Sequence[str],
-    past: Sequence[str],
-    arms: dict[str, int],
-) -> Iterator[_PartialUsers]:
-    """Yields the rows of the file; adds the index of each new arm to `arms`."""
+    parts: list[pa.Table] = []
+    limit = MAX_BUFFERED_ROWS
     for batch in read_table(source, _once([user, arm, *columns, *past])):
         _require_whole(source, batch)
-        if not len(batch):
-            continue
-        counted = np.ones(len(batch))
+        ids = texts(source.name, batch, user).cast(pa.large_string())
         indices = _arm_indices(texts(source.name, batch, arm), arms, arm)
-        held = np.stack([indices, *(amounts(source.name, batch, name) for name in past)])
-        yield _PartialUsers(
-            texts(source.name, batch, user).cast(pa.large_string()),
-            np.stack([counted, *(amounts(source.name, batch, name) for name in columns)]),
-            held,
-            held,
-        )
+        totals = [amounts(source.name, batch, name) for name in columns]
+        before = [indices, *(amounts(source.name, batch, name) for name in past)]
+        values = [np.ones(len(batch)), *totals, *before, *before]
+        parts.append(pa.table([*values, ids], [*map(str, range(len(values))), "user"]))
+        if sum(map(len, parts)) > limit:
+            parts = [_by_user(parts, aggregations)]
+            limit = len(parts[0]) + max(MAX_BUFFERED_ROWS, len(parts[0]))
+    if not any(map(len, parts)):
+        raise UserError(f"{source.name} must have rows. Received: none.")
+    return _users(_by_user(parts, aggregations), arms, columns, past)
 
 
 def _require_whole(source: Source, batch: Batch) -> None:
@@ -162,30 +126,22 @@ def _arm_indices(values: pa.Array, arms: dict[str, int], column: str) -> np.ndar
     return np.array(found, np.float64)[encoded.indices.to_numpy()]
 
 
-def _by_user(parts: Sequence[_PartialUsers]) -> _PartialUsers:
-    encoded = pa.concat_arrays([part.ids for part in parts]).dictionary_encode()
-    users, indices = len(encoded.dictionary), encoded.indices.to_numpy()
-
-    def gathered(name: str) -> np.ndarray:
-        return np.concatenate([getattr(part, name) for part in parts], axis=1)
-
-    sums = [np.bincount(indices, values, users) for values in gathered("sums")]
-    low = np.full((len(parts[0].low), users), np.inf)
-    high = np.full((len(parts[0].high), users), -np.inf)
-    for row, values in zip(low, gathered("low"), strict=True):
-        np.minimum.at(row, indices, values)
-    for row, values in zip(high, gathered("high"), strict=True):
-        np.maximum.at(row, indices, values)
-    return _PartialUsers(encoded.dictionary, np.stack(sums), low, high)
+def _by_user(parts: Sequence[pa.Table], aggregations: Sequence[str]) -> pa.Table:
+    """One row per user; `aggregations` are those of all columns but the last, the user."""
+    rows = pa.concat_tables(parts)
+    wanted = list(zip(rows.column_names[:-1], aggregations, strict=True))
+    return rows.group_by("user").aggregate(wanted).rename_columns(rows.column_names)
 
 
 def _users(
-    whole: _PartialUsers, arms: dict[str, int], columns: Sequence[str], past: Sequence[str]
+    whole: pa.Table, arms: dict[str, int], columns: Sequence[str], past: Sequence[str]
 ) -> Users:
     """The users of one arm, with the arms in the order of their names."""
-    kept = whole.low[0] == whole.high[0]
-    ids = whole.ids.filter(pa.array(kept))
-    sums, low, high = whole.sums[:, kept], whole.low[:, kept], whole.high[:, kept]
+    values = np.stack([column.to_numpy() for column in whole.columns[:-1]])
+    sums, low, high = np.split(values, (1 + len(columns), 2 + len(columns) + len(past)))
+    kept = low[0] == high[0]
+    ids = whole["user"].combine_chunks().filter(pa.array(kept))
+    sums, low, high = sums[:, kept], low[:, kept], high[:, kept]
     for name, least, most in zip(past, low[1:], high[1:], strict=True):
         if (least != most).any():
             index = int(np.argmax(least != most))

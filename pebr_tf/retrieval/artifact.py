@@ -13,7 +13,7 @@ Nothing is pickled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,7 +24,7 @@ from pebr_tf.manifest import FolderManifest
 from pebr_tf.retrieval import scann_files
 from pebr_tf.retrieval.exact import ExactSearcher
 from pebr_tf.retrieval.plan import IndexTuning, Leaves
-from pebr_tf.retrieval.result import RangeResult, empty
+from pebr_tf.retrieval.result import empty
 from pebr_tf.retrieval.scann_searcher import ScannSearcher
 from pebr_tf.retrieval.tune import TuningExamples, recall
 
@@ -123,13 +123,8 @@ def self_check(directory: Path, searcher: ScannSearcher, lowest: float) -> tuple
         np.load(directory / f"check_{name}.npy")
         for name in ("queries", "thresholds", "row_splits", "positions")
     )
-    truth = RangeResult(
-        **{
-            **vars(empty(len(queries), thresholds, searcher.ids.dtype)),
-            "row_splits": row_splits,
-            "item_ids": searcher.ids[positions],
-        }
-    )
+    nothing = empty(len(queries), thresholds, searcher.ids.dtype)
+    truth = replace(nothing, row_splits=row_splits, item_ids=searcher.ids[positions])
     macro, micro = recall(searcher.search(queries, thresholds), truth)
     if min(macro, micro) < lowest:
         raise UserError(

@@ -48,11 +48,11 @@ class ExactSearcher(Searcher):
 
     def _search(self, request: SearchRequest) -> RangeResult:
         rows, positions = self._candidates(request)
-        scores = cosines(request.queries, self._vectors, rows, positions)
+        scores = cosines(request.queries, self.vectors, rows, positions)
         passed = scores >= request.thresholds[rows]
         rows, positions, scores = rows[passed], positions[passed], scores[passed]
         counts = np.bincount(rows, minlength=len(request))
-        ids, scores = ranked(rows, self._ids[positions], scores)
+        ids, scores = ranked(rows, self.ids[positions], scores)
         cut = counts > request.limit if request.limit_binds else np.zeros(len(request), bool)
         return RangeResult(
             row_splits=splits_of(counts),
@@ -69,7 +69,7 @@ class ExactSearcher(Searcher):
         limit = request.longest + 1
         found = []
         for begin in range(0, len(request), step):
-            scores = request.queries[begin : begin + step] @ self._vectors.T
+            scores = request.queries[begin : begin + step] @ self.vectors.T
             floor = request.thresholds[begin : begin + step, None] - ROUNDING
             crowded = np.flatnonzero((scores >= floor).sum(axis=1) > limit)
             if len(crowded):
@@ -85,8 +85,8 @@ class ExactSearcher(Searcher):
 
     def _expected_count(self, queries: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """[B] counts from the background sample, whose items represent N / M items each."""
-        passed = queries @ self._background.T >= thresholds[:, None]
-        return (passed.sum(axis=1) * (len(self) / len(self._background))).astype(np.float32)
+        passed = queries @ self.background.T >= thresholds[:, None]
+        return (passed.sum(axis=1) * (len(self) / len(self.background))).astype(np.float32)
 
 
 def cosines(

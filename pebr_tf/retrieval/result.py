@@ -103,14 +103,12 @@ def concatenate(results: Sequence[RangeResult]) -> RangeResult:
     """Joins the results of several batches of queries, in their order."""
     if len(results) == 1:
         return results[0]
-    return RangeResult(
-        row_splits=splits_of(np.concatenate([result.counts for result in results])),
-        item_ids=np.concatenate([result.item_ids for result in results]),
-        scores=np.concatenate([result.scores for result in results]),
-        thresholds=np.concatenate([result.thresholds for result in results]),
-        expected_counts=np.concatenate([result.expected_counts for result in results]),
-        truncated=np.concatenate([result.truncated for result in results]),
-    )
+
+    def joined(name: str) -> np.ndarray:
+        return np.concatenate([getattr(result, name) for result in results])
+
+    names = ("item_ids", "scores", "thresholds", "expected_counts", "truncated")
+    return RangeResult(splits_of(joined("counts")), *map(joined, names))
 
 
 def assemble(parts: Sequence[tuple[np.ndarray, RangeResult]]) -> RangeResult:

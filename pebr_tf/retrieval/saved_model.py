@@ -33,7 +33,7 @@ from pebr_tf.retrieval.scann_searcher import (
 )
 from pebr_tf.retrieval.searcher import DEFAULT_LIMIT
 
-QueryModel = Callable[[tf.Tensor], dict[str, tf.Tensor]]
+EncodeFunction = Callable[[tf.Tensor], dict[str, tf.Tensor]]
 
 
 class SavedQueryModel(tf.Module):
@@ -56,7 +56,7 @@ class RetrievalModule(tf.Module):
     ties have no fixed order.
     """
 
-    def __init__(self, query_model: QueryModel, directory: Path, limit: int = DEFAULT_LIMIT):
+    def __init__(self, query_model: EncodeFunction, directory: Path, limit: int = DEFAULT_LIMIT):
         """Makes the module.
 
         Args:
@@ -167,7 +167,7 @@ class RetrievalModule(tf.Module):
 
 
 def export(
-    query_model: QueryModel,
+    query_model: EncodeFunction,
     index_directory: Path,
     directory: Path,
     limit: int = DEFAULT_LIMIT,

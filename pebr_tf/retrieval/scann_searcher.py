@@ -147,7 +147,7 @@ class ScannSearcher(Searcher):
             rows, positions, scores = self._above(request, rows, positions, scores, close)
         result = RangeResult(
             row_splits=splits_of(np.bincount(rows, minlength=len(request))),
-            item_ids=self._ids[positions],
+            item_ids=self.ids[positions],
             scores=scores,
             thresholds=request.thresholds,
             expected_counts=plan.expected,
@@ -179,7 +179,7 @@ class ScannSearcher(Searcher):
             _, positions, scores = self._above(request, rows, positions, scores, close)
         result = RangeResult(
             row_splits=np.array([0, len(scores)]),
-            item_ids=self._ids[positions],
+            item_ids=self.ids[positions],
             scores=scores,
             thresholds=request.thresholds,
             expected_counts=np.array([expected], np.float32),
@@ -221,7 +221,7 @@ class ScannSearcher(Searcher):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The items at or above their threshold; the `close` ones are decided in float64."""
         thresholds = request.thresholds[rows]
-        exact = cosines(request.queries, self._vectors, rows[close], positions[close])
+        exact = cosines(request.queries, self.vectors, rows[close], positions[close])
         above = np.ones(len(rows), bool)
         above[close] = exact >= thresholds[close]
         scores = np.maximum(scores, thresholds)

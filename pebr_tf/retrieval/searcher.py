@@ -53,33 +53,23 @@ class Searcher(abc.ABC):
 
     Safe for concurrent callers. Every implementation keeps the same contract;
     `ExactSearcher` is the oracle of the other.
+
+    Attributes:
+      vectors: [N, n] unit vectors; do not write to them.
+      ids: [N] ids, int64 or text, in the order of `vectors`.
+      background: [M, n] vectors of a uniform random sample of the items, for levels of queries.
     """
 
     def __init__(self, vectors: np.ndarray, ids: np.ndarray, background: np.ndarray):
-        self._vectors, self._ids, self._background = vectors, ids, background
+        self.vectors, self.ids, self.background = vectors, ids, background
 
     @property
     def dimension(self) -> int:
         """n, of item and query vectors."""
-        return int(self._vectors.shape[1])
-
-    @property
-    def background(self) -> np.ndarray:
-        """[M, n] vectors of a uniform random sample of the items, for the level of a query."""
-        return self._background
-
-    @property
-    def vectors(self) -> np.ndarray:
-        """[N, n] unit vectors; do not write to them."""
-        return self._vectors
-
-    @property
-    def ids(self) -> np.ndarray:
-        """[N] ids, int64 or text, in the order of `vectors`."""
-        return self._ids
+        return int(self.vectors.shape[1])
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self.ids)
 
     @abc.abstractmethod
     def _search(self, request: SearchRequest) -> RangeResult:
@@ -118,7 +108,7 @@ class Searcher(abc.ABC):
             limit=check_positive("limit", limit),
         )
         if not len(request) or not len(self):
-            return empty(len(request), request.thresholds, self._ids.dtype)
+            return empty(len(request), request.thresholds, self.ids.dtype)
         return self._search(request)
 
     def probe(self, queries: np.ndarray, size: int) -> RangeResult:

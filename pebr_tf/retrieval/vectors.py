@@ -28,10 +28,7 @@ def unit_vectors(name: str, vectors: Any, dimension: int | None = None) -> np.nd
     if dimension is not None and vectors.shape[1] != dimension:
         raise ValueError(f"{name} must have dimension {dimension}. Received: {vectors.shape[1]}.")
     vectors = np.ascontiguousarray(vectors, np.float32)
-    squared = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
-    if (np.abs(squared - 1) <= UNIT_SLACK).all():
-        return vectors
-    lengths = np.sqrt(squared)
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     unit = np.abs(lengths - 1) <= UNIT_SLACK
     if unit.all():
         return vectors

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.cells import cell_len, set_cell_size
 from rich.markup import escape
+from rich.table import Table
 from rich.text import Text
 
 from pebr_tf.cli.output import current_step, make_console
@@ -107,11 +107,11 @@ def _print_json(answer: RetrievalResponse, index: int, limit: int) -> None:
         "stratum": answer.stratum(index),
         "count": int(items.counts[index]),
         "threshold": _number(items.thresholds[index]),
-        "level": _number(answer.levels[index]),
+        "level": _number(answer.encoded.level[index]),
         "level_source": answer.level_source,
         "expected_recall": _number(answer.expected_recall[index]),
         "truncated": bool(items.truncated[index]),
-        "unfamiliar": bool(answer.unfamiliar[index]),
+        "unfamiliar": bool(answer.encoded.unfamiliar[index]),
         "notes": answer.notes,
         "items": answer.rows(index, limit),
     }
@@ -127,36 +127,30 @@ def _print_table(answer: RetrievalResponse, index: int, limit: int) -> None:
     if (expected := _number(answer.expected_recall[index])) is not None:
         digits = 0 if expected >= 0.1 else 1
         facts.append(f"expected to keep {expected:.{digits}%} of the relevant")
-    if answer.unfamiliar[index]:
+    if answer.encoded.unfamiliar[index]:
         facts.append("unfamiliar: no recall is expected")
     if answer.items.truncated[index]:
         facts.append("cut by the limit")
     text = escape(_plain(answer.queries[index]))
     console.print(f"[bold]{text}[/bold]  [dim]{' · '.join(facts)}[/dim]")
-    for line in _lines(answer.rows(index, limit), list(answer.columns)):
-        console.print(line, no_wrap=True, overflow="ellipsis")
+    if rows := answer.rows(index, limit):
+        console.print(_items_table(rows, list(answer.columns)))
     for note in answer.notes:
         console.print(f"[yellow]{escape(note)}[/yellow]")
     if count > limit:
         console.print(f"[dim]{count - limit:,} more[/dim]")
 
 
-def _lines(rows: list[dict[str, Any]], columns: list[str]) -> Iterator[Text]:
-    """Rank, cosine, id and payload of each item, in columns as wide as they need to be."""
-    cells = []
+def _items_table(rows: list[dict[str, Any]], columns: list[str]) -> Table:
+    """Rank, cosine, id and payload of each item."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(style="dim", no_wrap=True)
     for rank, row in enumerate(rows, start=1):
-        known = (_plain(row[name] or "") for name in columns)
-        cells.append([str(rank), f"{row['score']:.3f}", _plain(str(row["item_id"])), *known])
-    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    for row_cells in cells:
-        position, score = row_cells[0].rjust(widths[0]), row_cells[1].rjust(widths[1])
-        item_id, *payload = map(set_cell_size, row_cells[2:], widths[2:])
-        yield Text.assemble(
-            (f"{position}  ", "dim"),
-            f"{score}  ",
-            (f"{item_id}  ", "dim"),
-            "  ".join(payload).rstrip(),
-        )
+        payload = (Text(_plain(row[name] or ""), no_wrap=True) for name in columns)
+        table.add_row(str(rank), f"{row['score']:.3f}", Text(_plain(str(row["item_id"]))), *payload)
+    return table
 
 
 def _plain(text: str) -> str:

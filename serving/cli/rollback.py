@@ -79,11 +79,11 @@ def _print(releases: str) -> None:
         if version in gone:
             entry = gone[version]
             state = escape(f"withdrawn {entry.time}{entry.reason and f': {entry.reason}'}")
-        table.add_row(str(version), *_facts(f"{releases}/{version}"), state)
+        table.add_row(str(version), *_release_columns(f"{releases}/{version}"), state)
     make_console().print(table)
 
 
-def _facts(release: str) -> tuple[str, str]:
+def _release_columns(release: str) -> tuple[str, str]:
     try:
         manifest, cutoff = (
             json.loads(storage.read_bytes(f"{release}/{name}"))

@@ -59,7 +59,6 @@ def serve(
 
     logs.configure()
     finished = run(ReleaseSource(directory, follow=releases is not None), settings)
-    logs.flush()
     if not finished:
         # A call that outlived its time still holds a thread, which Python would wait for.
         sys.stderr.flush()

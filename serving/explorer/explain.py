@@ -75,12 +75,9 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
         "family": calibration.family,
         "columns": retriever.payload.columns,
         **{
-            name: _number(getattr(encoded, name)[0])
-            for name in ("tau", "background_alpha", "background_beta")
+            name: _number(getattr(responses[-1].encoded, name)[0])
+            for name in ("tau", "alpha", "beta", "background_alpha", "background_beta", "level")
         },
-        "alpha": _number(responses[-1].alpha[0]),
-        "beta": _number(responses[-1].beta[0]),
-        "level": _number(responses[-1].levels[0]),
         "default": {"knob": calibration.default_knob, "value": calibration.default_value},
         "knob": knob,
         "policy": calibration.policy if knob in CALIBRATED_KNOBS else knob,
@@ -94,12 +91,12 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
             {
                 "value": response.value,
                 "cutoff": float(
-                    retriever.knobs.rule(knob, response.value).cutoffs[response.strata[0]]
+                    retriever.knobs.rule(knob, response.value).cutoffs[encoded.stratum[0]]
                 ),
                 "count": int(response.items.counts[0]),
                 "truncated": bool(response.items.truncated[0]),
                 "threshold": _number(response.items.thresholds[0], above=-1),
-                "level": _number(response.levels[0]),
+                "level": _number(response.encoded.level[0]),
                 "expected_recall": _number(response.expected_recall[0]),
                 "missed": _missed(response.items.item_ids, ids, limit),
             }

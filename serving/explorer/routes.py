@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import orjson
+import anyio
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 from pebr_tf.config.retrieval import KNOBS
@@ -18,10 +18,8 @@ from serving.explorer.explain import example_queries, explain
 from serving.retriever import Retriever
 
 STATIC = Path(__file__).parent / "static"
-# The address may contain a query, which no other site should see.
-PRIVATE = {"referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
 # Browsers revalidate their copy, so that they never show an old page.
-REVALIDATED = {"cache-control": "no-cache", **PRIVATE}
+REVALIDATED = {"cache-control": "no-cache"}
 # Nothing is loaded from elsewhere and nothing inline runs, whatever the text of an item contains.
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -45,7 +43,7 @@ def explorer_router(
     """
     router = APIRouter(include_in_schema=False)
     static = StaticFiles(directory=STATIC)
-    queue = ExplanationQueue()
+    limiter = anyio.CapacityLimiter(1)
 
     @router.get("/")
     async def _page(request: Request) -> Response:
@@ -65,13 +63,14 @@ def explorer_router(
         if len(query) > query_characters:
             requirement = f"at most {query_characters} characters. Received: {len(query)}."
             raise InvalidArgument("query", f"query must be {requirement}")
-        retriever = current_retriever()
-        async with queue:
-            return _json(await run_in_threadpool(explain, retriever, query, limit, knob))
+        if limiter.statistics().tasks_waiting >= MAX_WAITING:
+            raise OverloadError("the explorer is busy: try again in a moment.")
+        arguments = (current_retriever(), query, limit, knob)
+        return JSONResponse(await anyio.to_thread.run_sync(explain, *arguments, limiter=limiter))
 
     @router.get("/v1/explain/start")
     async def _start() -> Response:
-        return _json(await run_in_threadpool(start, current_retriever()))
+        return JSONResponse(await run_in_threadpool(start, current_retriever()))
 
     @router.get("/report")
     async def _report() -> Response:
@@ -104,28 +103,3 @@ def examples(release: Path) -> list[str]:
         return queries
     # Evenly spaced from the first to the last: the evaluation orders them by breadth.
     return [queries[index * (len(queries) - 1) // (EXAMPLES - 1)] for index in range(EXAMPLES)]
-
-
-def _json(content: dict[str, Any]) -> Response:
-    headers = {"cache-control": "no-store", **PRIVATE}
-    return Response(orjson.dumps(content), media_type="application/json", headers=headers)
-
-
-class ExplanationQueue:
-    """Runs one explanation at a time, and rejects new ones while MAX_WAITING wait."""
-
-    def __init__(self) -> None:
-        self._waiting = 0
-        self._semaphore = asyncio.Semaphore(1)
-
-    async def __aenter__(self) -> None:
-        if self._waiting >= MAX_WAITING:
-            raise OverloadError("the explorer is busy: try again in a moment.")
-        self._waiting += 1
-        try:
-            await self._semaphore.acquire()
-        finally:
-            self._waiting -= 1
-
-    async def __aexit__(self, *_: object) -> None:
-        self._semaphore.release()

@@ -21,6 +21,7 @@ class Access:
 
     def __init__(self, tokens: Sequence[str] = ()):
         self._digests = [_digest(token.encode()) for token in tokens]
+        self.required = bool(tokens)
 
     @classmethod
     def from_file(cls, path: str | None) -> Access:
@@ -54,11 +55,6 @@ class Access:
             raise UserError(f"serving.token_file must hold a token. Received: none in {path}.")
         return cls(tokens)
 
-    @property
-    def required(self) -> bool:
-        """Whether requests need a token."""
-        return bool(self._digests)
-
     def check(self, authorization: str | None) -> None:
         """Checks the `authorization` header of a request.
 
@@ -68,7 +64,7 @@ class Access:
         Raises:
           AuthenticationError: There is no token, or it is not accepted.
         """
-        if not self._digests:
+        if not self.required:
             return
         if not authorization:
             raise AuthenticationError(

@@ -64,18 +64,14 @@ class Batcher:
         self._settings, self._answer, self._afterwards = settings, answer, afterwards
         self._delay = settings.max_delay_milliseconds / 1000
         self._waiting: deque[Pending] = deque()
-        self._queries = 0
+        # Number of queries that wait.
+        self.queries = 0
         # How many queries the next batch waits for, and how many seconds at most.
         self._returning, self._patience = 0, 0.0
         self._stopping = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="batcher", daemon=True)
         self._thread.start()
-
-    @property
-    def queries(self) -> int:
-        """Number of queries that wait."""
-        return self._queries
 
     async def submit(self, request: RetrievalRequest) -> RetrievalResponse:
         """Waits for the batch of a request, and returns its response.
@@ -104,13 +100,13 @@ class Batcher:
         with self._changed:
             if self._stopping:
                 raise UnavailableError("the service is stopping.")
-            if self._queries + pending.size > limit:
+            if self.queries + pending.size > limit:
                 raise OverloadError(
                     f"the queue must have room for {pending.size} more queries. Received: "
-                    f"{self._queries} of {limit} waiting."
+                    f"{self.queries} of {limit} waiting."
                 )
             self._waiting.append(pending)
-            self._queries += pending.size
+            self.queries += pending.size
             self._changed.notify()
 
     def stop(self) -> None:
@@ -125,7 +121,7 @@ class Batcher:
             began = time.perf_counter()
             outcomes = self._answer(batch)
             with self._changed:
-                self._returning = self._queries + sum(pending.size for pending in batch)
+                self._returning = self.queries + sum(pending.size for pending in batch)
                 self._patience = min(time.perf_counter() - began, self._delay)
             by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Pending, Outcome]]] = {}
             for pending, outcome in zip(batch, outcomes, strict=True):
@@ -150,7 +146,7 @@ class Batcher:
         """Waits for the callers who have just been answered; see the module."""
         wanted = min(self._returning, self._settings.max_size)
         end = time.perf_counter() + self._patience
-        while self._queries < wanted and not self._stopping:
+        while self.queries < wanted and not self._stopping:
             left = end - time.perf_counter()
             if left <= 0 or not self._changed.wait(left):
                 return
@@ -164,7 +160,7 @@ class Batcher:
             if batch and size + pending.size > self._settings.max_size:
                 break
             self._waiting.popleft()
-            self._queries -= pending.size
+            self.queries -= pending.size
             if not pending.future.done():
                 batch.append(pending)
                 size += pending.size

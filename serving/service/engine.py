@@ -23,7 +23,8 @@ class Engine:
 
     def __init__(self, releases: ReleaseManager, settings: Serving, metrics: Metrics):
         self._releases, self._metrics = releases, metrics
-        self._ready = True
+        # Whether the service accepts requests; false as soon as it begins to stop.
+        self.ready = True
         self._batcher = Batcher(settings.batching, self._answer, self._count)
 
     @classmethod
@@ -34,11 +35,6 @@ class Engine:
           UserError: There is no release that can be served.
         """
         return cls(ReleaseManager(source, settings, metrics), settings, metrics)
-
-    @property
-    def ready(self) -> bool:
-        """Whether the service accepts requests; false as soon as it begins to stop."""
-        return self._ready
 
     def retriever(self) -> Retriever:
         """Returns the release that answers now."""
@@ -53,11 +49,11 @@ class Engine:
         try:
             return await self._batcher.submit(request)
         finally:
-            self._metrics.queue(self._batcher.queries)
+            self._metrics.queue.set(self._batcher.queries)
 
     def drain(self) -> None:
         """Marks the service as not ready; requests are still answered."""
-        self._ready = False
+        self.ready = False
 
     async def stop(self) -> None:
         """Rejects new requests, answers those admitted, and ends the threads."""

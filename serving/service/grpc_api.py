@@ -88,7 +88,7 @@ class RetrievalApi:
 
         async def answer() -> Message:
             message = parse(RetrieveRequest, body)
-            knob = message.WhichOneof("cutoff")
+            knob = message.WhichOneof("knob")
             request = self._limits.request(
                 message.queries,
                 {} if knob is None else {knob: getattr(message, knob)},

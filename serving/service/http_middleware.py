@@ -22,15 +22,8 @@ RETRIEVE_PATH = "/v1/retrieve"
 PROBES = ("/healthz", "/readyz")
 _NOT_LOGGED = (*PROBES, "/metrics")
 _RECORD = "pebr.record"
-_STATUS_NAMES = {
-    401: "UNAUTHENTICATED",
-    404: "NOT_FOUND",
-    405: "UNIMPLEMENTED",
-    429: "RESOURCE_EXHAUSTED",
-    500: "INTERNAL",
-    503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
-}
+# Of what Starlette rejects; other errors have a status of their own.
+_STATUS_NAMES = {404: "NOT_FOUND", 405: "UNIMPLEMENTED"}
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"no-referrer",

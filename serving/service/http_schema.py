@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from pebr_tf.config import Serving
 from pebr_tf.config.error import shown
+from serving.client.results import Item, Timings
 from serving.errors import InvalidArgument
 from serving.service.limits import LARGEST_WHOLE_NUMBER, LONGEST_DEADLINE_MILLISECONDS
 
@@ -131,20 +132,10 @@ def _known() -> str:
     return ", ".join(RetrieveRequestBody.model_fields)
 
 
-class ItemBody(BaseModel):
-    """One item of a list."""
-
-    item_id: str
-    score: float = Field(description="Exact cosine.")
-    fields: dict[str, str] = Field(
-        description="Columns of the payload; one without a value is left out."
-    )
-
-
 class QueryResultBody(BaseModel):
     """The list of one query."""
 
-    items: list[ItemBody] = Field(description="Best first.")
+    items: list[Item] = Field(description="Best first.")
     count: int = Field(description="Number of items.", ge=0)
     truncated: bool = Field(description="Whether the limit ended the list before the threshold.")
     threshold: float | None = Field(
@@ -174,16 +165,6 @@ class QueryResultBody(BaseModel):
     )
 
 
-class TimingsBody(BaseModel):
-    """Milliseconds that a request spent in each stage; a batch shares all but `queue`."""
-
-    queue: float = Field(description="Waiting for a batch.")
-    encode: float = Field(description="Texts to vectors and laws.")
-    search: float = Field(description="Search to the thresholds.")
-    lookup: float = Field(description="Payload of the items.")
-    total: float = Field(description="From the arrival of the request to its response.")
-
-
 class RetrieveResponseBody(BaseModel):
     """The lists of one request, all from one release."""
 
@@ -199,21 +180,7 @@ class RetrieveResponseBody(BaseModel):
     results: list[QueryResultBody] = Field(
         description="One per query, in the order of the queries."
     )
-    timings: TimingsBody
-
-
-class ReleaseBody(BaseModel):
-    """The release that answers now, and what it accepts."""
-
-    version: int
-    created: str = Field(description="ISO 8601, UTC.")
-    items: int = Field(description="Number of items in the catalogue.")
-    dimension: int = Field(description="Dimension of the vectors.")
-    default_knob: Knob
-    default_value: float
-    floor: int = Field(description="Least items per query.")
-    limit: int = Field(description="Most items per query.")
-    fields: list[str] = Field(description="Columns of the payload.")
+    timings: Timings
 
 
 class ErrorBody(BaseModel):
@@ -229,3 +196,27 @@ class ErrorResponse(BaseModel):
     """The response to every request that failed."""
 
     error: ErrorBody
+
+
+def as_openapi_3_0(node: Any) -> Any:
+    """Converts a document from OpenAPI 3.1 to 3.0, which the bundled Swagger UI reads.
+
+    In 3.0 null is a property of a type, an exclusive bound a property of a bound, and a schema has
+    one example.
+    """
+    if isinstance(node, list):
+        return [as_openapi_3_0(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    result = {name: as_openapi_3_0(each) for name, each in node.items()}
+    kinds = result.get("anyOf")
+    if isinstance(kinds, list) and {"type": "null"} in kinds:
+        (kind,) = (each for each in kinds if each != {"type": "null"})
+        del result["anyOf"]
+        result = {**result, **kind, "nullable": True}
+    for word, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(result.get(word), (int, float)) and not isinstance(result[word], bool):
+            result[bound], result[word] = result[word], True
+    if isinstance(result.get("examples"), list):
+        result["example"] = result.pop("examples")[0]
+    return result

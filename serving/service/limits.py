@@ -51,8 +51,6 @@ class RequestLimits:
         knob, value = next(iter(given.items()), (None, None))
         _check_whole_number("top_k", given.get("top_k"))
         _check_whole_number("limit", limit)
-        for index, name in enumerate(fields or ()):
-            _check_text(f"fields[{index}]", name)
         allowed = self._default_seconds if seconds is None else seconds
         return RetrievalRequest(
             queries=tuple(queries),
@@ -79,7 +77,6 @@ class RequestLimits:
                 raise InvalidArgument(
                     name, f"{name} must be a text that is not blank. Received: {shown(query)}."
                 )
-            _check_text(name, query)
 
 
 def deadline_seconds(milliseconds: int | None) -> float | None:
@@ -106,13 +103,3 @@ def _check_whole_number(name: str, value: float | None) -> None:
             f"{name} must be a whole number up to {LARGEST_WHOLE_NUMBER}. "
             f"Received: {shown(value)}.",
         )
-
-
-def _check_text(name: str, text: str) -> None:
-    # A lone surrogate is not a character, and no encoder accepts it.
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArgument(
-            name, f"{name} must be valid Unicode. Received: a lone surrogate at {error.start}."
-        ) from None

@@ -6,15 +6,11 @@ Query texts are not logged unless `serving.log_queries` is true.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import random
 import re
 import sys
-import threading
 import time
-from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, TextIO
@@ -30,17 +26,14 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 INTERNAL_ERROR = "the server failed; its log has the reason under the request id."
 # Statuses that are the server's problem rather than the caller's.
 _LEVELS = {
-    "INTERNAL": "error",
-    "UNAVAILABLE": "warning",
-    "RESOURCE_EXHAUSTED": "warning",
-    "DEADLINE_EXCEEDED": "warning",
+    "INTERNAL": logging.ERROR,
+    "UNAVAILABLE": logging.WARNING,
+    "RESOURCE_EXHAUSTED": logging.WARNING,
+    "DEADLINE_EXCEEDED": logging.WARNING,
 }
-# How long the line of a request waits for others.
-GATHER_SECONDS = 0.1
 Content = dict[str, Any]
 # Attributes that every record of the logging module has.
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
-_request_log: _RequestLog | None = None
 
 
 def event(name: str, level: int = logging.INFO, **fields: Any) -> None:
@@ -105,73 +98,21 @@ class RequestRecord:
         LOGGER.error("failed", extra=fields, exc_info=True)
 
     def write(self) -> None:
-        """Has the line written within `GATHER_SECONDS`, if logs are configured."""
-        if _request_log is not None:
-            _request_log.add(
-                {
-                    "time": time.time(),
-                    "level": _LEVELS.get(self.status, "info"),
-                    "event": "request",
-                    "request_id": self.request_id,
-                    "api": self.api,
-                    "method": self.method,
-                    "status": self.status,
-                    "milliseconds": _milliseconds(self.seconds()),
-                    **self.fields,
-                }
-            )
-
-
-class _RequestLog:
-    """Gathers the lines of requests for a moment and writes them at once.
-
-    The logging module takes longer for one line than the search for a short list.
-    """
-
-    def __init__(self, handler: logging.StreamHandler, render: Callable[[Content], str]):
-        self._handler, self._render = handler, render
-        self._waiting: deque[Content] = deque()
-        self._some = threading.Event()
-        threading.Thread(target=self._run, name="request-log", daemon=True).start()
-
-    def add(self, content: Content) -> None:
-        self._waiting.append(content)
-        if not self._some.is_set():
-            self._some.set()
-
-    def flush(self) -> None:
-        lines = []
-        with contextlib.suppress(IndexError):
-            while True:
-                lines.append(self._render(self._waiting.popleft()))
-        if not lines:
-            return
-        self._handler.acquire()
-        try:
-            self._handler.stream.write("\n".join(lines) + "\n")
-            self._handler.flush()
-        except (OSError, ValueError):
-            # Nobody reads the log any more; the service goes on.
-            pass
-        finally:
-            self._handler.release()
-
-    def _run(self) -> None:
-        while True:
-            self._some.wait()
-            time.sleep(GATHER_SECONDS)
-            self._some.clear()
-            self.flush()
-
-
-def flush() -> None:
-    """Writes the lines of requests that have been gathered; call it before the process ends."""
-    if _request_log is not None:
-        _request_log.flush()
+        """Writes the line."""
+        event(
+            "request",
+            _LEVELS.get(self.status, logging.INFO),
+            request_id=self.request_id,
+            api=self.api,
+            method=self.method,
+            status=self.status,
+            milliseconds=_milliseconds(self.seconds()),
+            **self.fields,
+        )
 
 
 class EventFormatter(logging.Formatter):
-    """Formats an event: time, level, name, and its fields."""
+    """Formats an event as a JSON object, or plain for a terminal: time, level, name, fields."""
 
     def __init__(self, plain: bool):
         super().__init__()
@@ -179,30 +120,20 @@ class EventFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line, with the traceback of an exception."""
-        content = {"time": record.created, "level": record.levelname.lower(), **_content(record)}
+        level, content = record.levelname.lower(), _content(record)
         traceback = self.formatException(record.exc_info) if record.exc_info else None
         if self._plain:
-            line = plain_line(content)
-            return line if traceback is None else f"{line}\n{traceback}"
-        return json_line(content if traceback is None else {**content, "traceback": traceback})
-
-
-def json_line(content: Content) -> str:
-    """Returns one JSON object, with its time as ISO 8601."""
-    moment = datetime.fromtimestamp(content["time"], timezone.utc)
-    iso = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    # Values without a JSON form are written as text.
-    return orjson.dumps({**content, "time": iso}, str, orjson.OPT_NON_STR_KEYS).decode()
-
-
-def plain_line(content: Content) -> str:
-    """Returns a line for a terminal, without control characters."""
-    words = [time.strftime("%H:%M:%S", time.localtime(content["time"]))]
-    if content["level"] != "info":
-        words.append(content["level"])
-    words.append(content["event"])
-    fields = (item for item in content.items() if item[0] not in ("time", "level", "event"))
-    return "  ".join([*words, *(f"{name}={_plain(value)}" for name, value in fields)])
+            words = [time.strftime("%H:%M:%S", time.localtime(record.created))]
+            words += [*([] if level == "info" else [level]), content.pop("event")]
+            words += [f"{name}={_plain(value)}" for name, value in content.items()]
+            return "  ".join(words) + ("" if traceback is None else f"\n{traceback}")
+        moment = datetime.fromtimestamp(record.created, timezone.utc)
+        iso = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        content = {"time": iso, "level": level, **content}
+        if traceback is not None:
+            content["traceback"] = traceback
+        # Values without a JSON form are written as text.
+        return orjson.dumps(content, str, orjson.OPT_NON_STR_KEYS).decode()
 
 
 def configure(stream: TextIO | None = None) -> None:
@@ -211,16 +142,13 @@ def configure(stream: TextIO | None = None) -> None:
     Args:
       stream: None for standard error. JSON lines, unless it is a terminal.
     """
-    global _request_log
     stream = sys.stderr if stream is None else stream
     handler = logging.StreamHandler(stream)
-    plain = stream.isatty()
-    handler.setFormatter(EventFormatter(plain))
+    handler.setFormatter(EventFormatter(plain=stream.isatty()))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO if environment.is_verbose() else logging.WARNING)
     LOGGER.setLevel(logging.INFO)
-    _request_log = _RequestLog(handler, plain_line if plain else json_line)
 
 
 def _content(record: logging.LogRecord) -> Content:

@@ -7,15 +7,11 @@ from what the release was calibrated on, before anyone can measure recall.
 from __future__ import annotations
 
 import functools
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import HistogramMetricFamily
-from prometheus_client.utils import floatToGoString
 
 from serving.retrieval import STAGES, RetrievalResponse
 
@@ -27,48 +23,6 @@ _BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _COSINES = tuple(step / 20 for step in range(20))
 _TEMPERATURES = (0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1)
 _BREAKER = ("closed", "half-open", "open")
-
-
-class BatchHistogram:
-    """A histogram that takes many values at once.
-
-    The histogram of prometheus_client takes one value at a time, which for a few values per query
-    would be a tenth of the work of the service.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        text: str,
-        buckets: Sequence[float],
-        label: str | None = None,
-        children: Sequence[str] = ("",),
-    ):
-        self._name, self._text, self._label = name, text, label
-        self._ends = np.array([*buckets, np.inf])
-        self._counts = {child: np.zeros(len(self._ends), np.int64) for child in children}
-        self._sums = dict.fromkeys(children, 0.0)
-        self._lock = threading.Lock()
-
-    def add(self, values: Any, child: str = "") -> None:
-        """Adds values [N]."""
-        values = np.asarray(values, np.float64)
-        buckets = np.searchsorted(self._ends, values)
-        with self._lock:
-            self._counts[child] += np.bincount(buckets, minlength=len(self._ends))
-            self._sums[child] += float(values.sum())
-
-    def collect(self) -> Iterator[HistogramMetricFamily]:
-        """Yields the metric; called at each scrape."""
-        names = None if self._label is None else [self._label]
-        family = HistogramMetricFamily(self._name, self._text, labels=names)
-        with self._lock:
-            for child, counts in self._counts.items():
-                totals = zip(self._ends.tolist(), np.cumsum(counts).tolist(), strict=True)
-                buckets = [(floatToGoString(end), total) for end, total in totals]
-                labels = [] if self._label is None else [child]
-                family.add_metric(labels, buckets, self._sums[child])
-        yield family
 
 
 class Metrics:
@@ -91,23 +45,21 @@ class Metrics:
         # Finding the child of a label takes longer than counting.
         self._request_counter = functools.cache(requests.labels)
         self._request_seconds = functools.cache(seconds.labels)
-        text = "Seconds of answered requests, by stage"
-        self._stages = BatchHistogram("pebr_stage_seconds", text, _SECONDS, "stage", STAGES)
+        stages = histogram("stage_seconds", "Seconds of answered requests", _SECONDS, "stage")
+        self._stages = {name: stages.labels(name) for name in STAGES}
         self._batches = histogram("batch_queries", "Queries answered together", _BATCHES)
         busy = counter("busy_seconds", "Time of the thread that answers, by stage", "stage")
         self._busy = {name: busy.labels(name) for name in STAGES[1:]}
-        self._results = BatchHistogram("pebr_results", "Items per query", _COUNTS)
+        self._results = histogram("results", "Items per query", _COUNTS)
         self._empty = counter("empty", "Queries without an item")
         self._truncated = counter("truncated", "Queries whose list the limit truncated")
-        self._thresholds = BatchHistogram("pebr_threshold", "Cosine at which a list ends", _COSINES)
-        self._temperatures = BatchHistogram("pebr_tau", "Temperature per query", _TEMPERATURES)
-        for each in (self._stages, self._results, self._thresholds, self._temperatures):
-            registry.register(each)
-        self._queue = gauge("queue_queries", "Queries waiting for a batch")
+        self._thresholds = histogram("threshold", "Cosine at which a list ends", _COSINES)
+        self._temperatures = histogram("tau", "Temperature per query", _TEMPERATURES)
+        self.queue = gauge("queue_queries", "Queries waiting for a batch")
         self._version = gauge("release_version", "Version of the release that answers")
         self._loaded = gauge("release_loaded_timestamp_seconds", "When this release took over")
         self._swaps = counter("release_swaps", "Swaps to another release")
-        self._rejections = counter("release_rejections", "Attempts to load a release that failed")
+        self.rejections = counter("release_rejections", "Attempts to load a release that failed")
         text = "1 for each release that is rejected now"
         self._rejected = gauge("release_rejected", text, "version", "reason")
         self._breaker = gauge("tf_serving_breaker", "0: closed, 1: half-open, 2: open")
@@ -125,17 +77,18 @@ class Metrics:
         for name, counter in self._busy.items():
             # The requests of a batch share these stages.
             counter.inc(getattr(responses[0].seconds, name))
-        for name in STAGES:
-            self._stages.add([getattr(each.seconds, name) for each in responses], name)
-        self._results.add(counts)
-        self._thresholds.add(np.concatenate([each.thresholds for each in items]))
-        self._temperatures.add(np.concatenate([each.tau for each in responses]))
+        for response in responses:
+            for name, histogram in self._stages.items():
+                histogram.observe(getattr(response.seconds, name))
+        for histogram, values in (
+            (self._results, [counts]),
+            (self._thresholds, [each.thresholds for each in items]),
+            (self._temperatures, [each.encoded.tau for each in responses]),
+        ):
+            for value in np.concatenate(values).tolist():
+                histogram.observe(value)
         self._empty.inc(int((counts == 0).sum()))
         self._truncated.inc(sum(int(each.truncated.sum()) for each in items))
-
-    def queue(self, queries: int) -> None:
-        """Sets how many queries wait."""
-        self._queue.set(queries)
 
     def release(self, version: int, swapped: bool) -> None:
         """Sets the release that answers from now on."""
@@ -149,10 +102,6 @@ class Metrics:
         self._rejected.clear()
         for version, reason in reasons.items():
             self._rejected.labels(str(version), reason).set(1)
-
-    def rejected_release(self) -> None:
-        """Counts an attempt to load a release that failed."""
-        self._rejections.inc()
 
     def breaker(self, state: Callable[[], str]) -> None:
         """Exports the state of a circuit breaker, read at each scrape."""

@@ -197,7 +197,7 @@ class ReleaseManager:
         tries = 1 if before is None else before.tries + 1
         pause = min(self._settings.poll_seconds * 2 ** min(tries, 30), LONGEST_PAUSE)
         self._rejections[version] = _Rejection(reason, tries, self._clock() + pause)
-        self._metrics.rejected_release()
+        self._metrics.rejections.inc()
         if before is None or before.reason != reason:
             log.error("rejected", extra={"release": version, "reason": reason})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -68,37 +69,24 @@ def describe_release(retriever: Retriever) -> dict[str, Any]:
 
 def _results(response: RetrievalResponse) -> Iterator[Result]:
     """Yields the result of each query, from columns: nothing is looked up item by item."""
-    found = response.items
+    found, encoded = response.items, response.encoded
+    columns = {
+        "count": found.counts.tolist(),
+        "truncated": found.truncated.tolist(),
+        # A threshold below every cosine: only the length ends the list.
+        "threshold": [each if each >= -1 else None for each in found.thresholds.tolist()],
+        "expected_recall": [
+            None if math.isnan(each) else each for each in response.expected_recall.tolist()
+        ],
+        **{name: getattr(encoded, name).tolist() for name in ("tau", "alpha", "beta", "level")},
+        "stratum": [STRATA[each] for each in encoded.stratum.tolist()],
+        "unfamiliar": encoded.unfamiliar.tolist(),
+        "level_source": [response.level_source] * len(response),
+    }
     items = _items(response)
-    splits = found.row_splits.tolist()
-    columns = zip(
-        splits[:-1],
-        splits[1:],
-        found.truncated.tolist(),
-        found.thresholds.tolist(),
-        response.expected_recall.tolist(),
-        response.tau.tolist(),
-        response.alpha.tolist(),
-        response.beta.tolist(),
-        response.levels.tolist(),
-        response.strata.tolist(),
-        response.unfamiliar.tolist(),
-        strict=True,
-    )
-    for begin, end, truncated, threshold, expected, *law, level, stratum, unfamiliar in columns:
-        yield {
-            "items": items[begin:end],
-            "count": end - begin,
-            "truncated": truncated,
-            # A threshold below every cosine: only the length ends the list.
-            "threshold": threshold if threshold >= -1 else None,
-            "expected_recall": None if math.isnan(expected) else expected,
-            **dict(zip(("tau", "alpha", "beta"), law, strict=True)),
-            "level": level,
-            "stratum": STRATA[stratum],
-            "unfamiliar": unfamiliar,
-            "level_source": response.level_source,
-        }
+    ends = itertools.pairwise(found.row_splits.tolist())
+    for (begin, end), *values in zip(ends, *columns.values(), strict=True):
+        yield {"items": items[begin:end], **dict(zip(columns, values, strict=True))}
 
 
 def _items(response: RetrievalResponse) -> list[Result]:

@@ -37,7 +37,8 @@ class CircuitBreaker:
         self._wait = wait_seconds
         self._clock = clock
         self._lock = threading.Lock()
-        self._failures = 0
+        # Number of failed calls in a row.
+        self.failures = 0
         self._opened: float | None = None
         self._probing = False
 
@@ -48,12 +49,6 @@ class CircuitBreaker:
             if self._opened is None:
                 return "closed"
             return "half-open" if self._remaining() <= 0 else "open"
-
-    @property
-    def failures(self) -> int:
-        """The number of failed calls in a row."""
-        with self._lock:
-            return self._failures
 
     def admit(self) -> bool:
         """Whether a call may be made now."""
@@ -68,15 +63,15 @@ class CircuitBreaker:
     def succeeded(self) -> None:
         """Records a valid response."""
         with self._lock:
-            self._failures = 0
+            self.failures = 0
             self._opened = None
             self._probing = False
 
     def failed(self) -> None:
         """Records a failed call or an invalid response."""
         with self._lock:
-            self._failures += 1
-            if self._probing or (self._opened is None and self._failures >= self._limit):
+            self.failures += 1
+            if self._probing or (self._opened is None and self.failures >= self._limit):
                 self._opened = self._clock()
                 self._probing = False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import model_pb2, predict_pb2
@@ -40,7 +41,7 @@ def encode_request(
         model_spec=model_spec(model, version, SIGNATURE if with_law else TOWERS_SIGNATURE),
         output_filter=ENCODED_FIELDS if with_law else TOWER_FIELDS,
     )
-    request.inputs[INPUT].CopyFrom(_texts(queries))
+    request.inputs[INPUT].CopyFrom(tf.make_tensor_proto(list(queries), tf.string))
     return request
 
 
@@ -49,9 +50,8 @@ def query_at_request(
 ) -> predict_pb2.PredictRequest:
     """Asks `query_at` for all its outputs, for texts [B] with one recall in (0, 1)."""
     request = predict_pb2.PredictRequest(model_spec=model_spec(model, version, "query_at"))
-    request.inputs[INPUT].CopyFrom(_texts(queries))
-    recalls = tensor_pb2.TensorProto(dtype=types_pb2.DT_FLOAT, float_val=[recall] * len(queries))
-    recalls.tensor_shape.dim.add(size=len(queries))
+    request.inputs[INPUT].CopyFrom(tf.make_tensor_proto(list(queries), tf.string))
+    recalls = tf.make_tensor_proto(np.full(len(queries), recall, np.float32))
     request.inputs["recall"].CopyFrom(recalls)
     return request
 
@@ -138,11 +138,3 @@ def _type_name(dtype: int) -> str:
     if dtype not in types_pb2.DataType.values():
         return str(dtype)
     return types_pb2.DataType.Name(dtype).removeprefix("DT_").lower()
-
-
-def _texts(queries: Sequence[str]) -> tensor_pb2.TensorProto:
-    tensor = tensor_pb2.TensorProto(
-        dtype=types_pb2.DT_STRING, string_val=[query.encode() for query in queries]
-    )
-    tensor.tensor_shape.dim.add(size=len(queries))
-    return tensor

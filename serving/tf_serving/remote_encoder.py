@@ -73,7 +73,7 @@ class RemoteEncoder:
         self._time_limit = settings.deadline_milliseconds / 1_000
         self._version = version
         self._dimension = dimension
-        self._breaker = breaker or CircuitBreaker()
+        self.breaker = breaker or CircuitBreaker()
         self._budget = budget or RetryBudget()
         self._closed = threading.Event()
         self._channel = grpc.insecure_channel(
@@ -92,11 +92,6 @@ class RemoteEncoder:
         self._prediction = prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
         self._models = model_service_pb2_grpc.ModelServiceStub(self._channel)
 
-    @property
-    def breaker(self) -> CircuitBreaker:
-        """Stops calls to a server that fails."""
-        return self._breaker
-
     def encode(
         self, queries: Sequence[str], deadline: float = math.inf, with_law: bool = True
     ) -> EncodedQueries:
@@ -112,11 +107,11 @@ class RemoteEncoder:
         try:
             encoded = decode(response, self._version, len(queries), self._dimension, with_law)
         except InvalidResponse as error:
-            self._breaker.failed()
+            self.breaker.failed()
             raise UnavailableError(f"{self._server} returned {error}.") from None
         # A number that is not finite is no failure of the server: if it were, one query could open
         # the breaker for all.
-        self._breaker.succeeded()
+        self.breaker.succeeded()
         for name in ENCODED_FIELDS if with_law else TOWER_FIELDS:
             if not np.isfinite(getattr(encoded, name)).all():
                 raise UnavailableError(
@@ -195,9 +190,9 @@ class RemoteEncoder:
             if remaining <= 0:
                 failure = failure or self._late(is_caller_deadline)
                 break
-            if not self._breaker.admit():
+            if not self.breaker.admit():
                 failure = failure or UnavailableError(
-                    f"{self._server} failed {self._breaker.failures} times in a row; calls are "
+                    f"{self._server} failed {self.breaker.failures} times in a row; calls are "
                     f"paused for a moment."
                 )
                 break
@@ -208,9 +203,9 @@ class RemoteEncoder:
                 late = code is grpc.StatusCode.DEADLINE_EXCEEDED
                 if late and remaining < self._time_limit / 2:
                     # A short deadline of the caller is no failure of the server.
-                    self._breaker.abandoned()
+                    self.breaker.abandoned()
                 else:
-                    self._breaker.failed()
+                    self.breaker.failed()
                 failure = self._late(is_caller_deadline) if late else self._failure(error, code)
                 failure.__cause__ = error
                 if code not in RETRIED or self._closed.is_set():

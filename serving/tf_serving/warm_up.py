@@ -9,7 +9,7 @@ If a warm-up request fails, TF Serving does not load the model.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -21,53 +21,39 @@ from pebr_tf.files import replacing_file
 from serving.tf_serving.messages import encode_request, query_at_request
 
 WARM_UP = Path("assets.extra/tf_serving_warmup_requests")
-# TF Serving rejects a model with more.
-MAX_RECORDS = 1_000
 # `allowed_batch_sizes` of batching_parameters.txt: TF Serving pads batches to one of these.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 RECALL = 0.9
 
 
 def write_warm_up(
-    model_directory: Path,
-    queries: Sequence[str],
-    batch_sizes: Sequence[int] = BATCH_SIZES,
-    model: str = TfServing().model,
+    model_directory: Path, queries: Sequence[str], model: str = TfServing().model
 ) -> None:
     """Writes warm-up requests into a query model and replaces existing ones.
 
-    One request per signature is written for each of `batch_sizes`; `queries` are repeated to fill
+    One request per signature is written for each of BATCH_SIZES; `queries` are repeated to fill
     them.
 
     Raises:
-      UserError: No queries, no model, or more requests than TF Serving replays.
+      UserError: No queries or no model.
     """
     if not queries:
         raise UserError("a warm-up must have at least one query. Received: none.")
-    if 3 * len(batch_sizes) > MAX_RECORDS:
-        raise UserError(
-            f"a warm-up must have at most {MAX_RECORDS // 3} batch sizes. "
-            f"Received: {len(batch_sizes)}."
-        )
     if not (Path(model_directory) / "saved_model.pb").is_file():
         raise UserError(f"{model_directory} must be a SavedModel.")
     with (
         replacing_file(Path(model_directory) / WARM_UP) as path,
         tf.io.TFRecordWriter(str(path)) as writer,
     ):
-        for request in _requests(queries, batch_sizes, model):
+        for request in _requests(queries, model):
             log = prediction_log_pb2.PredictionLog()
             log.predict_log.request.CopyFrom(request)
             writer.write(log.SerializeToString(deterministic=True))
 
 
-def _requests(
-    queries: Sequence[str], batch_sizes: Sequence[int], model: str
-) -> list[predict_pb2.PredictRequest]:
-    requests = []
-    for size in batch_sizes:
+def _requests(queries: Sequence[str], model: str) -> Iterator[predict_pb2.PredictRequest]:
+    for size in BATCH_SIZES:
         batch = list(itertools.islice(itertools.cycle(queries), size))
-        requests.append(encode_request(batch, model, None))
-        requests.append(encode_request(batch, model, None, with_law=False))
-        requests.append(query_at_request(batch, RECALL, model, None))
-    return requests
+        yield encode_request(batch, model, None)
+        yield encode_request(batch, model, None, with_law=False)
+        yield query_at_request(batch, RECALL, model, None)

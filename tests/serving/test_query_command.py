@@ -61,7 +61,7 @@ def test_json_lines_from_a_release_with_queries_from_standard_input(releases, re
         "stratum": "torso",
         "count": int(answer.items.counts[0]),
         "threshold": float(answer.items.thresholds[0]),
-        "level": float(answer.levels[0]),
+        "level": float(answer.encoded.level[0]),
         "level_source": "probe",
         "expected_recall": float(answer.expected_recall[0]),
         "truncated": False,

@@ -63,7 +63,7 @@ def test_recall_ends_each_list_at_its_stratum_s_cutoff_above_its_level(
     # At .75 the cut-off is 0; head and torso have offsets.
     cutoffs = np.array([-1, 0.5, 0, 0])
     assert encoded.stratum.tolist() == [0, 1, 2, 2]
-    np.testing.assert_allclose(answer.levels, levels, atol=1e-3)
+    np.testing.assert_allclose(answer.encoded.level, levels, atol=1e-3)
     wanted = items_where(item_ids, logits - levels[:, None] >= cutoffs[:, None])
     assert found_of(answer) == wanted
     assert all(1 < len(row) < 150 for row in wanted)
@@ -75,8 +75,8 @@ def test_recall_ends_each_list_at_its_stratum_s_cutoff_above_its_level(
     # The law of a list has the level that ended it.
     assert answer.level_source == "probe"
     alpha, beta, _ = learned_law().numpy_laws(encoded.tau, levels, encoded.frequency)
-    np.testing.assert_allclose(answer.alpha, alpha, rtol=1e-2)
-    np.testing.assert_allclose(answer.beta, beta, rtol=1e-2)
+    np.testing.assert_allclose(answer.encoded.alpha, alpha, rtol=1e-2)
+    np.testing.assert_allclose(answer.encoded.beta, beta, rtol=1e-2)
     default, requested = retriever.retrieve(QUERIES), retriever.retrieve(QUERIES, "recall", 0.9)
     assert (default.knob, default.value) == ("recall", 0.9)
     assert found_of(default) == found_of(requested)
@@ -97,7 +97,7 @@ def test_a_share_is_that_of_every_query(retriever, cosines, item_ids):
     scores, encoded = cosines
     answer = retriever.retrieve(QUERIES, "share", 0.6)
     assert answer.level_source == "sample"
-    np.testing.assert_allclose(answer.alpha, encoded.alpha, rtol=1e-5)
+    np.testing.assert_allclose(answer.encoded.alpha, encoded.alpha, rtol=1e-5)
     medians = 2 * stats.beta.median(encoded.alpha, encoded.beta) - 1
     passed = scores >= medians[:, None]
     passed[np.arange(4), scores.argmax(axis=1)] = True
@@ -110,7 +110,7 @@ def test_an_unfamiliar_query_gets_few_items_and_no_promise(retriever):
     queries = ["phone", "qq phone"]
     for knob, value in (("recall", 0.9), ("share", 0.9), ("budget", 50)):
         answer = retriever.retrieve(queries, knob, value)
-        assert answer.unfamiliar.tolist() == [False, True]
+        assert answer.encoded.unfamiliar.tolist() == [False, True]
         assert np.isnan(answer.expected_recall).tolist() == [False, True]
         assert answer.items.counts[1] == 1
     assert retriever.retrieve(queries, "top_k", 7).items.counts.tolist() == [7, 7]
@@ -130,7 +130,7 @@ def test_top_k_and_score_promise_nothing(retriever, cosines, item_ids):
     assert np.isnan(answer.expected_recall).all()
 
 
-def test_floor_and_cap_hold_for_every_knob(retriever, cosines, item_ids):
+def test_floor_and_limit_hold_for_every_knob(retriever, cosines, item_ids):
     scores, _ = cosines
     answer = retriever.retrieve(QUERIES, "score", 1.0)
     assert found_of(answer) == [{item_ids[best]} for best in scores.argmax(axis=1)]

@@ -34,7 +34,7 @@ DESCRIPTION = TowersDescription(
 THINGS = ("phone", "phone case", "tablet", "laptop", "laptop bag", "headset", "charger", "cable")
 
 
-class Towers(tf.Module):
+class TinyTowers(tf.Module):
     """Sums of hashed character pairs, one table for queries and items; strata by vocabulary."""
 
     def __init__(self, vocabulary):
@@ -87,7 +87,7 @@ def write_towers(directory, vocabulary_folder):
     vocabulary = vocabulary_folder / "strata.tsv"
     lines = [f"{query}\t{stratum}\n" for query, stratum in STRATUM_OF.items()]
     vocabulary.write_text("".join(lines))
-    towers = Towers(vocabulary)
+    towers = TinyTowers(vocabulary)
     signatures = {name: getattr(towers, name) for name in ("query", "item", "serialized_examples")}
     tf.saved_model.save(towers, str(directory), signatures=signatures)
     DESCRIPTION.save(directory)

@@ -75,6 +75,12 @@ def draw_users(rng, lifts, users):
     )
 
 
+def one_row_each(arms, totals, past=None):
+    """Users of one row each in the arms a and b, from [U] places of arms and [U] totals."""
+    rows = np.ones(len(arms), np.int64)
+    return Users(("a", "b"), None, arms, rows, totals, past or {}, crossing=0)
+
+
 def draw_log(seed, users, names, lifts):
     """A log with the arm of each row by name, its rows in no order."""
     rng = np.random.default_rng(seed)

@@ -36,25 +36,25 @@ def test_the_read_out(log, capsys):
     # By hand, orders/searches: each variance is .24 / 99 / 25, the margin 1.96 sqrt(2 * that) and
     # the log margin 1.96 sqrt(that / .08^2 + that / .12^2); orders: z = .2 / sqrt(.25 / 50).
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
-        "arm      users  rows   share  expected",
-        "──────────────────────────────────────",
-        "control    100   200  50.00%    50.00%",
-        "new        100   200  50.00%    50.00%",
+        "arm           users  rows   share  expected",
+        "───────────────────────────────────────────",
+        "control         100   200  50.00%    50.00%",
+        "new             100   200  50.00%    50.00%",
         "Sample ratio: as expected, p = 1.000.",
         "",
-        "metric      value        difference       lift (95% interval)      p",
-        "────────────────────────────────────────────────────────────────────",
+        "metric              value        difference       lift (95% interval)      p",
+        "────────────────────────────────────────────────────────────────────────────",
         "clicks/searches",
-        "  control  0.4000",
-        "  new      0.4000  +0.0000 ± 0.0000      +0.0% (+0.0 to +0.0)      –",
+        "  control          0.4000",
+        "  new              0.4000  +0.0000 ± 0.0000      +0.0% (+0.0 to +0.0)      –",
         "",
         "orders/searches",
-        "  control  0.0800",
-        "  new      0.1200  +0.0400 ± 0.0273  +50.0% (+12.2 to +100.5)  0.004",
+        "  control          0.0800",
+        "  new              0.1200  +0.0400 ± 0.0273  +50.0% (+12.2 to +100.5)  0.004",
         "",
         "users with orders",
-        "  control  0.4000",
-        "  new      0.6000  +0.2000 ± 0.1358  +50.0% (+12.4 to +100.2)  0.005",
+        "  control          0.4000",
+        "  new              0.6000  +0.2000 ± 0.1358  +50.0% (+12.4 to +100.2)  0.005",
     ]
 
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from ab_logs import draw_log, draw_users
+from ab_logs import draw_log, draw_users, one_row_each
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep, proportions_ztest
@@ -37,15 +37,7 @@ def of_frame(frame, past=()):
 )
 def test_shares_are_those_of_statsmodels(users, converted, confidence):
     did = [np.repeat([1.0, 0.0], [k, n - k]) for k, n in zip(converted, users, strict=True)]
-    log = Users(
-        names=("a", "b"),
-        ids=None,
-        arms=np.repeat([0, 1], users),
-        rows=np.ones(sum(users), np.int64),
-        totals={"converted": 3 * np.concatenate(did)},
-        past={},
-        crossing=0,
-    )
+    log = one_row_each(np.repeat([0, 1], users), {"converted": 3 * np.concatenate(did)})
     analysis = analyse(log, [Metric("binary", "converted")], confidence=confidence)
     found = analysis.metrics[0].arms[1].comparison
     _, p_value = proportions_ztest(converted, users)
@@ -142,7 +134,7 @@ def test_cuped_with_one_past_takes_off_the_squared_correlation():
     past, arms = rng.gamma(2.0, 3.0, 4_000), rng.integers(2, size=4_000)
     metric = Metric("mean", "clicks", past=("before",))
     totals = {"clicks": past * 0.7 + rng.gamma(2.0, 1.5, 4_000) + 0.2 * arms}
-    users = Users(("a", "b"), None, arms, np.ones(4_000, int), totals, {"before": past}, 0)
+    users = one_row_each(arms, totals, {"before": past})
     readout = analyse(users, [metric]).metrics[0]
     within = [np.corrcoef(past[arms == k], totals["clicks"][arms == k])[0, 1] for k in range(2)]
     assert readout.variance_reduction[0] == pytest.approx(np.square(within).mean(), abs=2e-3)

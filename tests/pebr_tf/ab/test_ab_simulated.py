@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from ab_logs import draw_users
+from ab_logs import draw_users, one_row_each
 from scipy import stats
 from statsmodels.stats.proportion import proportions_ztest
 
-from pebr_tf.ab import Metric, Users, analyse
+from pebr_tf.ab import Metric, analyse
 
 RUNS, USERS, LIFT = 250, 800, 0.1
 PAST = ("clicks_before", "searches_before")
@@ -88,15 +88,8 @@ def test_shares_of_users_with_a_known_lift(rate, lift):
     held, alarms = [], []
     for _ in range(RUNS):
         did = [rng.random(size) < share for size, share in zip(sizes, shares, strict=True)]
-        users = Users(
-            names=("a", "b"),
-            ids=None,
-            arms=np.repeat([0, 1], sizes),
-            rows=np.ones(sum(sizes), np.int64),
-            totals={"converted": np.concatenate(did).astype(float)},
-            past={},
-            crossing=0,
-        )
+        converted = np.concatenate(did).astype(float)
+        users = one_row_each(np.repeat([0, 1], sizes), {"converted": converted})
         found = analyse(users, [Metric("binary", "converted")]).metrics[0].arms[1].comparison
         ends = ((found.low, found.high), (found.lift_low, found.lift_high))
         held.append([low <= truth <= high for truth, (low, high) in zip(truths, ends, strict=True)])

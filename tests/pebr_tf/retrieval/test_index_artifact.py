@@ -160,20 +160,11 @@ def test_a_changed_or_missing_file_is_rejected(folder):
     assert len(load_index(folder)) > 0
 
 
-def test_another_format_and_what_is_no_json_are_rejected(folder):
+def test_a_folder_that_is_no_index_is_rejected(folder):
     path = folder / "index.json"
-    manifest = json.loads(path.read_text())
-    for other in (2, 0, "1", None):
-        path.write_text(json.dumps({**manifest, "format": other}))
-        with raises(UserError, f"{path} must have format 1. Received: {other!r}."):
-            load_index(folder)
     path.write_text("[1, 2]")
     with raises(UserError, f"{path} must have format 1. Received: [1, 2]."):
         load_index(folder)
-    for damaged in ("", "{", json.dumps(manifest)[:-10]):
-        path.write_text(damaged)
-        with pytest.raises(UserError, match=r"/index\.json must be readable JSON\. Received: "):
-            load_index(folder)
     path.unlink()
     with raises(UserError, f"{folder} must be an index with index.json."):
         load_index(folder)
@@ -249,6 +240,9 @@ def test_what_cannot_be_indexed_is_rejected_and_leaves_nothing(tmp_path, argumen
                 tmp_path / "index", config=config, **{"vectors": vectors_of(300), **arguments}
             )
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "notes.txt").write_text("mine")
+    with raises(FileExistsError, f"{tmp_path} must be new or an empty directory."):
+        build_index(tmp_path, vectors_of(10))
 
 
 @pytest.mark.parametrize("step", ["training", "answering", "tuning", "writing"])
@@ -260,21 +254,6 @@ def test_a_build_that_fails_half_way_leaves_nothing(tmp_path, step):
     with pytest.raises(OSError, match="No space left on device"):
         build_index(tmp_path / "index", vectors_of(300), config=SCANN, progress=progress)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_holds_something_is_rejected(tmp_path):
-    full = tmp_path / "index"
-    full.mkdir()
-    (full / "notes.txt").write_text("mine")
-    with raises(FileExistsError, f"{full} must be new or an empty directory."):
-        build_index(full, vectors_of(10))
-    assert [path.name for path in tmp_path.rglob("*")] == ["index", "notes.txt"]
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    build_index(empty, vectors_of(10))
-    assert len(load_index(empty)) == 10
-    with raises(FileExistsError, f"{empty} must be new or an empty directory."):
-        build_index(empty, vectors_of(10))
 
 
 @pytest.mark.parametrize(
@@ -371,7 +350,7 @@ def test_stand_in_thresholds_give_few_items_and_many():
     assert 5 < np.median(counts) < 40
 
 
-def test_a_cap_on_leaves_is_kept_in_the_index(tmp_path):
+def test_max_leaves_is_kept_in_the_index(tmp_path):
     config = dataclasses.replace(SCANN, max_leaves_searched=3, check_recall=0.0)
     build_index(tmp_path / "index", vectors_of(300), config=config)
     searcher = load_index(tmp_path / "index")

@@ -39,6 +39,16 @@ def random_leaves(generator, count, dimension):
     )
 
 
+def leaves_alike(generator, count, size, spread):
+    """Leaves in 16 dimensions that differ only in their directions."""
+    return Leaves(
+        unit(generator.normal(size=(count, 16))) * np.float32(0.8),
+        np.full(count, size, np.float32),
+        np.full(count, spread, np.float32),
+        np.eye(16, dtype=np.float32),
+    )
+
+
 def random_scatter(generator, dimension):
     """A covariance of trace `dimension`, with directions four times as wide as others."""
     axes = np.linalg.qr(generator.normal(size=(dimension, dimension)))[0]
@@ -155,12 +165,7 @@ def test_thresholds_that_every_item_passes_search_everything():
 def test_rows_that_expect_very_little_beside_rows_that_expect_very_much():
     """Expected counts from 1e6 down to 1e-12 and below, in one batch and in turn."""
     generator = np.random.default_rng(0)
-    leaves = Leaves(
-        unit(generator.normal(size=(200, 16))) * np.float32(0.8),
-        np.full(200, 20_000, np.float32),
-        np.full(200, 0.5, np.float32),
-        np.eye(16, dtype=np.float32),
-    )
+    leaves = leaves_alike(generator, 200, 20_000, 0.5)
     tuning = IndexTuning(16.0, cover=0.9, min_leaves=1)
     queries = unit(generator.normal(size=(60, 16)))
     thresholds = np.resize([-0.3, 1.5, 0.2, 1.8, 0.0, 2.5], 60).astype(np.float32)
@@ -225,12 +230,7 @@ def test_a_limit_ends_a_plan_where_the_best_items_are_expected(
 def test_a_limit_ends_a_plan_of_many_leaves():
     """The plan considers only the nearest leaves; of leaves alike, that makes no difference."""
     generator = np.random.default_rng(0)
-    leaves = Leaves(
-        unit(generator.normal(size=(500, 16))) * np.float32(0.8),
-        np.full(500, 100, np.float32),
-        np.full(500, 0.6, np.float32),
-        np.eye(16, dtype=np.float32),
-    )
+    leaves = leaves_alike(generator, 500, 100, 0.6)
     planner = Planner(leaves, IndexTuning(16.0, min_leaves=1, top_k_cover=0.95))
     for limit in (1, 20, 1_000, 20_000, 49_000):
         for query in unit(generator.normal(size=(2, 16))):

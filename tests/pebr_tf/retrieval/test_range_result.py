@@ -4,6 +4,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from searcher_cases import rows_of
 
 from pebr_tf.retrieval.result import (
     RangeResult,
@@ -35,14 +36,6 @@ def result_of(rows, truncated=None, thresholds=None, id_dtype=np.int64):
         expected_counts=np.array([len(row) + 0.5 for row in rows], np.float32),
         truncated=np.array(truncated or [False] * len(rows), bool),
     )
-
-
-def rows_of(result):
-    found = []
-    for index in range(len(result)):
-        item_ids, scores = result.row(index)
-        found.append(list(zip(item_ids.tolist(), scores.tolist(), strict=True)))
-    return found
 
 
 @st.composite

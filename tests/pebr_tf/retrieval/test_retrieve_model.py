@@ -9,10 +9,8 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
-from searcher_cases import raises
 
-from pebr_tf.errors import UserError
-from pebr_tf.retrieval import build_index, load_index
+from pebr_tf.retrieval import load_index
 from pebr_tf.retrieval.saved_model import export
 
 pytestmark = pytest.mark.slow
@@ -163,21 +161,3 @@ def test_no_query_gets_nothing(tuned):
     assert answers["row_splits"].tolist() == [0]
     for name in ("item_ids", "scores", "threshold", "expected_count", "truncated"):
         assert answers[name].shape == (0,)
-
-
-def test_an_exact_index_is_rejected(tmp_path):
-    build_index(tmp_path / "index", np.eye(4))
-    model = Numbered(np.eye(4, dtype=np.float32), np.zeros(4, np.float32))
-    with raises(
-        UserError, f"{tmp_path / 'index'} must be an index of kind scann. Received: exact."
-    ):
-        export(model, tmp_path / "index", tmp_path / "model")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["index"]
-
-
-def test_a_folder_that_holds_something_is_rejected(sample_of, tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
-    model = Numbered(np.eye(16, dtype=np.float32), np.zeros(16, np.float32))
-    with raises(FileExistsError, f"{tmp_path} must be new or an empty directory."):
-        export(model, sample_of("text ids").directory, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

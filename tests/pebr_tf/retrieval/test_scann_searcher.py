@@ -12,6 +12,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from searcher_cases import assert_same
 
 from pebr_tf.retrieval.tune import recall
 from pebr_tf.retrieval.vectors import unit_vectors
@@ -44,13 +45,6 @@ def true_scores(sample, queries):
     scores = np.empty((len(queries), len(sample.ids)), np.float32)
     scores[best.rows(), np.searchsorted(np.sort(sample.ids), best.item_ids)] = best.scores
     return scores
-
-
-def assert_same(left, right):
-    """Two results are equal to the last bit, the predictions up to the rounding of a product."""
-    for name in ("row_splits", "item_ids", "scores", "thresholds", "truncated"):
-        np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
-    np.testing.assert_allclose(left.expected_counts, right.expected_counts, rtol=1e-3, atol=1e-6)
 
 
 def assert_valid(result, sample, queries):
@@ -185,7 +179,7 @@ def test_a_batch_gets_what_its_queries_get_alone(sample_of, name):
     thresholds = scores_to_cut_at(sample, queries, shares)
     for top_k in (None, 10):
         whole = sample.searcher.search(queries, thresholds, top_k)
-        assert_same(sample.searcher.search(queries, thresholds, top_k), whole)
+        assert_same(sample.searcher.search(queries, thresholds, top_k), whole, rtol=1e-3)
         for row in range(24):
             alone = sample.searcher.search(queries[row : row + 1], thresholds[row], top_k)
             ids, scores = whole.row(row)
@@ -211,7 +205,7 @@ def test_eight_callers_at_once_get_what_one_gets_alone(sample_of):
     with ThreadPoolExecutor(8) as threads:
         for shift, results in enumerate(threads.map(call, range(8))):
             for step, result in enumerate(results):
-                assert_same(result, alone[(shift + step) % len(asked)])
+                assert_same(result, alone[(shift + step) % len(asked)], rtol=1e-3)
 
 
 def test_everything_is_found_however_narrow_the_margin(sample_of):
@@ -229,7 +223,7 @@ def capped(sample, most):
     return searcher
 
 
-def test_a_cap_on_leaves_bounds_the_work_and_says_so(sample_of):
+def test_max_leaves_bounds_the_work_and_marks_truncated_lists(sample_of):
     sample = sample_of("many")
     queries = sample.queries(30, 6)
     thresholds = scores_to_cut_at(sample, queries, np.linspace(0, 0.2, 30))
@@ -255,7 +249,7 @@ def test_a_cap_on_leaves_bounds_the_work_and_says_so(sample_of):
     np.testing.assert_array_equal(result.item_ids, free.item_ids)
 
 
-def test_a_cap_on_leaves_flags_searches_for_the_best_items_too(sample_of):
+def test_max_leaves_marks_truncated_searches_for_the_best_items_too(sample_of):
     sample = sample_of("many")
     queries = sample.queries(10, 7)
     result = capped(sample, 1).search(queries, top_k=1_000)

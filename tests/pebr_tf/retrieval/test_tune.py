@@ -56,7 +56,7 @@ def tuned_to(sample_of):
     thresholds = stand_in_thresholds(positions, queries, seed=5)
     examples = TuningExamples(queries, thresholds, positions.search(queries, thresholds))
     numbered = searcher.with_tuning(searcher.tuning)
-    numbered._ids = np.arange(len(searcher))
+    numbered.ids = np.arange(len(searcher))
     tokens = np.load(sample.directory / "tokens.npy")
     error = sample.manifest.quantisation_error
 

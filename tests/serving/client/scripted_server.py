@@ -35,17 +35,17 @@ ANSWER = retrieval_pb2.RetrieveResponse(
     timings=retrieval_pb2.Timings(queue=1, encode=2, search=3, lookup=4, total=11),
     request_id="abc",
 )
-RELEASE = retrieval_pb2.Release(
-    version=20261116145733,
-    created="2026-11-16T14:57:33+00:00",
-    items=20_000,
-    dimension=128,
-    default_knob="recall",
-    default_value=0.9,
-    floor=1,
-    limit=10_000,
-    fields=["title", "brand"],
-)
+RELEASE = {
+    "version": 20261116145733,
+    "created": "2026-11-16T14:57:33+00:00",
+    "items": 20_000,
+    "dimension": 128,
+    "default_knob": "recall",
+    "default_value": 0.9,
+    "floor": 1,
+    "limit": 10_000,
+    "fields": ("title", "brand"),
+}
 HANG = "hang"
 
 
@@ -68,7 +68,7 @@ class Script(retrieval_pb2_grpc.RetrievalServicer):
 
     def GetRelease(self, request, context):
         self._step(context)
-        return RELEASE
+        return retrieval_pb2.Release(**RELEASE)
 
     def _step(self, context):
         if not self.steps:

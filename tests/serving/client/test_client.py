@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from scripted_server import HANG, Script, serving
+from scripted_server import HANG, RELEASE, Script, serving
 
 from serving.client import (
     AsyncRetrievalClient,
@@ -110,7 +110,7 @@ def test_what_is_asked_arrives(client, script):
     client.retrieve(["gift"], score=-1)
     client.retrieve(["gift"])
     requests = [call[0] for call in script.calls]
-    assert [request.WhichOneof("cutoff") for request in requests] == [
+    assert [request.WhichOneof("knob") for request in requests] == [
         *("top_k", "budget", "score"),
         None,
     ]
@@ -126,17 +126,7 @@ def test_what_is_asked_arrives(client, script):
 
 
 def test_the_release_and_the_health_of_the_server(client, script):
-    assert client.release() == ReleaseInfo(
-        version=20261116145733,
-        created="2026-11-16T14:57:33+00:00",
-        items=20_000,
-        dimension=128,
-        default_knob="recall",
-        default_value=0.9,
-        floor=1,
-        limit=10_000,
-        fields=("title", "brand"),
-    )
+    assert client.release() == ReleaseInfo(**RELEASE)
     assert client.healthy() is True
     script.healthy = False
     assert client.healthy() is False

@@ -7,14 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from explorer_pages import HOSTILE
-from running_server import running
+from service_helpers import served
 from tiny_release import CONFIG, write_parts
 
-from pebr_tf.config import Config
 from serving.push import push
-from serving.service.engine import Engine
-from serving.service.metrics import Metrics
-from serving.service.release_manager import ReleaseSource
 
 
 @pytest.fixture(scope="session")
@@ -33,13 +29,10 @@ def release(tmp_path_factory, tower_files):
 @pytest.fixture(scope="module")
 def service(release):
     """The address of a server, and the retriever that answers there."""
-    metrics = Metrics()
-    named = {"serving.grpc_port": 0, "serving.http_port": 0}
-    settings = Config().replace_all(named).serving
-    engine = Engine.open(ReleaseSource(release.directory, False), settings, metrics)
-    with running(engine, settings, metrics) as server:
-        address = f"http://127.0.0.1:{server.http_port}"
-        yield SimpleNamespace(address=address, retriever=engine.retriever())
+    with served(release.directory) as service:
+        yield SimpleNamespace(
+            address=str(service.http.base_url), retriever=service.engine.retriever()
+        )
 
 
 @pytest.fixture(scope="module")

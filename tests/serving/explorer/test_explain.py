@@ -56,7 +56,7 @@ def assert_agrees(retriever, content):
             assert stop["expected_recall"] == pytest.approx(answer.expected_recall[0], abs=1e-5), (
                 where
             )
-        assert stop["level"] == pytest.approx(answer.levels[0], abs=1e-5), where
+        assert stop["level"] == pytest.approx(answer.encoded.level[0], abs=1e-5), where
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from types import SimpleNamespace
 
 import httpx
@@ -10,14 +11,9 @@ from evaluation_example import with_queries
 from fastapi import FastAPI
 
 from serving.errors import InvalidArgument, OverloadError, UnavailableError
+from serving.explorer import routes
 from serving.explorer.explain import explain
-from serving.explorer.routes import (
-    MAX_WAITING,
-    STATIC,
-    ExplanationQueue,
-    examples,
-    explorer_router,
-)
+from serving.explorer.routes import MAX_WAITING, STATIC, examples, explorer_router
 
 PAGE = "index.html"
 
@@ -30,12 +26,16 @@ class ExplorerClient:
         self._app.include_router(explorer_router(lambda: retriever, query_characters=40))
 
     def get(self, address, **options):
-        async def ask():
-            transport = httpx.ASGITransport(self._app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-                return await client.get(address, **options)
+        return asyncio.run(self._get(address, **options))
 
-        return asyncio.run(ask())
+    def task(self, address):
+        """A request that the running loop makes."""
+        return asyncio.create_task(self._get(address))
+
+    async def _get(self, address, **options):
+        transport = httpx.ASGITransport(self._app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            return await client.get(address, **options)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,6 @@ def test_the_report_is_that_of_the_release(client, retriever, tmp_path):
 def test_data_of_a_query(client, retriever):
     parameters = {"query": "phone", "limit": 7, "knob": "top_k"}
     response = client.get("/v1/explain", params=parameters)
-    assert response.headers["cache-control"] == "no-store"
     assert response.json() == explain(retriever, "phone", 7, "top_k")
 
 
@@ -124,32 +123,31 @@ def test_examples_are_spread_over_those_of_the_evaluation(tmp_path):
     assert examples(tmp_path) == []
 
 
-def test_one_explanation_runs_at_a_time_and_few_wait():
+def test_one_explanation_runs_at_a_time_and_few_wait(client, monkeypatch):
+    release, running, most = threading.Event(), [], []
+
+    def held(*_):
+        running.append(None)
+        most.append(len(running))
+        assert release.wait(60)
+        running.pop()
+        return {}
+
+    monkeypatch.setattr(routes, "explain", held)
+
     async def run():
-        queue, running, most, done = ExplanationQueue(), 0, 0, 0
-        release = asyncio.Event()
-
-        async def take():
-            nonlocal running, most, done
-            async with queue:
-                running += 1
-                most = max(most, running)
-                await release.wait()
-                running -= 1
-                done += 1
-
-        tasks = [asyncio.create_task(take()) for _ in range(1 + MAX_WAITING)]
-        await asyncio.sleep(0)
+        tasks = [client.task("/v1/explain?query=a") for _ in range(1 + MAX_WAITING)]
+        while not running:
+            await asyncio.sleep(0.001)
         with pytest.raises(OverloadError, match=r"^the explorer is busy: try again in a moment\.$"):
-            await take()
+            await client.task("/v1/explain?query=a")
         # A caller that stops waiting makes room.
         tasks.pop().cancel()
-        await asyncio.sleep(0)
-        tasks.append(asyncio.create_task(take()))
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
+        tasks.append(client.task("/v1/explain?query=a"))
+        await asyncio.sleep(0.001)
         release.set()
-        await asyncio.gather(*tasks)
-        await take()
-        return most, done
+        return [response.status_code for response in await asyncio.gather(*tasks)]
 
-    assert asyncio.run(run()) == (1, 2 + MAX_WAITING)
+    assert asyncio.run(run()) == [200] * (1 + MAX_WAITING)
+    assert most == [1] * (1 + MAX_WAITING)

@@ -66,10 +66,10 @@ def test_a_mixed_batch_answers_like_each_call_alone(engine, alone):
         assert (found.queries, found.knob) == (call.queries, expected.knob)
         for name in ("row_splits", "item_ids", "truncated"):
             np.testing.assert_array_equal(getattr(found.items, name), getattr(expected.items, name))
-        for name in ("levels", "tau", "alpha", "beta", "strata", "expected_recall"):
-            np.testing.assert_allclose(
-                getattr(found, name), getattr(expected, name), rtol=1e-5, err_msg=name
-            )
+        for name in ("level", "tau", "alpha", "beta", "stratum"):
+            ours, theirs = (getattr(each.encoded, name) for each in (found, expected))
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, err_msg=name)
+        np.testing.assert_allclose(found.expected_recall, expected.expected_recall, rtol=1e-5)
         np.testing.assert_allclose(found.items.scores, expected.items.scores, atol=1e-6)
         np.testing.assert_allclose(found.items.thresholds, expected.items.thresholds, atol=1e-5)
         titles = [row["title"] for i in range(2) for row in expected.rows(i)]
@@ -118,7 +118,7 @@ def test_metrics_count_what_was_answered(engine):
     assert sample("pebr_empty_total") == 0
     assert sample("pebr_results_sum") == 10
     assert sample("pebr_results_count") == 2
-    assert sample("pebr_tau_sum") == pytest.approx(float(reply.tau.sum()))
+    assert sample("pebr_tau_sum") == pytest.approx(float(reply.encoded.tau.sum()))
     assert sample("pebr_stage_seconds_sum", {"stage": "encode"}) == pytest.approx(
         reply.seconds.encode
     )

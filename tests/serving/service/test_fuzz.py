@@ -213,7 +213,7 @@ def check_whole(server, before):
     assert server.process.poll() is None
     assert httpx.get(f"{server.url}/readyz", timeout=PATIENCE).status_code == 200
     assert memory_of(server) - before < GROWTH
-    # Lines of requests are gathered for a moment.
+    # The log is read by a thread.
     poll(lambda: sum(line["event"] == "request" for line in list(server.lines)) >= REQUESTS)
     # protobuf writes lines of its own, without a level, about a text that is not UTF-8.
     assert not [line for line in list(server.lines) if line.get("level") == "error"]

@@ -182,10 +182,11 @@ def test_the_request_id_is_the_callers_if_it_can_be_printed(service):
 
 
 def test_headers_keep_browsers_in_check(service):
-    for path in ("/", "/docs", "/v1/release", "/nowhere", "/openapi.json"):
+    for path in ("/", "/docs", "/v1/release", "/nowhere", "/openapi.json", "/v1/explain/start"):
         headers = service.http.get(path, headers={"origin": "http://evil.example"}).headers
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == ("no-cache" if path == "/" else "no-store")
         policy = headers["content-security-policy"]
         assert "default-src 'self'" in policy or "default-src 'none'" in policy
         assert "frame-ancestors 'none'" in policy

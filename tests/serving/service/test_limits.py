@@ -56,16 +56,6 @@ def test_what_was_not_given_is_left_to_the_release(limits):
             "queries[0] must be a text that is not blank. Received: ' \\t\\u3000'.",
         ),
         (
-            (["a\ud800"], {}),
-            "queries[0]",
-            "queries[0] must be valid Unicode. Received: a lone surrogate at 1.",
-        ),
-        (
-            (["a"], {}, None, ["title", "\udfff"]),
-            "fields[1]",
-            "fields[1] must be valid Unicode. Received: a lone surrogate at 0.",
-        ),
-        (
             (["a"], {**NONE, "recall": 0.0, "score": 0.5}),
             "score",
             "at most one of recall, share, budget, top_k, score may be given. "

@@ -37,10 +37,9 @@ def message_of(response, request_id, total):
             result.threshold = response.items.thresholds[row]
         if not np.isnan(response.expected_recall[row]):
             result.expected_recall = response.expected_recall[row]
-        result.tau, result.alpha = response.tau[row], response.alpha[row]
-        result.beta, result.level = response.beta[row], response.levels[row]
-        result.stratum = STRATA[response.strata[row]]
-        result.unfamiliar = bool(response.unfamiliar[row])
+        for name in ("tau", "alpha", "beta", "level", "unfamiliar"):
+            setattr(result, name, getattr(response.encoded, name)[row].item())
+        result.stratum = STRATA[response.encoded.stratum[row]]
         result.level_source = response.level_source
     return message
 

@@ -6,8 +6,16 @@ import socket
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from running_server import running
-from service_helpers import PATIENCE, GatedEngine, loaded, poll, rejection, served, service_settings
+from service_helpers import (
+    PATIENCE,
+    GatedEngine,
+    loaded,
+    poll,
+    rejection,
+    running,
+    served,
+    service_settings,
+)
 
 from pebr_tf.errors import UserError
 from serving.proto.retrieval_pb2 import GetReleaseRequest, RetrieveRequest

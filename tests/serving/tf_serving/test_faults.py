@@ -2,8 +2,8 @@
 
 import math
 import socket
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import numpy as np
@@ -29,6 +29,15 @@ def error_of(encoder, kind=UnavailableError, **arguments):
     with pytest.raises(kind) as caught:
         encoder.encode(["phone", "laptop"], **arguments)
     return str(caught.value)
+
+
+def error_while(faulty, encoder, act):
+    """The error of a call during which, once it has arrived, something happens."""
+    with ThreadPoolExecutor(1) as threads:
+        error = threads.submit(error_of, encoder)
+        assert faulty.arrived.wait(60)
+        act()
+        return error.result(60)
 
 
 def test_the_request_pins_the_version_and_carries_the_earlier_deadline(faulty, encoder_of):
@@ -111,13 +120,7 @@ def test_a_server_that_does_not_speak_grpc(encoder_of):
 def test_killed_in_the_middle_of_a_call_then_back(faulty, encoder_of):
     faulty.behaviours[PREDICT] = faulty.hang
     encoder = encoder_of(faulty.address, retries=0)
-    errors = []
-    caller = threading.Thread(target=lambda: errors.append(error_of(encoder)))
-    caller.start()
-    assert faulty.arrived.wait(60)
-    faulty.kill()
-    caller.join(60)
-    errors.append(error_of(encoder))
+    errors = [error_while(faulty, encoder, faulty.kill), error_of(encoder)]
     assert errors == [f"TF Serving at {faulty.address} cannot be reached or is overloaded."] * 2
     faulty.behaviours[PREDICT] = good
     faulty.start()
@@ -239,10 +242,5 @@ def test_a_query_without_a_finite_number_does_not_open_the_breaker(faulty, encod
 def test_closing_ends_a_call_that_hangs(faulty, encoder_of):
     faulty.behaviours[PREDICT] = faulty.hang
     encoder = encoder_of(faulty.address)
-    errors = []
-    caller = threading.Thread(target=lambda: errors.append(error_of(encoder)))
-    caller.start()
-    assert faulty.arrived.wait(60)
-    encoder.close()
-    caller.join(60)
-    assert errors == [f"The connection to TF Serving at {faulty.address} is closed."]
+    error = error_while(faulty, encoder, encoder.close)
+    assert error == f"The connection to TF Serving at {faulty.address} is closed."

@@ -1,5 +1,6 @@
 """A real server on loopback, and real clients of both of its APIs."""
 
+import asyncio
 import contextlib
 import datetime
 import functools
@@ -13,11 +14,11 @@ from pathlib import Path
 
 import grpc
 import httpx
+import uvloop
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from running_server import running
 
 from pebr_tf.config import Config, Serving
 from serving.proto import retrieval_pb2_grpc
@@ -28,7 +29,7 @@ from serving.service.server import Server
 
 # Far above what any answer takes: a test that waits so long has failed.
 PATIENCE = 30
-# Above what the start of a process takes on a busy machine.
+# Above what the start of a process or a drain takes on a busy machine.
 START = 120
 
 
@@ -88,6 +89,35 @@ def loaded(directory):
 
 
 @contextlib.contextmanager
+def running(engine, settings, metrics):
+    """Serves an engine while the block runs, and stops it at the end; yields the `Server`."""
+    loop = uvloop.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="server")
+    thread.start()
+
+    def run(coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(START)
+
+    async def start():
+        server = Server(engine, settings, metrics)
+        await server.start()
+        return server
+
+    try:
+        server = run(start())
+        try:
+            yield server
+        finally:
+            run(server.stop())
+    finally:
+        # On the loop's own thread: this one may already run the loop of a browser.
+        run(loop.shutdown_default_executor())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@contextlib.contextmanager
 def served(directory, kind=Engine, **changes):
     """Serves a release while the block runs."""
     settings, metrics = service_settings(**changes), Metrics()
@@ -129,7 +159,7 @@ class ServeProcess:
             [*command, "--http-port", "0", *map(str, arguments)],
             stderr=subprocess.PIPE,
             text=True,
-            cwd=Path(__file__).parents[3],
+            cwd=Path(__file__).parents[2],
         )
         self.lines, self._over = [], False
         self._changed = threading.Condition()
