@@ -135,6 +135,9 @@ class WriteCatalogue(beam.DoFn):
         for number, batch in enumerate(table.to_batches(ENCODED_ROWS)):
             writer.keep(SPLIT, batch, (number, 0))
         joined = table.select(["item_id", *names])
+        for name in self._settings.cut:
+            column = pc.utf8_slice_codeunits(joined[name], 0, self._settings.characters)
+            joined = joined.set_column(joined.column_names.index(name), name, column)
         with create(path) as file, pa.ipc.new_file(file, joined.schema) as arrow:
             arrow.write_table(joined)
 

@@ -24,7 +24,7 @@ DATA_KEYS = (
     "reject_limit",
     "statistics_rows",
 )
-FEATURE_KEYS = ("item_text", "item_categories", "item_numbers")
+FEATURE_KEYS = ("item_text", "item_categories", "item_numbers", "max_tokens")
 
 
 def exec_properties(config: Config) -> dict[str, str]:

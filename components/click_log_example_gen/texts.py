@@ -13,6 +13,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from apache_beam.utils import shared
 
 from components.click_log_example_gen.bundle_writer import BundleSummary, BundleWriter
 from components.click_log_example_gen.items import ENCODED_ROWS, read_items
@@ -72,12 +73,21 @@ def sampled(tables: Iterable[pa.Table], count: int) -> pa.Table:
     return table.take(pc.select_k_unstable(table, count, [(PLACE, "ascending")]))
 
 
+class _Items:
+    """The table of items, shared by the threads of a worker."""
+
+    def __init__(self, path: str):
+        self.table = read_items(path).combine_chunks()
+
+
 class WriteJoined(beam.DoFn):
     """(Key, table) -> Examples of its rows with the columns of their items; one summary each."""
 
     def __init__(self, table: str, folder: str):
         self._table = table
         self._folder = folder
+        self._shared = shared.Shared()
+        self._items: _Items | None = None
 
     def process(self, element: tuple[Key, pa.Table], path: str) -> Iterator[BundleSummary]:
         if not path:
@@ -88,7 +98,9 @@ class WriteJoined(beam.DoFn):
         rows = rows.sort_by([(name, "ascending") for name in order])
         rows = rows.select([name for name in rows.column_names if name != PLACE])
         writer = BundleWriter(self._table, self._folder)
-        items = read_items(path)
+        if self._items is None:
+            self._items = self._shared.acquire(lambda: _Items(path))
+        items = self._items.table
         for batch in rows.to_batches(ENCODED_ROWS):
             joined = pa.RecordBatch.from_arrays(
                 [*batch.columns, *item_columns(batch.column("item_id"), items).values()],

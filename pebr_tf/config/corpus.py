@@ -131,6 +131,11 @@ class Features(Section):
         1_000, "Hash buckets for tokens out of the vocabulary", "[1, 10_000_000]"
     )
 
+    @property
+    def characters(self) -> int:
+        """Characters of a text that are read: more than the mean word and its space per token."""
+        return 10 * self.max_tokens
+
     def words(self) -> "Features":
         """The same with single words as the only tokens."""
         return replace(self, word_ngrams=(1,), character_ngrams=())

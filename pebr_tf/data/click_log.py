@@ -77,7 +77,7 @@ def item_columns(item_ids: pa.Array, items: pa.Table) -> dict[str, pa.Array]:
     places = pc.index_in(item_ids, value_set=items.column("item_id").combine_chunks())
     found = {}
     for name in (name for name in items.column_names if name != "item_id"):
-        column = items.column(name).combine_chunks().take(places)
+        column = items.column(name).take(places).combine_chunks()
         found[name] = column.fill_null("" if pa.types.is_string(column.type) else 0)
     return found
 

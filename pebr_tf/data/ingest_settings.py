@@ -23,6 +23,7 @@ class IngestSettings:
       texts: Columns of text that are features of an item.
       numbers: Columns of numbers that are features of an item.
       payload: Further text columns, only in the Examples of the catalogue.
+      cut: Text columns of which only the first `characters` are read, outside the catalogue.
     """
 
     data: Data
@@ -30,6 +31,8 @@ class IngestSettings:
     texts: tuple[str, ...]
     numbers: tuple[str, ...]
     payload: tuple[str, ...]
+    cut: tuple[str, ...]
+    characters: int
 
     @classmethod
     def of(cls, data: Data, split: Split, features: Features) -> IngestSettings:
@@ -47,7 +50,8 @@ class IngestSettings:
         # A column that is a feature, or the id, is there already.
         elsewhere = {*texts, *numbers, "item_id"}
         payload = tuple(name for name in data.payload_columns if name not in elsewhere)
-        return cls(data, split, texts, numbers, payload)
+        cut = tuple(name for name in features.item_text if name not in features.item_categories)
+        return cls(data, split, texts, numbers, payload, cut, features.characters)
 
     @property
     def click_columns(self) -> tuple[list[str], list[str]]:

@@ -29,8 +29,6 @@ from pebr_tf.config import Features
 
 # What a text without a word becomes, so that its vector is one that training has seen.
 EMPTY = "#"
-# Longer than the mean word with its space, so that the words of a long text still fill its tokens.
-CHARACTERS_PER_TOKEN = 10
 _TABLE_SIZE = 0x10000
 _COMBINING = range(0x300, 0x370)
 _VARIANTS = range(0xFE00, 0xFE10)
@@ -60,10 +58,9 @@ def tokens_of(texts: tf.Tensor, features: Features) -> tf.RaggedTensor:
     A character n-gram is made of a word between two marks, as in DSSM: `cat` gives #^c, #ca, #at
     and #t$ for n = 2. The # tells it from the word of the same letters. Words of one character
     give none. Tokens beyond `features.max_tokens` are left out: the characters go first. So are
-    characters beyond CHARACTERS_PER_TOKEN times as many, before anything is made of them.
+    characters beyond `features.characters`, before anything is made of them.
     """
-    most = CHARACTERS_PER_TOKEN * features.max_tokens
-    texts = tf.strings.substr(texts, 0, most, unit="UTF8_CHAR")
+    texts = tf.strings.substr(texts, 0, features.characters, unit="UTF8_CHAR")
     words = _words(texts, features.lowercase)
     parts = [_ngrams(words, size, " ") for size in features.word_ngrams]
     parts += _character_ngrams(words, features.character_ngrams)

@@ -25,7 +25,7 @@ CHANGES = [
     ("data.skew_limit", None, {"ExampleValidator"}),
     ("split.seed", 1, {"ClickLogExampleGen", "Trainer", "RetrievalEvaluator"}),
     ("features.item_categories", ("brand",), {"ClickLogExampleGen", "Transform", "Trainer"}),
-    ("features.max_tokens", 8, {"Transform", "Trainer"}),
+    ("features.max_tokens", 8, {"ClickLogExampleGen", "Transform", "Trainer"}),
     ("strata.head", 0.5000001, {"Transform", "Trainer"}),
     ("towers.dimension", 32, {"Trainer"}),
     ("loss.delta_beta", 0.5, {"Trainer"}),

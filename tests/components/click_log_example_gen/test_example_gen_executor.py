@@ -278,3 +278,14 @@ def test_payload_columns_are_in_the_catalogue_alone(folder):
     columns = {"query", "item_id", "clicks", "title", "price"}
     assert set(left.clicks("texts")[0]) == columns
     assert set(left.sample("train")[0]) == {*columns, "timestamp"}
+
+
+def test_long_texts_are_cut_where_only_their_tokens_count(folder):
+    """At 10 characters per token; neither categories nor the catalogue are cut."""
+    rows = [(f"i{n}", "é" * 19 + "!", "b" * 30, n) for n in range(ITEMS)]
+    (folder / "items.csv").write_text(csv_of(rows, "item_id,title,brand,price"))
+    left = run(folder, config_of(folder, features__max_tokens=1))
+    whole = ("é" * 19 + "!").encode()
+    assert {item["title"] for item in left.items()} == {whole}
+    found = [row for row in left.clicks("texts") if row["item_id"]] + left.sample("train")
+    assert {(row["title"], row["brand"]) for row in found} == {(("é" * 10).encode(), b"b" * 30)}
