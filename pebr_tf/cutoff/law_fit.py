@@ -17,6 +17,7 @@ MOST_ITERATIONS = 300
 # Of the squared weights; linear, inner and outer ones, and the slope of the noise share.
 PENALTY, PENALTIES = 1e-3, {"linear": 1.0, "inner": 0.3, "outer": 1.0, "noise": 3.0}
 SHARES = np.linspace(0.0, 1.0, 101)
+FIFTHS = 5
 
 
 @dataclass(frozen=True)
@@ -58,31 +59,44 @@ def fit_law(start: LawWeights, clicks: HeldOutClicks) -> LawWeights:
     """Fits the head to the clicks, every query weighing the same.
 
     First the likelihood is maximised. Where no Beta law has the shape of the clicks, it prefers
-    laws that are too wide; so the two biases, which all queries share, are then moved to where the
-    clicks transformed by their laws are most nearly uniform: the least Cramer-von Mises distance.
+    laws that are too wide. So the biases, and the weights of the frequency, are then moved to where
+    the clicks transformed by their laws are most nearly uniform, over all queries and within each
+    fifth of them by frequency.
 
     The inputs are standardised and their range taken from these queries. Starts from `start`.
     """
     likely = _most_likely(_standardised(start, clicks), clicks)
+
+    def moved(shift: np.ndarray) -> LawWeights:
+        linear = likely.linear.copy()
+        linear[2] += shift[2:]
+        return likely._replace(bias=likely.bias + shift[:2], linear=linear)
+
     found = minimize(
-        lambda shift: _distance_to_uniform(likely._replace(bias=likely.bias + shift), clicks),
-        np.zeros(2),
+        lambda shift: _distance_to_uniform(moved(shift), clicks),
+        np.zeros(4),
         method="Powell",
-        options={"xtol": 1e-3, "ftol": 1e-4},
+        options={"xtol": 1e-2, "ftol": 1e-3},
     )
-    return likely._replace(bias=likely.bias + found.x)
+    return moved(found.x)
 
 
 def _distance_to_uniform(weights: LawWeights, clicks: HeldOutClicks) -> float:
-    """The Cramer-von Mises distance of the transformed clicks."""
-    alpha, beta, noise = (each[clicks.rows] for each in weights.numpy_laws(*clicks.inputs()))
-    z = (1 + clicks.cosines) / 2
-    background = (clicks.background_alpha, clicks.background_beta)
-    below = betainc(*(each[clicks.rows] for each in background), z)
-    below = (1 - noise) * betainc(alpha, beta, z) + noise * below
+    """The Cramer-von Mises distance of the transformed clicks, of all and of each fifth."""
+    rows, z = clicks.rows, (1 + clicks.cosines) / 2
+    alpha, beta, noise = (each[rows] for each in weights.numpy_laws(*clicks.inputs()))
+    background = betainc(clicks.background_alpha[rows], clicks.background_beta[rows], z)
+    below = (1 - noise) * betainc(alpha, beta, z) + noise * background
     order = np.argsort(below)
-    share = clicks.weights()[order]
-    return float(np.sum(share * (np.cumsum(share) - share / 2 - below[order]) ** 2))
+    fifth = (np.argsort(np.argsort(clicks.frequency)) * FIFTHS // len(clicks.tau))[rows][order]
+    below, shares = below[order], clicks.weights()[order]
+
+    def distance(chosen: np.ndarray) -> float:
+        share = shares[chosen] / max(shares[chosen].sum(), 1e-12)
+        return float(np.sum(share * (np.cumsum(share) - share / 2 - below[chosen]) ** 2))
+
+    parts = [distance(fifth == each) for each in range(FIFTHS)]
+    return distance(np.ones(len(below), bool)) + sum(parts) / FIFTHS
 
 
 def _most_likely(start: LawWeights, clicks: HeldOutClicks) -> LawWeights:

@@ -308,7 +308,7 @@ def built(folder):
     made = trainer.TwoTower(config, {name: len(words) for name, words in vocabularies.items()})
     tables = trainer._text_tables([str(folder / "Split-texts/examples-0.gz")], transform, config)
     files = [str(folder / "Split-train/examples-0.gz")]
-    trainer._build(made, files, trainer._parser(*tables), config)
+    trainer._build(made, files, trainer._parser(*tables))
     return made, vocabularies
 
 
