@@ -25,7 +25,7 @@ LONGEST = 240
 
 
 @dataclass
-class Server:
+class ServedProcess:
     process: subprocess.Popen
     http: str
     grpc: str
@@ -53,7 +53,7 @@ def serving(*arguments):
             pytest.fail("".join(lines))
         # A full pipe would block the server.
         threading.Thread(target=process.stderr.read, daemon=True).start()
-        yield Server(process, event["http"], event["grpc"])
+        yield ServedProcess(process, event["http"], event["grpc"])
         process.terminate()
         assert process.wait(LONGEST) == 0
     finally:
