@@ -96,7 +96,6 @@ def arguments(folder, out, config=CONFIG, pattern="examples-*", base_model=None)
         custom_config={
             "config": sections,
             "checkpoints": str(out / "checkpoints"),
-            "pipeline": "shop",
             "average_k": [2, 4],
         },
         transform_output=str(folder / "transform"),
@@ -112,7 +111,7 @@ def run_fn_with_base_model(folder, out, config):
     """Trains as if from a base model; returns which it starts from."""
     started = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "_start_from", lambda model, *given: started.append(given[:2]))
+        patch.setattr(trainer, "_start_from", lambda model, *given: started.append(given[0]))
         run_fn(arguments(folder, out, config, base_model="base"))
     return started
 
@@ -121,7 +120,7 @@ def run_fn_with_base_model(folder, out, config):
 def model(folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("model")
     config = CONFIG.replace("training.warm_start", True)
-    assert run_fn_with_base_model(folder, out, config) == [("base", "shop")]
+    assert run_fn_with_base_model(folder, out, config) == ["base"]
     return out / "Format-Serving"
 
 
@@ -136,7 +135,6 @@ def test_the_description_of_the_towers(model):
         "dimension": 8,
         "loss": "beta_nce",
         "steps": 3,
-        "pipeline": "shop",
         "config": {
             name: getattr(CONFIG, name).to_mapping() | changes.get(name, {})
             for name in ("features", "towers", "loss", "split", "strata")
