@@ -58,7 +58,8 @@ def serve(
     from serving.service.server import run
 
     logs.configure()
-    finished = run(ReleaseSource(directory, follow=releases is not None), settings)
+    with logs.written_apart():
+        finished = run(ReleaseSource(directory, follow=releases is not None), settings)
     if not finished:
         # A call that outlived its time still holds a thread, which Python would wait for.
         sys.stderr.flush()

@@ -6,13 +6,17 @@ Query texts are not logged unless `serving.log_queries` is true.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import re
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from logging.handlers import QueueHandler, QueueListener
+from queue import SimpleQueue
 from typing import Any, TextIO
 
 import orjson
@@ -149,6 +153,28 @@ def configure(stream: TextIO | None = None) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO if environment.is_verbose() else logging.WARNING)
     LOGGER.setLevel(logging.INFO)
+
+
+@contextlib.contextmanager
+def written_apart() -> Iterator[None]:
+    """Lets a thread write the lines, so that a slow reader of the log delays no request."""
+    root = logging.getLogger()
+    handlers, lines = root.handlers[:], SimpleQueue[logging.LogRecord]()
+    listener = QueueListener(lines, *handlers)
+    root.handlers[:] = [_QueueHandler(lines)]
+    listener.start()
+    try:
+        yield
+    finally:
+        listener.stop()
+        root.handlers[:] = handlers
+
+
+class _QueueHandler(QueueHandler):
+    """Leaves the formatting to the thread."""
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        return record
 
 
 def _content(record: logging.LogRecord) -> Content:

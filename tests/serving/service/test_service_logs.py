@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import re
+import threading
 
 import pytest
 from service_helpers import poll, served
@@ -70,6 +71,23 @@ def test_text_cannot_steer_a_terminal(stream, monkeypatch):
     logs.event("rejected", logging.ERROR, reason="steer\x1b[31m")
     line = stream.getvalue().strip()
     assert re.fullmatch(r"\d\d:\d\d:\d\d  error  rejected  reason='steer\\x1b\[31m'", line)
+
+
+def test_a_slow_reader_of_the_log_delays_no_request(stream, monkeypatch):
+    """Nothing can be written until both lines are logged; then they come whole and in order."""
+    logged, write = threading.Event(), stream.write
+    monkeypatch.setattr(stream, "write", lambda text: logged.wait() and write(text))
+    with logs.written_apart():
+        logs.event("first")
+        try:
+            raise ValueError("reason")
+        except ValueError:
+            logs.RequestRecord("grpc", "Retrieve", "id-1").log_exception()
+        assert not stream.getvalue()
+        logged.set()
+    first, second = lines(stream)
+    assert (first["event"], second["event"]) == ("first", "failed")
+    assert second["traceback"].endswith("ValueError: reason")
 
 
 def test_the_servers_trouble_is_loud(stream):
