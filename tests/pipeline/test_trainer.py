@@ -16,6 +16,7 @@ from tfx.dsl.io.filesystem_registry import DEFAULT_FILESYSTEM_REGISTRY
 from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
 from trainer_process import work
 
+from pebr_tf import storage
 from pebr_tf.config import Config
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.distributions.query_law import LawWeights
@@ -334,8 +335,7 @@ def test_the_words_of_a_remote_base_model_are_read(built, model, monkeypatch):
     made, vocabularies = built
     DEFAULT_FILESYSTEM_REGISTRY.register(RemoteFilesystem, priority=10)
     for name in (TowersDescription.FILE, *(f"assets/{name}" for name in vocabularies)):
-        with tf.io.gfile.GFile(f"ram://bucket/base/{name}", "wb") as file:
-            file.write((model / name).read_bytes())
+        storage.copy(model / name, f"ram://bucket/base/{name}")
     started = []
     monkeypatch.setattr(trainer, "warm_start", lambda *given: started.append(given))
     trainer._start_from(made, "ram://bucket/base", vocabularies)
