@@ -3,7 +3,7 @@
 COMMANDS = {
     "check-cloud": (
         "pipeline.cli.check_cloud:check_cloud",
-        "List what keeps a configuration from running on Vertex AI or Kubeflow.",
+        "List what keeps a run from Vertex AI or Kubeflow.",
     ),
     "compile": (
         "pipeline.cli.compile:compile_pipeline",

@@ -19,7 +19,7 @@ UNKNOWN = "Not checked: permissions, quotas, and whether the image and the bucke
 @config_option
 @target_option
 def check_cloud(config_file: Path, target: str) -> None:
-    """List what keeps a configuration from running on Vertex AI or Kubeflow.
+    """List what keeps a run from Vertex AI or Kubeflow.
 
     Nothing is sent. Exits with 0 if the configuration can run, with 2 if it prints problems to fix.
     """

@@ -29,7 +29,7 @@ from pipeline.cli.cloud_request import (
 def compile_pipeline(
     config_file: Path, target: str, out: Path | None, index_only: bool, span: int | None
 ) -> None:
-    """Compile the pipeline into a job for Vertex AI or a PipelineSpec for Kubeflow.
+    """Compile the pipeline into a file for Vertex AI or Kubeflow.
 
     The same configuration and code give the same bytes.
     """

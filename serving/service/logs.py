@@ -11,6 +11,7 @@ import logging
 import random
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ _LEVELS = {
     "RESOURCE_EXHAUSTED": logging.WARNING,
     "DEADLINE_EXCEEDED": logging.WARNING,
 }
+FLUSH_SECONDS = 1.0
 Content = dict[str, Any]
 # Attributes that every record of the logging module has.
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
@@ -159,22 +161,35 @@ def configure(stream: TextIO | None = None) -> None:
 def written_apart() -> Iterator[None]:
     """Lets a thread write the lines, so that a slow reader of the log delays no request."""
     root = logging.getLogger()
-    handlers, lines = root.handlers[:], SimpleQueue[logging.LogRecord]()
-    listener = QueueListener(lines, *handlers)
-    root.handlers[:] = [_QueueHandler(lines)]
-    listener.start()
+    handlers = root.handlers[:]
+    apart = _QueueHandler(handlers)
+    root.handlers[:] = [apart]
     try:
         yield
     finally:
-        listener.stop()
+        apart.flush()
         root.handlers[:] = handlers
 
 
 class _QueueHandler(QueueHandler):
-    """Leaves the formatting to the thread."""
+    """Gives the records to a thread, which formats and writes them, until it is flushed."""
+
+    def __init__(self, handlers: list[logging.Handler]):
+        lines = SimpleQueue[logging.LogRecord]()
+        super().__init__(lines)
+        self._listener: QueueListener | None = QueueListener(lines, *handlers)
+        self._listener.start()
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         return record
+
+    def flush(self) -> None:
+        """Writes what is left, and ends the thread; waits for a reader for a second at most."""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            ending = threading.Thread(target=listener.stop, daemon=True)
+            ending.start()
+            ending.join(FLUSH_SECONDS)
 
 
 def _content(record: logging.LogRecord) -> Content:

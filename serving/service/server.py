@@ -200,6 +200,7 @@ async def _serve(engine: Engine, settings: Serving, metrics: Metrics) -> bool:
     await asyncio.wait([stopping, again], return_when=asyncio.FIRST_COMPLETED)
     if not stopping.done():
         logs.event("stop", level=logging.WARNING, finished=False, signal=again.result().name)
+        logging.shutdown()
         os._exit(1)
     again.cancel()
     finished = stopping.result()

@@ -57,6 +57,7 @@ def untrained(data: Corpus, config: Config, share: float = 1.0) -> dict[str, Any
         "tau": np.full_like(tau, 0.1) if config.loss.family in _CONSTANT_TAU else tau,
         "steps": 0,
         "loss": 0.0,
+        "log_q": config.loss.log_q,
     }
 
 

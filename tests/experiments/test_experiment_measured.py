@@ -108,16 +108,13 @@ def test_one_temperature_for_all_has_no_literal_pebr(towers, family):
 @pytest.mark.parametrize(
     ("level_temperature", "probe", "sample"), [(0.0, 3, 15), (0.6, 10, 15), (1.0, 3, 40)]
 )
-def test_probed_levels_are_those_of_the_retriever(
-    towers, level_temperature, probe, sample, monkeypatch
-):
+def test_probed_levels_are_those_of_the_retriever(towers, level_temperature, probe, sample):
     test = towers.candidates("test", (level_temperature,))
     levels = ablation_cutoffs.probed_levels(towers.items, test, level_temperature, probe, sample)
     background = ablation_cutoffs.sample_of(towers.items, sample)
-    monkeypatch.setattr(ExactSearcher, "background", background)
     # So high that no list goes on beyond the probe.
     cut = LevelCut(100.0, level_temperature, "beta", probe)
-    searcher = ExactSearcher(towers.items)
+    searcher = ExactSearcher(towers.items, background=background)
     served = search_by_level(searcher, test.queries.vectors, test.tau, cut)
     np.testing.assert_allclose(levels, served.levels, atol=2e-4)
     if sample == len(towers.items):
