@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,11 +62,12 @@ def fit_law(start: LawWeights, clicks: HeldOutClicks) -> LawWeights:
     First the likelihood is maximised. Where no Beta law has the shape of the clicks, it prefers
     laws that are too wide. So the biases, and the weights of the frequency, are then moved to where
     the clicks transformed by their laws are most nearly uniform, over all queries and within each
-    fifth of them by frequency.
+    fifth of them by frequency. A penalty keeps few clicks from moving them far.
 
     The inputs are standardised and their range taken from these queries. Starts from `start`.
     """
     likely = _most_likely(_standardised(start, clicks), clicks)
+    distance_to_uniform = _distance_to_uniform(clicks)
 
     def moved(shift: np.ndarray) -> LawWeights:
         linear = likely.linear.copy()
@@ -73,7 +75,7 @@ def fit_law(start: LawWeights, clicks: HeldOutClicks) -> LawWeights:
         return likely._replace(bias=likely.bias + shift[:2], linear=linear)
 
     found = minimize(
-        lambda shift: _distance_to_uniform(moved(shift), clicks),
+        lambda shift: distance_to_uniform(moved(shift)) + PENALTY * np.sum(shift**2),
         np.zeros(4),
         method="Powell",
         options={"xtol": 1e-2, "ftol": 1e-3},
@@ -81,22 +83,28 @@ def fit_law(start: LawWeights, clicks: HeldOutClicks) -> LawWeights:
     return moved(found.x)
 
 
-def _distance_to_uniform(weights: LawWeights, clicks: HeldOutClicks) -> float:
+def _distance_to_uniform(clicks: HeldOutClicks) -> Callable[[LawWeights], float]:
     """The Cramer-von Mises distance of the transformed clicks, of all and of each fifth."""
     rows, z = clicks.rows, (1 + clicks.cosines) / 2
-    alpha, beta, noise = (each[rows] for each in weights.numpy_laws(*clicks.inputs()))
+    inputs, weights = clicks.inputs(), clicks.weights()
     background = betainc(clicks.background_alpha[rows], clicks.background_beta[rows], z)
-    below = (1 - noise) * betainc(alpha, beta, z) + noise * background
-    order = np.argsort(below)
-    fifth = (np.argsort(np.argsort(clicks.frequency)) * FIFTHS // len(clicks.tau))[rows][order]
-    below, shares = below[order], clicks.weights()[order]
+    fifth = (np.argsort(np.argsort(clicks.frequency)) * FIFTHS // len(clicks.tau))[rows]
+    groups = [np.arange(len(rows)), *(np.flatnonzero(fifth == each) for each in range(FIFTHS))]
+    groups = [group for group in groups if len(group)]
+    group_weights = [1.0, *[1 / FIFTHS] * (len(groups) - 1)]
 
-    def distance(chosen: np.ndarray) -> float:
-        share = shares[chosen] / max(shares[chosen].sum(), 1e-12)
-        return float(np.sum(share * (np.cumsum(share) - share / 2 - below[chosen]) ** 2))
+    def distance(law: LawWeights) -> float:
+        alpha, beta, noise = (each[rows] for each in law.numpy_laws(*inputs))
+        below = (1 - noise) * betainc(alpha, beta, z) + noise * background
+        total = 0.0
+        for group, weight in zip(groups, group_weights, strict=True):
+            order = group[np.argsort(below[group])]
+            share = weights[order] / weights[order].sum()
+            middle = np.cumsum(share) - share / 2
+            total += weight * float(np.sum(share * (middle - below[order]) ** 2))
+        return total
 
-    parts = [distance(fifth == each) for each in range(FIFTHS)]
-    return distance(np.ones(len(below), bool)) + sum(parts) / FIFTHS
+    return distance
 
 
 def _most_likely(start: LawWeights, clicks: HeldOutClicks) -> LawWeights:
