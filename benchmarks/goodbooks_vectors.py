@@ -155,8 +155,9 @@ def train(log: TagLog, dimension: int, steps: int, generator: np.random.Generato
     """
     import tensorflow as tf
 
-    from pebr_tf.losses import BetaNCE, Negatives
-    from pebr_tf.models import TauHead
+    from pebr_tf.losses.layers import BetaNCE
+    from pebr_tf.losses.negatives import Negatives
+    from pebr_tf.models.tau_head import TauHead
 
     tf.keras.utils.set_random_seed(int(generator.integers(2**31)))
     tag_tokens, book_tokens, token_count = tokens_of(log.tag_texts, log.book_texts)

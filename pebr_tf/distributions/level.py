@@ -24,10 +24,6 @@ def exact_level(logits: tf.Tensor, level_temperature: float = 1.0) -> tf.Tensor:
 
     `level_temperature` is T, from 0 (the maximum) to infinity (the mean), both included.
     """
-    if not level_temperature >= 0:
-        raise ValueError(
-            f"level_temperature must be a number from 0 to infinity. Received: {level_temperature}."
-        )
     if level_temperature == 0:
         return tf.reduce_max(logits, axis=-1)
     if math.isinf(level_temperature):

@@ -64,9 +64,6 @@ class RetrievalModule(tf.Module):
             loaded SavedModel, so that its variables are saved as well.
           directory: An index folder of kind "scann".
           limit: The most items of a query.
-
-        Raises:
-          UserError: An index that is searched exactly, or one that `load_index` rejects.
         """
         super().__init__()
         searcher = load_index(directory)

@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pebr_tf.cutoff import ClickedPairs, QueryVectors, candidate_depth, collect_candidates
 from pebr_tf.cutoff import candidates as module
-from pebr_tf.cutoff.candidates import levels_of
+from pebr_tf.cutoff.candidates import (
+    ClickedPairs,
+    QueryVectors,
+    candidate_depth,
+    collect_candidates,
+    levels_of,
+)
 from pebr_tf.distributions import exact_level
 from pebr_tf.distributions.logit import relevance_logit
 

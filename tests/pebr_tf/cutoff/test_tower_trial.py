@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pebr_tf.config import Training
-from pebr_tf.cutoff import ClickedPairs, QueryVectors
+from pebr_tf.cutoff.candidates import ClickedPairs, QueryVectors
 from pebr_tf.cutoff.tower_trial import correction_helps, served_recalls, trial_training
 
 ITEMS = 40

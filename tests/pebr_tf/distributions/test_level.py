@@ -59,9 +59,3 @@ def test_the_level_of_cosines_is_that_of_their_logits(level_temperature, family)
     received = level_of_cosines(tf.constant(cosines), tf.constant(tau), family, level_temperature)
     # The mean alone has a weight for items next to the antipode.
     np.testing.assert_allclose(received, exact_level(logits, level_temperature), rtol=1e-6)
-
-
-def test_a_negative_temperature_is_rejected():
-    message = r"^level_temperature must be a number from 0 to infinity\. Received: -0\.5\.$"
-    with pytest.raises(ValueError, match=message):
-        exact_level(tf.zeros([1, 3]), -0.5)

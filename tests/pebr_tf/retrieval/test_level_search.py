@@ -9,7 +9,6 @@ import tensorflow as tf
 from hypothesis import given, settings
 from scipy import special
 from scipy.special import logsumexp
-from searcher_cases import raises
 
 from pebr_tf.distributions.level import level_threshold
 from pebr_tf.distributions.logit import relevance_logit
@@ -247,45 +246,6 @@ def test_a_scann_index_gives_nearly_the_same(sample_of):
     assert (found.items.counts <= allowed).all()
     # Lists far longer than those that the index was tuned on.
     assert found.items.counts.sum() >= 0.9 * allowed.sum()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"tau": np.ones(2)}, "tau must be 3 numbers, one per query. Received: shape (2,)."),
-        ({"tau": [1, 0, -1]}, "tau must be finite and above 0. Received: rows 1, 2."),
-        ({"tau": [np.nan, 1, np.inf]}, "tau must be finite and above 0. Received: rows 0, 2."),
-        ({"limit": 0}, "limit must be a whole number of at least 1. Received: 0."),
-    ],
-)
-def test_requests_are_checked(searcher, arguments, message):
-    request = {"queries": vectors_of(3), "tau": np.ones(3), **arguments}
-    with raises(ValueError, message):
-        search_by_level(searcher, cut=LevelCut(1.0), **request)
-    assert searcher.requests == []
-
-
-@pytest.mark.parametrize(
-    ("settings_of_a_cut", "message"),
-    [
-        ({"cutoff": math.nan}, "cutoff must be a number. Received: nan."),
-        (
-            {"level_temperature": -0.1},
-            "level_temperature must be a number from 0 to infinity. Received: -0.1.",
-        ),
-        (
-            {"level_temperature": math.nan},
-            "level_temperature must be a number from 0 to infinity. Received: nan.",
-        ),
-        ({"family": "gamma"}, "family must be 'beta' or 'exponential'. Received: 'gamma'."),
-        ({"probe_size": 0}, "probe_size must be a whole number of at least 1. Received: 0."),
-        ({"floor": -1}, "floor must be from 0 to probe_size (100). Received: -1."),
-        ({"floor": 101}, "floor must be from 0 to probe_size (100). Received: 101."),
-    ],
-)
-def test_cuts_are_checked(settings_of_a_cut, message):
-    with raises(ValueError, message):
-        LevelCut(**{"cutoff": 0.0, **settings_of_a_cut})
 
 
 class NearSightedSearcher(ExactSearcher):
