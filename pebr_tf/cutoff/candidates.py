@@ -54,15 +54,6 @@ class QueryVectors:
     alpha: np.ndarray | None = None
     beta: np.ndarray | None = None
 
-    def __post_init__(self) -> None:
-        if self.vectors.ndim != 2 or not (
-            self.tau.shape == self.strata.shape == self.vectors.shape[:1]
-        ):
-            raise ValueError(
-                "vectors, tau and strata must be [Q, n], [Q] and [Q]. Received: "
-                f"{self.vectors.shape}, {self.tau.shape} and {self.strata.shape}."
-            )
-
     def __len__(self) -> int:
         return len(self.tau)
 
@@ -199,16 +190,11 @@ def collect_candidates(
     depth: int,
     known: ClickedPairs | None = None,
 ) -> Candidates:
-    """Compares all queries with all items, in blocks.
+    """Compares all queries with all items, float32 unit vectors [N, n], in blocks.
 
-    Args:
-      corpus: [N, n] float32 unit vectors.
-      queries: The queries, each with a relevant item.
-      relevant: The relevant items; one that the catalogue lacks counts in the totals.
-      family: Logit that the towers were trained with.
-      level_temperatures: Finite level temperatures, from 0, to compute the levels at.
-      depth: M, at most N.
-      known: Pairs of the training split, for `Candidates.unseen`.
+    Each query has a relevant item; one that the catalogue lacks counts in the totals. Levels are
+    computed at finite level temperatures, from 0. `depth` is M, at most N. `known` are pairs of the
+    training split, for `Candidates.unseen`.
     """
     if not len(corpus) or not 1 <= depth <= len(corpus):
         raise ValueError(

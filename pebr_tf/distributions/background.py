@@ -15,15 +15,9 @@ from pebr_tf.distributions.beta import PARAMETER_HIGH, PARAMETER_LOW, Beta
 
 
 def background_law(query: Any, item_mean: Any, item_covariance: Any) -> Beta:
-    """The background law of each query.
+    """The background laws [B] of unit query vectors [B, n], in their dtype.
 
-    Args:
-      query: [B, n] unit query vectors.
-      item_mean: [n] mean of the unit item vectors.
-      item_covariance: [n, n] their covariance.
-
-    Returns:
-      A `Beta` law with parameters of shape [B], in the dtype of `query`.
+    `item_mean` [n] and `item_covariance` [n, n] are those of the unit item vectors.
     """
     dtype = domain.result_dtype(query)
     query, item_mean, item_covariance = (

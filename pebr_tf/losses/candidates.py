@@ -25,14 +25,10 @@ class LossCandidates(NamedTuple):
     log_q: tf.Tensor | None
     log_query_prior: tf.Tensor | None
 
-    @property
-    def negative(self) -> tf.Tensor:
-        """[B, B] booleans, true where the candidate is a negative: not masked, not the positive."""
-        return _without_diagonal(~self.removed, self.cosines)
-
     def sum_negatives(self, values: tf.Tensor) -> tf.Tensor:
-        """[B] sums of values [B, B] over each query's negatives."""
-        return tf.reduce_sum(tf.where(self.negative, values, 0.0), axis=1)
+        """[B] sums of values [B, B] over each query's negatives: not masked, not the positive."""
+        negative = _without_diagonal(~self.removed, self.cosines)
+        return tf.reduce_sum(tf.where(negative, values, 0.0), axis=1)
 
 
 def collect(

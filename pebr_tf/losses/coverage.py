@@ -22,13 +22,9 @@ def coverage_loss(law: CosineLaw, cosines: Any, recall: Sequence[float] = (0.9,)
     making the law flat. Over all recalls at once it would be the continuous ranked probability
     score; a few recalls use the few parameters of the law where cut-offs are needed.
 
-    Args:
-      law: The queries' laws, with scalar or [B] parameters.
-      cosines: [B] cosines s of the positives, in [-1, 1].
-      recall: Nominal shares of relevant items at or above the threshold, in (0, 1).
-
-    Returns:
-      [B] losses in units of the cosine, 0 or more.
+    The parameters of `law` are scalar or [B], `cosines` [B] are those of the positives, in [-1, 1].
+    `recall` are nominal shares of relevant items at or above the threshold, in (0, 1). The losses
+    [B] are in units of the cosine, 0 or more.
     """
     recalls = tf.constant(recall, tf.float32)[:, tf.newaxis]
     # The law is to describe the towers; a gradient here would fit the towers to the law.

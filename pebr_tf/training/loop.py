@@ -58,13 +58,8 @@ class Trainer:
     ):
         """Makes the trainer and restores the last checkpoint if there is one.
 
-        Args:
-          model: A model with `train_step` and `test_step`, built.
-          optimizer: Its optimizer.
-          training: Steps, intervals and patience.
-          checkpoints: Folder for this training only, shared by all workers.
-          logs: Folder for TensorBoard, which the chief writes; None writes none.
-          strategy: The strategy in whose scope the model was made.
+        The model is built, in the scope of `strategy`. `checkpoints` is a folder for this training
+        only, shared by all workers; `logs` one for TensorBoard, which the chief writes.
         """
         self._model, self._training = model, training
         self._strategy = strategy or tf.distribute.get_strategy()

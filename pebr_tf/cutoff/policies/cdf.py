@@ -14,8 +14,7 @@ import tensorflow as tf
 
 from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.policies.base import Policy
-from pebr_tf.distributions.level import level_threshold
-from pebr_tf.distributions.logit import relevance_logit
+from pebr_tf.distributions.logit import cosine_of_logit, relevance_logit
 
 
 class CdfPolicy(Policy):
@@ -32,9 +31,8 @@ class CdfPolicy(Policy):
         return np.asarray(_top_logit(candidates.tau, candidates.family))
 
     def threshold(self, cutoffs: Any, encoded: Any) -> tf.Tensor | None:
-        return level_threshold(
-            cutoffs, _top_logit(encoded.tau, self.family), encoded.tau, self.family
-        )
+        logits = cutoffs + _top_logit(encoded.tau, self.family)
+        return cosine_of_logit(logits, encoded.tau, self.family)
 
 
 def _top_logit(tau: Any, family: Any) -> tf.Tensor:

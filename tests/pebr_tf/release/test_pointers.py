@@ -53,15 +53,6 @@ def test_the_newest_model_that_was_trained_on_other_examples(pointers, tmp_path)
     )
 
 
-def test_a_withdrawn_release_does_not_count(pointers, tmp_path):
-    push(pointers, tmp_path, 5, "monday")
-    push(pointers, tmp_path, 6, "tuesday")
-    withdraw(pointers.releases, 6)
-    assert pointers.newest_model() == BlessedModel(5, "monday")
-    restore(pointers.releases, 6)
-    assert pointers.newest_model() == BlessedModel(6, "tuesday")
-
-
 def test_a_withdrawn_index_leaves_its_model(pointers, tmp_path):
     push(pointers, tmp_path, 5, "monday")
     pointers.record(6, BlessedModel(5, "monday"))

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
-from scipy import special
+from level_oracle import level_of
 from scipy.special import logsumexp
 
-from pebr_tf.distributions.level import level_threshold
-from pebr_tf.distributions.logit import relevance_logit
+from pebr_tf.distributions.logit import cosine_of_logit, relevance_logit
 from pebr_tf.retrieval.exact import ExactSearcher
 from pebr_tf.retrieval.level import LevelCut, search_by_level
 from pebr_tf.retrieval.vectors import unit_vectors
@@ -44,16 +43,6 @@ def temperatures(count):
 def logits_of(cosines, tau, family):
     scores = np.log((1 + cosines.astype(np.float64)) / 2) if family == "beta" else cosines
     return scores / tau.astype(np.float64)[:, None]
-
-
-def level_of(logits, level_temperature):
-    if level_temperature == 0:
-        return logits.max(axis=1)
-    if math.isinf(level_temperature):
-        return logits.mean(axis=1)
-    return level_temperature * (
-        special.logsumexp(logits / level_temperature, axis=1) - math.log(logits.shape[1])
-    )
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +82,7 @@ def test_thresholds_are_those_of_the_weighted_mean(searcher, level_temperature, 
         mass = logsumexp(logits / level_temperature, axis=1, b=weights / 3_000)
         levels = level_temperature * mass
     np.testing.assert_allclose(result.levels, levels, rtol=2e-5, atol=2e-5)
-    thresholds = level_threshold(-0.7, levels, tau, family)
+    thresholds = cosine_of_logit(levels - 0.7, tau, family)
     np.testing.assert_allclose(result.items.thresholds, thresholds, rtol=0, atol=3e-6)
     assert result.levels.dtype == result.items.thresholds.dtype == np.float32
 
