@@ -1,6 +1,5 @@
 """The boosted rank quantile against the quantiles of ranks that were drawn."""
 
-
 import numpy as np
 import pytest
 from cutoff_worlds import clicks_by_breadth

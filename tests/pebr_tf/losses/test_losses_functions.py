@@ -80,29 +80,6 @@ def test_vectors_need_not_have_length_one(name):
     np.testing.assert_allclose(received, LOSSES[name](queries, items, tau), rtol=1e-11)
 
 
-def test_eager_and_xla_agree():
-    batch = [tf.constant(value, tf.float32) for value in random_batch(13)]
-    negatives = Negatives(
-        item_ids=np.array([1, 2, 1, 3, 4, 5]),
-        known_positive_ids=np.array([[3], [-1], [-1], [4], [1], [2]]),
-    )
-
-    def values_and_gradients(*batch):
-        found = []
-        for name, loss in LOSSES.items():
-            options = {"symmetric_weight": 1.0} if name in NCE else {}
-            with tf.GradientTape() as tape:
-                tape.watch(batch)
-                value = loss(*batch, negatives=negatives, **options)
-            # Those of mle take XLA long to compile.
-            found += [value, *(tape.gradient(value, batch) if name in NCE else ())]
-        return found
-
-    compiled = tf.function(values_and_gradients, jit_compile=True)(*batch)
-    for actual, expected in zip(compiled, values_and_gradients(*batch), strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
-
-
 def assert_finite(loss, queries, items, tau, **options):
     variables = [tf.Variable(value) for value in (queries, items, tau)]
     with tf.GradientTape() as tape:
@@ -162,3 +139,10 @@ def test_a_positive_near_the_opposite_pole_is_called_back():
     _, (_, gradient, _) = assert_finite(beta_nce, queries, items, tau)
     # Descent must raise the item's first coordinate's cosine: move it along +sin.
     assert gradient[0, 1] < -0.1
+
+
+def test_a_masked_negative_at_the_pole_costs_nothing():
+    vectors = np.eye(2, 3)[[0, 0]]
+    values = mle(vectors, vectors, 0.5, negatives=Negatives(item_ids=[1, 1]))
+    # In three dimensions, Beta(3, 1) over the uniform law: densities of 3 / 2 and 1 / 2.
+    np.testing.assert_allclose(values, [-np.log(3 / 4)] * 2, rtol=1e-6)
