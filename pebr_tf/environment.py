@@ -38,9 +38,6 @@ def configure(verbose: bool | None = None) -> None:
 
     Args:
       verbose: True shows the frameworks' logs, False hides them, None reads `PEBR_VERBOSE`.
-
-    Raises:
-      ImportError: Keras 3 is already in use in this process, so it is too late to ask for Keras 2.
     """
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")

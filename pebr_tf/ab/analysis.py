@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import orjson
 
 from pebr_tf.ab import cuped, estimate, sample_ratio
 from pebr_tf.ab.estimate import ArmComparison, Estimate
@@ -45,11 +44,8 @@ class MetricReadout:
     """One metric in all arms.
 
     Attributes:
-      name: Name of the metric.
-      kind: "ratio", "mean" or "binary".
       arms: [A] as the log has them, control first.
       cuped: [A] the same adjusted for the past; None without past columns.
-      past: Past columns.
       variance_reduction: Share by which the past lowers the variance of each difference, [A - 1].
     """
 
@@ -81,7 +77,8 @@ class Analysis:
 
     def to_json(self) -> str:
         """All figures; null where one cannot be computed."""
-        return json.dumps(_without_nan(dataclasses.asdict(self)), indent=1) + "\n"
+        # orjson writes null for NaN, which JSON does not have.
+        return json.dumps(json.loads(orjson.dumps(self)), indent=1) + "\n"
 
 
 def analyse(
@@ -95,14 +92,10 @@ def analyse(
 
     Args:
       users: With the totals and the past that the metrics need.
-      metrics: What to measure.
+      metrics: At least one.
       control: The arm to compare with; else the one called control, else the first by name.
       expected: Planned shares of the users, such as "control=1,treatment=1"; else all equal.
       confidence: Confidence of the intervals, above 0 and at most MAX_CONFIDENCE.
-
-    Raises:
-      UserError: The control is not an arm, the shares or the confidence are not valid, a metric
-        has no denominator, or a past is the same for all users.
     """
     if not 0 < confidence <= MAX_CONFIDENCE:
         raise UserError(
@@ -145,29 +138,23 @@ def _readout(
 ) -> MetricReadout:
     numerator, denominator = metric.of_users(users.totals)
     _require_denominators(users, metric, numerator, denominator)
-    binary = metric.kind == "binary"
     plain: list[Estimate] = []
     deviations: list[np.ndarray] = []
-    null_variances: list[float | None] = []
     for name, chosen in zip(names, members, strict=True):
         if not denominator[chosen].any():
             raise UserError(f"{name} must have {metric.denominator}. Received: 0 in all.")
         value, deviation = estimate.linearised(numerator[chosen], denominator[chosen])
         deviations.append(deviation)
-        if binary:
-            plain.append(Estimate(value, estimate.share_variance(value, len(chosen))))
-            null_variances.append(
-                estimate.pooled_variance(plain[0].value, len(members[0]), value, len(chosen))
-            )
+        if metric.kind == "binary":
+            plain.append(estimate.share(value, len(chosen)))
         else:
             plain.append(Estimate(value, estimate.mean_variance(deviation)))
-            null_variances.append(None)
     better = None
     reduction: tuple[float, ...] = ()
     if metric.past:
         past = _past(users, metric, members)
         estimates = cuped.adjusted([each.value for each in plain], deviations, past)
-        better = _arms(names, estimates, confidence, [None] * len(names))
+        better = _arms(names, estimates, confidence)
         reduction = tuple(
             _reduction(plain[0].variance + arm.variance, estimates[0].variance + other.variance)
             for arm, other in zip(plain[1:], estimates[1:], strict=True)
@@ -175,7 +162,7 @@ def _readout(
     return MetricReadout(
         name=metric.name,
         kind=metric.kind,
-        arms=_arms(names, plain, confidence, null_variances),
+        arms=_arms(names, plain, confidence),
         cuped=better,
         past=metric.past,
         variance_reduction=reduction,
@@ -183,16 +170,10 @@ def _readout(
 
 
 def _arms(
-    names: Sequence[str],
-    estimates: Sequence[Estimate],
-    confidence: float,
-    null_variances: Sequence[float | None],
+    names: Sequence[str], estimates: Sequence[Estimate], confidence: float
 ) -> tuple[ArmReadout, ...]:
     control, *others = estimates
-    comparisons = [
-        estimate.compare(control, other, confidence, null)
-        for other, null in zip(others, null_variances[1:], strict=True)
-    ]
+    comparisons = [estimate.compare(control, other, confidence) for other in others]
     corrected = estimate.holm(np.array([each.p_value for each in comparisons]))
     return tuple(
         ArmReadout(name, each.value, math.sqrt(each.variance), comparison, float(p_value))
@@ -263,12 +244,3 @@ def _warnings(
                 "the figures are rough."
             )
     return found
-
-
-def _without_nan(value: Any) -> Any:
-    """The same with None for NaN, which JSON does not have."""
-    if isinstance(value, dict):
-        return {name: _without_nan(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(each) for each in value]
-    return None if isinstance(value, float) and math.isnan(value) else value

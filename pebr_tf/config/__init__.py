@@ -10,33 +10,3 @@ from pebr_tf.config.retrieval import Cutoff, Evaluation, Gates, Index
 from pebr_tf.config.root import TOWER_SECTIONS, Config
 from pebr_tf.config.serving import Batching, Limits, Serving, TfServing, Tls
 from pebr_tf.config.setting import AUTO
-
-__all__ = [
-    "AUTO",
-    "TOWER_SECTIONS",
-    "Batching",
-    "Cloud",
-    "Config",
-    "ConfigError",
-    "Cutoff",
-    "Data",
-    "Dataflow",
-    "Evaluation",
-    "Features",
-    "Gates",
-    "Index",
-    "Kubeflow",
-    "Limits",
-    "Loss",
-    "Machine",
-    "Pipeline",
-    "Resources",
-    "Serving",
-    "Split",
-    "Strata",
-    "TfServing",
-    "Tls",
-    "Towers",
-    "Training",
-    "TrainingJob",
-]

@@ -67,11 +67,7 @@ class Config(Section):
 
     @classmethod
     def from_yaml(cls, text: str) -> "Config":
-        """The configuration that `text` describes.
-
-        Raises:
-          ConfigError: Not YAML, or not a valid configuration.
-        """
+        """The configuration that `text` describes."""
         return cls.from_mapping(parse(text))
 
     @classmethod
@@ -91,11 +87,7 @@ class Config(Section):
         return render(self, comments)
 
     def dump(self, path: str | PathLike[str], comments: bool = True) -> None:
-        """Writes `to_yaml` to a file, whole or not at all.
-
-        Raises:
-          ConfigError: The file cannot be written.
-        """
+        """Writes `to_yaml` to a file, whole or not at all."""
         try:
             with replacing_file(Path(path)) as temporary:
                 temporary.write_text(self.to_yaml(comments), encoding="utf-8")
@@ -107,11 +99,7 @@ class Config(Section):
         return self.replace_all({key: value})
 
     def replace_all(self, changes: Mapping[str, object]) -> "Config":
-        """A copy with the settings at some dotted keys changed, all at once.
-
-        Raises:
-          ConfigError: An unknown key, a rejected value, or a contradiction in the result.
-        """
+        """A copy with the settings at some dotted keys changed, all at once."""
         mapping = self.to_mapping()
         for path, value in changes.items():
             *sections, name = path.split(".")

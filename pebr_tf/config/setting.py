@@ -108,9 +108,6 @@ def accept(hint: Any, rule: Setting, value: object) -> Any:
 
     `hint` is bool, int, float, str, Literal of strings, a tuple of int, float or str, or one of
     them with None.
-
-    Raises:
-      ConfigError: Another type, or out of range; its key is empty or the position in a list.
     """
     kind, nullable = split_null(hint)
     if value is None and nullable:

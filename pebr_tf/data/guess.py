@@ -100,11 +100,7 @@ class FirstRows:
         return sum(len(text.split()) for text in texts) >= 2 * len(texts) > 0
 
     def require(self, words: Sequence[str], meaning: str, other_than: Sequence[str] = ()) -> str:
-        """The column of a meaning.
-
-        Raises:
-          UserError: No column has such a name.
-        """
+        """The column of a meaning."""
         if found := self.named(words, other_than):
             return found[0]
         raise UserError(
@@ -114,11 +110,7 @@ class FirstRows:
 
 
 def guess_config(click_log: str, catalogue: str | None = None) -> Config:
-    """A configuration that fits these files.
-
-    Raises:
-      UserError: A file cannot be read, or has no column of queries or of items.
-    """
+    """A configuration that fits these files."""
     log = FirstRows.of(local_sources("--clicks", click_log)[0])
     query = log.require(QUERY, "queries")
     item = log.require(ITEM, "item ids", (query,))

@@ -62,7 +62,6 @@ class Table:
     Attributes:
       label: Its name for screen readers.
       head: Column heads, that of the rows' heads included.
-      rows: Its rows.
       groups: Titles above pairs of columns P and R, which then follow `head`'s first.
       caption: Shown above the table.
     """

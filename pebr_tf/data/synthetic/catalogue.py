@@ -46,7 +46,6 @@ class Catalogue:
     series: tuple[str, ...]
 
     def __len__(self) -> int:
-        """Returns the number of items."""
         return len(self.line)
 
     def place(self, name: str) -> npt.NDArray[np.integer]:
@@ -76,8 +75,7 @@ def make_catalogue(items: int, generator: np.random.Generator) -> Catalogue:
     series, number, suffix = _names(model_line, words, generator)
     # Without this permutation, an item's id would reveal its category.
     order = generator.permutation(items)
-    rank = generator.permutation(items)
-    popularity = (1.0 + rank) ** -_POPULARITY_EXPONENT
+    popularity = (1.0 + generator.permutation(items)) ** -_POPULARITY_EXPONENT
     return Catalogue(
         line=line[order],
         model=model[order],
@@ -139,9 +137,8 @@ def _names(
     line_start = np.cumsum(line_models) - line_models
     rank = np.arange(len(model_line), dtype=np.int64) - line_start[model_line]
     name = (offset[model_line] + rank * _NAME_STRIDE) % names[model_line]
-    series = model_line.astype(np.int32) * SERIES_PER_LINE + (name % SERIES_PER_LINE).astype(
-        np.int32
-    )
+    series = model_line.astype(np.int64) * SERIES_PER_LINE + name % SERIES_PER_LINE
     department = words.category_department[words.line_category[model_line]]
-    suffix = department * suffixes + (name // SERIES_PER_LINE % suffixes).astype(np.int16)
-    return series, (1 + name // spellings).astype(np.int32), suffix.astype(np.int16)
+    suffix = department * suffixes + name // SERIES_PER_LINE % suffixes
+    number = 1 + name // spellings
+    return series.astype(np.int32), number.astype(np.int32), suffix.astype(np.int16)

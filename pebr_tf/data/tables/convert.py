@@ -66,18 +66,22 @@ def whole_number(values: pa.Array) -> Converted:
 
 def number(values: pa.Array) -> Converted:
     """float32; NaN is a missing number, one that float32 cannot hold is bad."""
-    bad = _none_of(values)
-    if not _is_number(values.type):
-        written, bad = text(values)
-        matches = pc.match_substring_regex(written, NUMBER)
-        trimmed = pc.replace_substring_regex(written, r"^\s*\+?|\s*$", "")
-        values, not_numbers = _where(trimmed, matches, pa.float64())
-        bad = bad | not_numbers
-    numbers = values.cast(pa.float64())
+    numbers, bad = wide_number(values)
     numbers = pc.if_else(pc.is_nan(numbers), None, numbers)
     fits = pc.less_equal(pc.abs(numbers), float(np.finfo(np.float32).max))
     held, too_large = _where(numbers, fits, pa.float32())
     return held, bad | too_large
+
+
+def wide_number(values: pa.Array) -> Converted:
+    """float64, with NaN and infinity where the file has them as numbers."""
+    if is_number(values.type):
+        return values.cast(pa.float64(), safe=False), _none_of(values)
+    written, bad = text(values)
+    matches = pc.match_substring_regex(written, NUMBER)
+    trimmed = pc.replace_substring_regex(written, r"^\s*\+?|\s*$", "")
+    numbers, not_numbers = _where(trimmed, matches, pa.float64())
+    return numbers, bad | not_numbers
 
 
 def time(values: pa.Array) -> Converted:
@@ -142,8 +146,9 @@ def _instant(value: str) -> int | None:
     return int(moment.replace(tzinfo=moment.tzinfo or datetime.timezone.utc).timestamp())
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return (
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values of a type are numbers; truth values are 0 and 1."""
+    return bool(
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
         or pa.types.is_decimal(kind)

@@ -7,12 +7,13 @@ rejects a row only where the format is broken: a wrong number of fields, a line 
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Literal, cast, get_args
 
 import numpy as np
@@ -54,6 +55,11 @@ class Source:
     open: Callable[[], BinaryIO]
     format: str = "auto"
 
+    @classmethod
+    def local(cls, path: Path, format: str = "auto") -> Source:
+        """A file on this machine."""
+        return cls(str(path), functools.partial(path.open, "rb"), format)
+
 
 def read_table(
     source: Source, required: Sequence[str], optional: Sequence[str] = ()
@@ -71,11 +77,7 @@ def read_table(
 
 
 def column_names(source: Source) -> list[str]:
-    """The columns of a file; of JSON, the keys of its first lines.
-
-    Raises:
-      UserError: The file cannot be read.
-    """
+    """The columns of a file; of JSON, the keys of its first lines."""
     format = format_of(source.name, source.format)
     try:
         if format == "parquet":
@@ -114,11 +116,7 @@ def format_of(name: str, given: str = "auto") -> Format:
 def require_columns(
     source: Source, present: Sequence[str], required: Sequence[str], optional: Sequence[str] = ()
 ) -> list[str]:
-    """The required columns, and the optional ones that are present.
-
-    Raises:
-      UserError: A required column is missing.
-    """
+    """The required columns, and the optional ones that are present."""
     missing = [name for name in required if name not in present]
     if missing:
         received = ", ".join(present)[:SHOWN_HEADER] or "nothing"

@@ -9,7 +9,8 @@ import pyarrow.parquet
 import pytest
 from ab_logs import draw_log
 
-from pebr_tf.ab import columns_of, read_users, source_of, users
+from pebr_tf.ab import columns_of, read_users, users
+from pebr_tf.data.tables import Source
 from pebr_tf.errors import UserError
 
 COLUMNS, PAST = ("searches", "clicks"), ("clicks_before",)
@@ -26,7 +27,7 @@ def write(table, path):
 
 
 def read(path, columns=COLUMNS, past=PAST):
-    return read_users(source_of(path), "user", "arm", columns, past)
+    return read_users(Source.local(path), "user", "arm", columns, past)
 
 
 def by_id(found):
@@ -122,7 +123,7 @@ def test_which_columns_have_values(tmp_path):
         '{"user": 1, "arm": "a", "clicks": 1, "odd": true}\n'
         '{"user": 2, "arm": "b", "orders": null}\n'
     )
-    found = columns_of(source_of(path), "user", "arm", ["clicks", "orders", "converted"])
+    found = columns_of(Source.local(path), "user", "arm", ["clicks", "orders", "converted"])
     assert found == {"clicks"}
 
 
