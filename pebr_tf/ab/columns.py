@@ -16,9 +16,8 @@ TRUE, FALSE = (rf"^\s*(?i:{word})\s*$" for word in ("true", "false"))
 
 def texts(file: str, batch: Batch, column: str) -> pa.Array:
     """[M] text; raises a UserError where a value is missing, empty or not text."""
-    values = _values(batch, column)
-    written, bad = convert.text(convert.without_empty(values))
-    bad = bad | written.is_null().to_numpy(zero_copy_only=False)
+    written = convert.text(convert.without_empty(_values(batch, column)))
+    bad = written.is_null().to_numpy(zero_copy_only=False)
     if bad.any():
         _reject(file, batch, column, "have a value", bad)
     return written
@@ -36,13 +35,13 @@ def amounts(file: str, batch: Batch, column: str) -> np.ndarray:
 def _numbers(values: pa.Array) -> pa.Array:
     """float64; null for what is no number."""
     if not convert.is_number(values.type):
-        values, _ = convert.text(values)
+        values = convert.text(values)
         try:
             return values.cast(pa.float64())
         except pa.ArrowInvalid:
             for pattern, digit in ((TRUE, "1"), (FALSE, "0")):
                 values = pc.replace_substring_regex(values, pattern, digit)
-    return convert.wide_number(values)[0]
+    return convert.wide_number(values)
 
 
 def _values(batch: Batch, column: str) -> pa.Array:

@@ -7,7 +7,6 @@ rejects a row only where the format is broken: a wrong number of fields, a line 
 from __future__ import annotations
 
 import csv
-import functools
 import gzip
 import io
 import json
@@ -58,7 +57,7 @@ class Source:
     @classmethod
     def local(cls, path: Path, format: str = "auto") -> Source:
         """A file on this machine."""
-        return cls(str(path), functools.partial(path.open, "rb"), format)
+        return cls(str(path), lambda: path.open("rb"), format)
 
 
 def read_table(
@@ -207,12 +206,9 @@ def _csv_block(
     bad = np.array(broken, np.int64) + (begin - 1)
     everything = np.arange(begin, begin + len(table) + len(bad))
     rows = np.setdiff1d(everything, bad, assume_unique=True)
-    [columns] = table.combine_chunks().to_batches() or [_nothing(wanted)]
+    nothing = pa.RecordBatch.from_pylist([], table.schema)
+    [columns] = table.combine_chunks().to_batches() or [nothing]
     return Batch(columns, rows, Rejected.of(bad, "another number of fields than the header"))
-
-
-def _nothing(names: Sequence[str]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({name: pa.array([], pa.binary()) for name in names})
 
 
 def _parquet(source: Source, required: Sequence[str], optional: Sequence[str]) -> Iterator[Batch]:
@@ -242,11 +238,7 @@ def _jsonl(source: Source, required: Sequence[str], optional: Sequence[str]) -> 
 
 
 def _first_record(lines: Sequence[bytes]) -> dict[str, Any]:
-    for line in lines:
-        record = _record(line)
-        if isinstance(record, dict):
-            return record
-    return {}
+    return next((each for each in map(_record, lines) if isinstance(each, dict)), {})
 
 
 def _json_block(lines: Sequence[bytes], numbers: np.ndarray, wanted: Sequence[str]) -> Batch:

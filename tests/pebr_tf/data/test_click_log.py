@@ -56,7 +56,7 @@ def test_good_rows_come_out_typed_and_trimmed():
 
 def test_every_reason_and_the_first_of_several():
     rows = {
-        "no query": (b" ", b"a", b"1", b"0"),
+        "no query": (b" ", b"a", b"1", b"\xff"),
         "query is not UTF-8 text": (b"\xff", b"a", b"1", b"0"),
         "no item_id": (b"q", b"", b"x", b"0"),
         "item_id is not UTF-8 text": (b"q", b"\xc3\x28", b"1", b"0"),
