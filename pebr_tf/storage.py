@@ -12,7 +12,7 @@ import datetime
 import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pebr_tf.environment import s3_endpoint
 from pebr_tf.errors import UserError
@@ -70,16 +70,10 @@ def _listed(folder: str | Path, recursive: bool) -> list[FileInfo]:
 
 
 def _blocks(path: str | Path) -> Iterator[bytes]:
-    with _store_errors(path, missing=True), _opened(path) as stream:
+    file_system, inner = _place(path)
+    with _store_errors(path, missing=True), file_system.open_input_stream(inner) as stream:
         while block := stream.read(BLOCK_BYTES):
             yield block
-
-
-def _opened(path: str | Path) -> Any:
-    if not is_remote(path):
-        return Path(path).open("rb")
-    file_system, inner = _place(path)
-    return file_system.open_input_stream(inner)
 
 
 def _write(path: str | Path, blocks: Iterable[bytes]) -> None:

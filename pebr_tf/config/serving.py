@@ -69,22 +69,20 @@ class Tls(Section):
     def check(self) -> None:
         has_certificate = self.certificate is not None
         has_authority = self.client_authority is not None
-        self.require(
-            not has_certificate or self.key is not None, "key", "name a file when certificate does"
-        )
-        self.require(
-            has_certificate or self.key is None, "certificate", "name a file when key does"
-        )
-        self.require(
-            has_certificate or not self.mutual, "certificate", "name a file when mutual is true"
-        )
-        self.require(
-            has_authority or not self.mutual, "client_authority", "name a file when mutual is true"
-        )
-        # Otherwise an operator believes that clients are checked, and they are not.
-        self.require(
-            self.mutual or not has_authority, "mutual", "be true when client_authority is set"
-        )
+        has_key = self.key is not None
+        for holds, name, requirement in (
+            (has_key or not has_certificate, "key", "name a file when certificate does"),
+            (has_certificate or not has_key, "certificate", "name a file when key does"),
+            (has_certificate or not self.mutual, "certificate", "name a file when mutual is true"),
+            (
+                has_authority or not self.mutual,
+                "client_authority",
+                "name a file when mutual is true",
+            ),
+            # Otherwise an operator believes that clients are checked, and they are not.
+            (self.mutual or not has_authority, "mutual", "be true when client_authority is set"),
+        ):
+            self.require(holds, name, requirement)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import sys
 
 import click
 import pytest
+from pebr_command import run
 
 from pebr_tf import __version__
 from pebr_tf.cli import main as command
@@ -39,9 +40,7 @@ def test_every_command_exists_with_the_help_of_its_table(name):
 
 
 def test_the_version(capsys):
-    with pytest.raises(SystemExit) as exit_:
-        command.main(["--version"])
-    assert exit_.value.code == 0
+    assert run("--version") == 0
     assert capsys.readouterr().out == f"pebr, version {__version__}\n"
 
 
@@ -62,9 +61,7 @@ def test_verbose_reaches_the_frameworks(flags, level, tmp_path):
 
 
 def test_an_unknown_command_exits_with_2(capsys):
-    with pytest.raises(SystemExit) as exit_:
-        command.main(["serv"])
-    assert exit_.value.code == 2
+    assert run("serv") == 2
     assert "No such command 'serv'" in capsys.readouterr().err
 
 
@@ -88,9 +85,5 @@ def test_a_mistake_is_one_sentence_and_exits_with_2(monkeypatch, capsys, error, 
         raise error
 
     monkeypatch.setattr(command.cli, "get_command", lambda context, name: broken)
-    with pytest.raises(SystemExit) as exit_:
-        command.main(["generate"])
-    assert exit_.value.code == 2
-    output = capsys.readouterr()
-    assert output.err == f"pebr: {sentence}\n"
-    assert output.out == ""
+    assert run("generate") == 2
+    assert capsys.readouterr() == ("", f"pebr: {sentence}\n")
