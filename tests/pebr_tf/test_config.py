@@ -161,10 +161,6 @@ def test_fingerprints_ignore_the_order_of_keys_and_sections_have_their_own():
         for name, section in reversed(Config().to_mapping().items())
     }
     assert Config.from_mapping(backwards).fingerprint() == Config().fingerprint()
-    for path in ("serving.http_port", "training.seed"):
-        changed = Config().replace(path, 9000)
-        assert changed.fingerprint() != Config().fingerprint()
-        section = path.split(".")[0]
-        for name in ("serving", "training"):
-            same = getattr(changed, name).fingerprint() == getattr(Config(), name).fingerprint()
-            assert same == (name != section)
+    changed = Config().replace("training.seed", 9000)
+    assert changed.serving.fingerprint() == Config().serving.fingerprint()
+    assert changed.training.fingerprint() != Config().training.fingerprint()
