@@ -1,6 +1,6 @@
 """Settings of runs on Vertex AI and Kubeflow Pipelines: who, where, on which machines."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pebr_tf.config.section import Section
@@ -59,7 +59,6 @@ def _machine(doc: str) -> Any:
     )
 
 
-@dataclass(frozen=True)
 class Resources(Section):
     """What each component's container gets, such as 16 cpu, 64 GB, 1 NVIDIA_L4."""
 
@@ -85,7 +84,6 @@ class Resources(Section):
             )
 
 
-@dataclass(frozen=True)
 class Dataflow(Section):
     """Whether Beam's part of the components runs on Dataflow, and how large."""
 
@@ -97,7 +95,6 @@ class Dataflow(Section):
     public_ips: bool = setting(True, "false: workers have private addresses only")
 
 
-@dataclass(frozen=True)
 class TrainingJob(Section):
     """Several workers for one training: a CustomJob that the Trainer starts and waits for."""
 
@@ -105,7 +102,6 @@ class TrainingJob(Section):
     machine_type: str = setting("n1-standard-16", "Machine type of a worker", **_MACHINE)
 
 
-@dataclass(frozen=True)
 class Cloud(Section):
     """Runs on Vertex AI; Kubeflow uses image, retries, cache and resources, `pebr run` nothing."""
 
@@ -136,9 +132,9 @@ class Cloud(Section):
     network: str | None = setting(None, "VPC network to peer with; null: none")
     retries: int = setting(2, "Retries of each failed component", "[0, 10]")
     cache: bool = setting(True, "Reuse results of earlier runs where nothing has changed")
-    dataflow: Dataflow = field(default_factory=Dataflow)
-    training_job: TrainingJob = field(default_factory=TrainingJob)
-    resources: Resources = field(default_factory=Resources)
+    dataflow: Dataflow = Dataflow()
+    training_job: TrainingJob = TrainingJob()
+    resources: Resources = Resources()
 
 
 def _name(doc: str) -> Any:
@@ -156,7 +152,6 @@ def _labels(doc: str) -> Any:
     )
 
 
-@dataclass(frozen=True)
 class Kubeflow(Section):
     """Runs on Kubeflow Pipelines; image, retries, cache and resources are those of `cloud`."""
 

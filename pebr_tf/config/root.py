@@ -1,7 +1,6 @@
 """The configuration as a whole: all sections, and the way from and to a YAML file."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,24 +21,23 @@ from pebr_tf.files import replacing_file
 TOWER_SECTIONS = ("features", "towers", "loss", "split", "strata")
 
 
-@dataclass(frozen=True)
 class Config(Section):
     """Every number that a user may tune; valid by construction, immutable, hashable."""
 
-    data: Data = field(default_factory=Data)
-    split: Split = field(default_factory=Split)
-    strata: Strata = field(default_factory=Strata)
-    features: Features = field(default_factory=Features)
-    towers: Towers = field(default_factory=Towers)
-    loss: Loss = field(default_factory=Loss)
-    training: Training = field(default_factory=Training)
-    cutoff: Cutoff = field(default_factory=Cutoff)
-    index: Index = field(default_factory=Index)
-    evaluation: Evaluation = field(default_factory=Evaluation)
-    pipeline: Pipeline = field(default_factory=Pipeline)
-    serving: Serving = field(default_factory=Serving)
-    cloud: Cloud = field(default_factory=Cloud)
-    kubeflow: Kubeflow = field(default_factory=Kubeflow)
+    data: Data = Data()
+    split: Split = Split()
+    strata: Strata = Strata()
+    features: Features = Features()
+    towers: Towers = Towers()
+    loss: Loss = Loss()
+    training: Training = Training()
+    cutoff: Cutoff = Cutoff()
+    index: Index = Index()
+    evaluation: Evaluation = Evaluation()
+    pipeline: Pipeline = Pipeline()
+    serving: Serving = Serving()
+    cloud: Cloud = Cloud()
+    kubeflow: Kubeflow = Kubeflow()
 
     def check(self) -> None:
         self.require(
