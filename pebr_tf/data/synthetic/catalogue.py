@@ -21,16 +21,13 @@ _NAME_STRIDE = 1_000_003
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The items (N) and models (M) of the shop.
+    """The items (N) and models (M) of the shop; an array of models begins with `model_`.
 
     Attributes:
       line: Brand within category of each item, int16 [N].
-      model: int32 [N].
       attributes: 1 + the number of the value, 0 for none, uint8 [SLOTS, N].
       popularity: Share of a catalogue-wide draw, Zipf over the items, float64 [N], sums to 1.
-      model_line: int16 [M].
       model_series: Index into `series`, int32 [M].
-      model_number: int32 [M].
       model_suffix: Index into `Shop.suffixes`, int16 [M].
       series: First words of the model names.
     """

@@ -26,12 +26,10 @@ Member = TypeVar("Member")
 class Shop:
     """Departments (D), categories (C), brands (B) and lines (L) by number.
 
+    The first word of a name tells the axis: `line_category` is the category of each line, [L].
+
     Attributes:
       suffixes: Endings of model names, string [D * suffixes per department]; null is no ending.
-      suffixes_per_department: How many endings a department has.
-      category_department: int16 [C].
-      line_category: int16 [L].
-      line_brand: int16 [L].
       line_weight: Share of the catalogue, float64 [L].
       line_variants: Items that a model can have without two being equal, int32 [L].
       slot_values: Number of values of each attribute, int16 [C, SLOTS]; 0: there is none.
