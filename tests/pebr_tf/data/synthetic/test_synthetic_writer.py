@@ -145,6 +145,9 @@ def test_tiny_sizes(tmp_path, items, queries, number):
         assert len(read_part(out, "queries")) == queries
         assert len(read_part(out, "clicks")) == number
         assert read_part(out, "truth")
+        statistics = json.loads((out / "dataset.json").read_text())["statistics"]
+        # A single query has no correlation.
+        assert (statistics["breadth_correlation"] == 0.0) == (queries == 1)
 
 
 @pytest.mark.parametrize("survivors", [0, 3, 9])
