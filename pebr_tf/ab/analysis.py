@@ -93,7 +93,7 @@ def analyse(
 
     Args:
       users: With the totals and the past that the metrics need.
-      metrics: At least one.
+      metrics: What to measure.
       control: The arm to compare with; else the one called control, else the first by name.
       expected: Planned shares of the users, such as "control=1,treatment=1"; else all equal.
       confidence: Confidence of the intervals, above 0 and at most MAX_CONFIDENCE.

@@ -61,12 +61,7 @@ def columns_of(source: Source, user: str, arm: str, wanted: Sequence[str]) -> se
 def read_users(
     source: Source, user: str, arm: str, columns: Sequence[str], past: Sequence[str] = ()
 ) -> Users:
-    """Reads a log. Memory grows with its users, not with its rows.
-
-    Raises:
-      UserError: A file, row or value is not valid; there are no rows, one arm, or an arm with one
-        user.
-    """
+    """Reads a log. Memory grows with its users, not with its rows."""
     columns, past = _once(columns), _once(past)
     held = 1 + len(past)
     aggregations = ["sum"] * (1 + len(columns)) + ["min"] * held + ["max"] * held

@@ -69,11 +69,7 @@ class Config(Section):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Config":
-        """The configuration in a YAML file.
-
-        Raises:
-          ConfigError: Not a readable UTF-8 file, or as `from_yaml`; its text starts with the path.
-        """
+        """The configuration in a YAML file; an error starts with its path."""
         try:
             return cls.from_yaml(_read(Path(path)))
         except ConfigError as error:

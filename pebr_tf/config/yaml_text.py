@@ -68,11 +68,7 @@ for _name, (_pattern, _convert) in _SCALARS.items():
 
 
 def parse(text: str) -> dict[Any, Any]:
-    """The mapping that a YAML document holds.
-
-    Raises:
-      ConfigError: Bad syntax, a key given twice, no mapping, or an empty document.
-    """
+    """The mapping that a YAML document holds."""
     try:
         loader = _Loader(text)
         node = loader.get_single_node()

@@ -63,11 +63,7 @@ class Source:
 def read_table(
     source: Source, required: Sequence[str], optional: Sequence[str] = ()
 ) -> Iterator[Batch]:
-    """Batches of a file with the required columns, and those optional ones that it has.
-
-    Raises:
-      UserError: The file cannot be read, is empty, broken or cut short, or lacks a required column.
-    """
+    """Batches of a file with the required columns, and those optional ones that it has."""
     reader = {"csv": _csv, "tsv": _csv, "jsonl": _jsonl, "parquet": _parquet}
     try:
         yield from reader[format_of(source.name, source.format)](source, required, optional)
