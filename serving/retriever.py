@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +26,19 @@ from serving.errors import InvalidArgument
 from serving.retrieval import RetrievalRequest, RetrievalResponse, StageSeconds
 
 
+@dataclass(eq=False)
 class Retriever:
     """A loaded release. It keeps no state between requests: any number of threads may share it."""
 
-    def __init__(
-        self,
-        release: Release,
-        encoder: Encoder,
-        searcher: Searcher,
-        payload: Payload,
-        calibration: Calibration,
-        settings: Cutoff,
-    ):
-        self.release, self.encoder, self.searcher = release, encoder, searcher
-        self.payload, self.calibration, self.settings = payload, calibration, settings
-        self.knobs = ReleaseKnobs(calibration, settings)
+    release: Release
+    encoder: Encoder
+    searcher: Searcher
+    payload: Payload
+    calibration: Calibration
+    settings: Cutoff
+
+    def __post_init__(self) -> None:
+        self.knobs = ReleaseKnobs(self.calibration, self.settings)
 
     @classmethod
     def load(
@@ -100,15 +99,19 @@ class Retriever:
                 raise InvalidArgument(
                     "queries", f"query must be a text that is not blank. Received: {query!r}."
                 )
+        floor, limit = self.calibration.floor, self.calibration.limit
         if request.knob is not None:
-            floor, limit = self.calibration.floor, self.calibration.limit
             _check_knob(request.knob, request.value, floor, limit)
         elif request.value is not None:
             raise InvalidArgument(
                 "value", f"value requires a knob. Received: {request.value!r} without one."
             )
-        if request.limit is not None:
-            self._check_limit(request.limit)
+        most = request.limit
+        # A bool is no int here.
+        if most is not None and not (type(most) is int and 1 <= most <= limit):
+            raise InvalidArgument(
+                "limit", f"limit must be a whole number from 1 to {limit}. Received: {most!r}."
+            )
         columns = self.payload.columns
         for name in request.fields or ():
             if name not in columns:
@@ -219,14 +222,6 @@ class Retriever:
         if request.knob is None or request.value is None:
             return self.calibration.default_knob, self.calibration.default_value
         return request.knob, float(request.value)
-
-    def _check_limit(self, limit: int) -> None:
-        most = self.calibration.limit
-        whole = isinstance(limit, int) and not isinstance(limit, bool)
-        if not whole or not 1 <= limit <= most:
-            raise InvalidArgument(
-                "limit", f"limit must be a whole number from 1 to {most}. Received: {limit!r}."
-            )
 
 
 def _check_knob(knob: str, value: Any, floor: int, limit: int) -> None:

@@ -91,13 +91,10 @@ class SelfTest:
             return TypeAdapter(cls).validate_json(path.read_bytes())
         except FileNotFoundError:
             return cls()
-        except ValidationError as error:
+        except (OSError, ValidationError) as error:
+            reason = error if isinstance(error, OSError) else error.errors()[0]["msg"]
             raise UserError(
-                f"{path} must be the self-test of a release. Received: {error.errors()[0]['msg']}."
-            ) from None
-        except OSError as error:
-            raise UserError(
-                f"{path} must be the self-test of a release. Received: {error}."
+                f"{path} must be the self-test of a release. Received: {reason}."
             ) from None
 
     def save(self, directory: Path) -> Path:

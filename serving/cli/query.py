@@ -42,28 +42,13 @@ BATCH = 256
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per query.")
 @click.argument("queries", nargs=-1, required=True, metavar="QUERY...")
 def query(
-    release: Path,
-    recall: float | None,
-    share: float | None,
-    budget: float | None,
-    top_k: int | None,
-    score: float | None,
-    limit: int,
-    as_json: bool,
-    queries: tuple[str, ...],
+    release: Path, limit: int, as_json: bool, queries: tuple[str, ...], **knobs: float | None
 ) -> None:
     """Answer queries from a release.
 
     Without a knob, the default of the release decides how many items are returned. A QUERY of -
     reads queries from standard input, one per line.
     """
-    knobs = {
-        "recall": recall,
-        "share": share,
-        "budget": budget,
-        "top_k": top_k,
-        "score": score,
-    }
     given = {name: value for name, value in knobs.items() if value is not None}
     if len(given) > 1:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in given)

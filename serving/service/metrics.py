@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from serving.retrieval import STAGES, RetrievalResponse
+from serving.tf_serving.circuit_breaker import CircuitBreaker
 
 _SECONDS = (
     0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1, 5
@@ -103,6 +104,6 @@ class Metrics:
         for version, reason in reasons.items():
             self._rejected.labels(str(version), reason).set(1)
 
-    def breaker(self, state: Callable[[], str]) -> None:
+    def breaker(self, breaker: CircuitBreaker) -> None:
         """Exports the state of a circuit breaker, read at each scrape."""
-        self._breaker.set_function(lambda: _BREAKER.index(state()))
+        self._breaker.set_function(lambda: _BREAKER.index(breaker.state))

@@ -139,8 +139,13 @@ class ReleaseManager:
         self._metrics.rejected_releases({v: each.reason for v, each in self._rejections.items()})
 
     def _load(self, directory: Path) -> Retriever:
-        encoder = self._remote_encoder(directory)
+        encoder = None
         try:
+            if self._settings.backend == "tf_serving":
+                encoder = self._remote_encoder(directory)
+                patience, self._patience = self._patience, 0.0
+                encoder.wait_ready(patience)
+                self._metrics.breaker(encoder.breaker)
             retriever = Retriever.load(directory, encoder=encoder)
             self_test.check(retriever)
             size = 1
@@ -152,26 +157,14 @@ class ReleaseManager:
             raise
         return retriever
 
-    def _remote_encoder(self, directory: Path) -> RemoteEncoder | None:
-        if self._settings.backend == "embedded":
-            return None
+    def _remote_encoder(self, directory: Path) -> RemoteEncoder:
         from serving.tf_serving.remote_encoder import RemoteEncoder
 
-        encoder = RemoteEncoder(
+        return RemoteEncoder(
             self._settings.tf_serving,
             version=ReleaseManifest.load(directory).version,
             dimension=QueryModelDescription.load(directory / QUERY_MODEL).dimension,
         )
-        patience, self._patience = self._patience, 0.0
-        try:
-            if patience:
-                encoder.wait_ready(patience)
-            encoder.check()
-        except Exception:
-            encoder.close()
-            raise
-        self._metrics.breaker(lambda: encoder.breaker.state)
-        return encoder
 
     def _switch_to(self, retriever: Retriever) -> None:
         self._previous, self._current = self._current, retriever

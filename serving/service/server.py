@@ -11,6 +11,7 @@ import socket
 import sys
 
 import uvloop
+from grpc_health.v1.health_pb2 import HealthCheckResponse
 
 from pebr_tf.config import Serving
 from pebr_tf.errors import UserError
@@ -18,17 +19,15 @@ from serving.encoder import tune_for_small_graphs
 from serving.service import logs
 from serving.service.access import Access
 from serving.service.engine import Engine
-from serving.service.grpc_api import grpc_server
+from serving.service.grpc_api import SERVICE, grpc_server
 from serving.service.http_api import http_app
 from serving.service.http_server import HttpServer
 from serving.service.metrics import Metrics
-from serving.service.release_manager import ReleaseSource
+from serving.service.release_manager import ReleaseManager, ReleaseSource
 from serving.service.tls import load_credentials
 
 # Python's default of 5 ms makes the event loop wait too long for the thread of the batches.
 SWITCH_SECONDS = 0.002
-# How often watchers of the health service are notified.
-HEALTH_SECONDS = 1.0
 # Time for finished responses to be sent after `drain_seconds` have passed.
 LAST_RESPONSES_SECONDS = 1.0
 
@@ -61,9 +60,9 @@ class Server:
         listener = listen(self._settings.host, self._settings.http_port, "http_port")
         self.http_port = listener.getsockname()[1]
         await self._grpc.start()
-        await self._health.refresh()
+        for name in ("", SERVICE):
+            await self._health.set(name, HealthCheckResponse.SERVING)
         self._http_task = asyncio.create_task(self._http.serve(sockets=[listener]))
-        self._health_task = asyncio.create_task(self._watch_health())
         while not self._http.started:
             if self._http_task.done():
                 self._http_task.result()
@@ -77,7 +76,6 @@ class Server:
         """
         self._engine.drain()
         await self._health.enter_graceful_shutdown()
-        self._health_task.cancel()
         loop = asyncio.get_running_loop()
         end = loop.time() + self._settings.drain_seconds
         engine_task = asyncio.ensure_future(self._engine.stop())
@@ -98,11 +96,6 @@ class Server:
         await asyncio.wait([self._http_task], timeout=seconds)
         self._http.force_exit = True
         await self._http_task
-
-    async def _watch_health(self) -> None:
-        while True:
-            await asyncio.sleep(HEALTH_SECONDS)
-            await self._health.refresh()
 
     def _listen_grpc(self) -> int:
         host, port = self._settings.host, self._settings.grpc_port
@@ -169,7 +162,7 @@ def run(source: ReleaseSource, settings: Serving) -> bool:
     tune_for_small_graphs()
     sys.setswitchinterval(SWITCH_SECONDS)
     metrics = Metrics()
-    engine = Engine.open(source, settings, metrics)
+    engine = Engine(ReleaseManager(source, settings, metrics), settings, metrics)
     logs.event("ready", release=engine.retriever().release.version)
     # Not `asyncio.run`, which would wait for threads that are still busy after the drain.
     loop = uvloop.new_event_loop()

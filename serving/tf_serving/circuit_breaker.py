@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
+# Failures in a row after which the breaker opens.
 FAILURES = 5
+# From opening to the call that tries again.
 WAIT_SECONDS = 1.0
 
 State = Literal["closed", "open", "half-open"]
@@ -20,21 +22,7 @@ class CircuitBreaker:
     concurrent callers.
     """
 
-    def __init__(
-        self,
-        failures: int = FAILURES,
-        wait_seconds: float = WAIT_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ):
-        """Creates a closed breaker.
-
-        Args:
-          failures: Number of failures in a row after which it opens.
-          wait_seconds: Time from opening to the call that tries again.
-          clock: Monotonic time in seconds.
-        """
-        self._limit = failures
-        self._wait = wait_seconds
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
         self._lock = threading.Lock()
         # Number of failed calls in a row.
@@ -71,7 +59,7 @@ class CircuitBreaker:
         """Records a failed call or an invalid response."""
         with self._lock:
             self.failures += 1
-            if self._probing or (self._opened is None and self.failures >= self._limit):
+            if self._probing or (self._opened is None and self.failures >= FAILURES):
                 self._opened = self._clock()
                 self._probing = False
 
@@ -83,4 +71,4 @@ class CircuitBreaker:
     def _remaining(self) -> float:
         """Seconds until a call tries again; requires the lock and an open breaker."""
         assert self._opened is not None
-        return self._opened + self._wait - self._clock()
+        return self._opened + WAIT_SECONDS - self._clock()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from tensorflow_serving.apis import (
 from pebr_tf.config import TfServing
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS, TOWER_FIELDS, EncodedQueries
 from serving.errors import DeadlineError, UnavailableError
-from serving.retry_budget import RetryBudget
+from serving.retries import Attempts, RetryBudget
 from serving.tf_serving.circuit_breaker import CircuitBreaker
 from serving.tf_serving.messages import (
     InvalidResponse,
@@ -38,8 +37,8 @@ RETRIED = (
     grpc.StatusCode.ABORTED,
     grpc.StatusCode.CANCELLED,
 )
-# Longest pause before the first retry; it doubles with each retry.
-PAUSE_SECONDS = 0.005
+# Seconds before the first retry, doubled for each further one.
+FIRST_PAUSE = 0.005
 # 65,536 vectors of 1,024 dimensions.
 LARGEST_RESPONSE_BYTES = 1 << 28
 # Time limit of the calls of `check`, which no user waits for.
@@ -55,14 +54,7 @@ class RemoteEncoder:
     put an encrypting mesh in between.
     """
 
-    def __init__(
-        self,
-        settings: TfServing,
-        version: int,
-        dimension: int,
-        breaker: CircuitBreaker | None = None,
-        budget: RetryBudget | None = None,
-    ):
+    def __init__(self, settings: TfServing, version: int, dimension: int):
         """Creates the client without connecting.
 
         `settings` must contain an address. Responses of other versions than `version` are rejected.
@@ -73,8 +65,7 @@ class RemoteEncoder:
         self._time_limit = settings.deadline_milliseconds / 1_000
         self._version = version
         self._dimension = dimension
-        self.breaker = breaker or CircuitBreaker()
-        self._budget = budget or RetryBudget()
+        self.breaker, self._budget = CircuitBreaker(), RetryBudget()
         self._closed = threading.Event()
         self._channel = grpc.insecure_channel(
             settings.address,
@@ -181,21 +172,15 @@ class RemoteEncoder:
 
         Reports all failed attempts to the breaker; the caller reports a success.
         """
-        self._budget.request()
-        failure: UnavailableError | DeadlineError | None = None
-        for attempt in range(self._settings.retries + 1):
-            if attempt and not self._pause(attempt, end):
-                break
-            remaining = end - time.monotonic()
-            if remaining <= 0:
-                failure = failure or self._late(is_caller_deadline)
-                break
-            if not self.breaker.admit():
-                failure = failure or UnavailableError(
-                    f"{self._server} failed {self.breaker.failures} times in a row; calls are "
-                    f"paused for a moment."
-                )
-                break
+        seconds = end - time.monotonic()
+        attempts = Attempts(seconds, self._settings.retries, self._budget, FIRST_PAUSE)
+        if not self.breaker.admit():
+            raise UnavailableError(
+                f"{self._server} failed {self.breaker.failures} times in a row; calls are "
+                f"paused for a moment."
+            )
+        while True:
+            remaining = attempts.remaining()
             try:
                 return self._prediction.Predict(request, timeout=remaining)
             except (grpc.RpcError, ValueError) as error:
@@ -207,19 +192,9 @@ class RemoteEncoder:
                 else:
                     self.breaker.failed()
                 failure = self._late(is_caller_deadline) if late else self._failure(error, code)
-                failure.__cause__ = error
-                if code not in RETRIED or self._closed.is_set():
-                    break
-        assert failure is not None
-        raise failure
-
-    def _pause(self, attempt: int, end: float) -> bool:
-        """Waits before a retry; False if no time or budget is left, or the client is closed."""
-        # Jitter keeps clients that failed together from retrying together.
-        seconds = random.uniform(0, PAUSE_SECONDS * 2 ** (attempt - 1))
-        if time.monotonic() + seconds >= end or not self._budget.retry():
-            return False
-        return not self._closed.wait(seconds)
+                pause = attempts.pause() if code in RETRIED else None
+                if pause is None or self._closed.wait(pause) or not self.breaker.admit():
+                    raise failure from error
 
     def _late(self, is_caller_deadline: bool) -> UnavailableError | DeadlineError:
         if is_caller_deadline:

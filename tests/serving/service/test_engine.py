@@ -17,7 +17,7 @@ from serving.retrieval import RetrievalRequest
 from serving.retriever import Retriever
 from serving.service.engine import Engine
 from serving.service.metrics import Metrics
-from serving.service.release_manager import ReleaseSource
+from serving.service.release_manager import ReleaseManager, ReleaseSource
 
 TEXTS = ["red phone", "phone", "blue laptop bag", "cable", "white charger"]
 KNOBS = [(None, None), ("recall", 0.8), ("budget", 20), ("top_k", 7), ("score", 0.2)]
@@ -127,7 +127,8 @@ def test_metrics_count_what_was_answered(engine):
 def test_every_answer_during_swaps_is_wholly_of_one_release(root):
     lower, upper = versions(root)
     settings, metrics = service_settings(poll_seconds=0.01, batching__max_size=2), Metrics()
-    engine = Engine.open(ReleaseSource(root, follow=True), settings, metrics)
+    source = ReleaseSource(root, follow=True)
+    engine = Engine(ReleaseManager(source, settings, metrics), settings, metrics)
     hidden = root.parent / "hidden"
 
     def swap_to_and_fro():

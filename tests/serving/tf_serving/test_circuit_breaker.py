@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from serving.tf_serving import circuit_breaker
 from serving.tf_serving.circuit_breaker import CircuitBreaker
 
 
@@ -13,8 +14,10 @@ def clock():
 
 
 @pytest.fixture
-def breaker(clock):
-    return CircuitBreaker(failures=3, wait_seconds=2.0, clock=lambda: clock.now)
+def breaker(clock, monkeypatch):
+    monkeypatch.setattr(circuit_breaker, "FAILURES", 3)
+    monkeypatch.setattr(circuit_breaker, "WAIT_SECONDS", 2.0)
+    return CircuitBreaker(lambda: clock.now)
 
 
 def fail(breaker, times):

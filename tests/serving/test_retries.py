@@ -1,0 +1,71 @@
+"""When a call is tried again, by a clock and a die of our own, and how often in the long run."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from serving.retries import CAPACITY, LONGEST_PAUSE, Attempts, RetryBudget
+
+FIRST = 0.025
+
+
+@pytest.fixture
+def clock():
+    return SimpleNamespace(now=1_000.0)
+
+
+def attempts(clock, timeout=1_000.0, draw=max):
+    return Attempts(timeout, 20, RetryBudget(), FIRST, lambda: clock.now, draw)
+
+
+def test_pauses_are_drawn_between_half_and_all_of_a_bound_that_doubles(clock):
+    drawn = []
+
+    def draw(low, high):
+        drawn.append((low, high))
+        return low
+
+    call = attempts(clock, draw=draw)
+    pauses = [call.pause() for _ in range(10)]
+    bounds = [min(FIRST * 2**number, LONGEST_PAUSE) for number in range(10)]
+    assert drawn == [(bound / 2, bound) for bound in bounds]
+    assert pauses == [bound / 2 for bound in bounds]
+
+
+def test_no_pause_outlasts_the_call(clock):
+    call = attempts(clock, timeout=1.0)
+    assert call.remaining() == 1.0
+    clock.now += 1.0 - FIRST - 0.001
+    assert call.pause() == FIRST
+    clock.now += FIRST
+    assert call.pause() is None
+    assert call.remaining() == pytest.approx(0.001)
+    clock.now += 1
+    assert call.remaining() == 0
+
+
+def test_in_the_long_run_retries_are_the_share():
+    budget = RetryBudget()
+    granted = 0
+    for _ in range(1_000):
+        budget.request()
+        granted += budget.retry()
+    # Ten that were saved up, less the share of the first request, which a full bucket has no room
+    # for, and one for each ten requests after it.
+    assert granted == 10 + 99
+
+
+def test_threads_share_what_was_saved_up():
+    budget = RetryBudget()
+    granted = []
+
+    def spend():
+        granted.extend(budget.retry() for _ in range(50))
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(granted) == CAPACITY == 10
