@@ -12,7 +12,6 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from grpc import StatusCode
 from tensorflow_serving.apis import (
-    get_model_metadata_pb2,
     get_model_status_pb2,
     model_service_pb2_grpc,
     predict_pb2,
@@ -66,18 +65,6 @@ class TfServingStandIn(
         response = servable.predict(request, context)
         response.model_spec.name = request.model_spec.name
         response.model_spec.version.value = version
-        return response
-
-    def GetModelMetadata(self, request, context):
-        if list(request.metadata_field) != ["signature_def"]:
-            context.abort(StatusCode.INVALID_ARGUMENT, "Metadata field is not supported")
-        version, servable = self._find(request.model_spec, context)
-        response = get_model_metadata_pb2.GetModelMetadataResponse(model_spec=request.model_spec)
-        response.model_spec.version.value = version
-        signatures = get_model_metadata_pb2.SignatureDefMap()
-        for name, signature in servable.signatures.items():
-            signatures.signature_def[name].CopyFrom(signature)
-        response.metadata["signature_def"].Pack(signatures)
         return response
 
     def GetModelStatus(self, request, context):

@@ -36,11 +36,7 @@ class Server:
     """Both APIs of one engine, on the running event loop."""
 
     def __init__(self, engine: Engine, settings: Serving, metrics: Metrics):
-        """Prepares both servers, which stop the engine when they stop.
-
-        Raises:
-          UserError: The token file, a certificate or a key is invalid.
-        """
+        """Prepares both servers, which stop the engine when they stop."""
         self._engine, self._settings = engine, settings
         self._credentials = load_credentials(settings.tls)
         access = Access.from_file(settings.token_file)
@@ -51,11 +47,7 @@ class Server:
         self.grpc_port = self.http_port = 0
 
     async def start(self) -> None:
-        """Listens on both ports, and sets `grpc_port` and `http_port`.
-
-        Raises:
-          UserError: An address cannot be listened on.
-        """
+        """Listens on both ports, and sets `grpc_port` and `http_port`."""
         self.grpc_port = self._listen_grpc()
         listener = listen(self._settings.host, self._settings.http_port, "http_port")
         self.http_port = listener.getsockname()[1]
@@ -71,8 +63,7 @@ class Server:
     async def stop(self) -> bool:
         """Rejects new requests, finishes those admitted within `drain_seconds`, closes the ports.
 
-        Returns:
-          Whether all admitted requests were finished.
+        Returns whether all admitted requests were finished.
         """
         self._engine.drain()
         await self._health.enter_graceful_shutdown()
@@ -144,10 +135,7 @@ def _cannot_listen(name: str, host: str, port: int, reason: str) -> UserError:
 
 
 def run(source: ReleaseSource, settings: Serving) -> bool:
-    """Serves until a signal arrives; the work of `pebr serve`.
-
-    Returns:
-      Whether all admitted requests were finished.
+    """Serves until a signal arrives; returns whether all admitted requests were finished.
 
     Raises:
       UserError: The settings or the release must be fixed.
@@ -170,10 +158,19 @@ def run(source: ReleaseSource, settings: Serving) -> bool:
 
 
 async def _serve(engine: Engine, settings: Serving, metrics: Metrics) -> bool:
-    signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     loop = asyncio.get_running_loop()
+    received: asyncio.Future[signal.Signals] = loop.create_future()
+
+    def on_signal(number: signal.Signals) -> None:
+        if not received.done():
+            received.set_result(number)
+            return
+        logs.event("stop", level=logging.WARNING, finished=False, signal=number.name)
+        logging.shutdown()
+        os._exit(1)
+
     for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, signals.put_nowait, each)
+        loop.add_signal_handler(each, on_signal, each)
     server = Server(engine, settings, metrics)
     await server.start()
     scheme = "http" if settings.tls.certificate is None else "https"
@@ -186,17 +183,8 @@ async def _serve(engine: Engine, settings: Serving, metrics: Metrics) -> bool:
         http_port=server.http_port,
         tls=scheme == "https",
     )
-    received = await signals.get()
-    logs.event("drain", signal=received.name, seconds=settings.drain_seconds)
-    stopping = asyncio.ensure_future(server.stop())
-    again = asyncio.ensure_future(signals.get())
-    await asyncio.wait([stopping, again], return_when=asyncio.FIRST_COMPLETED)
-    if not stopping.done():
-        logs.event("stop", level=logging.WARNING, finished=False, signal=again.result().name)
-        logging.shutdown()
-        os._exit(1)
-    again.cancel()
-    finished = stopping.result()
+    logs.event("drain", signal=(await received).name, seconds=settings.drain_seconds)
+    finished = await server.stop()
     logs.event("stop", level=logging.INFO if finished else logging.WARNING, finished=finished)
     return finished
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
-from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import model_pb2, predict_pb2
 
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS, TOWER_FIELDS, EncodedQueries
@@ -81,29 +80,16 @@ def decode(
     return EncodedQueries.of(arrays)
 
 
-def check_signature(signatures: Mapping[str, meta_graph_pb2.SignatureDef], dimension: int) -> None:
-    """Requires a usable `serving_default` with embeddings [B, dimension].
-
-    Raises:
-      InvalidResponse: The signature, its input or an output is missing or differs.
-    """
-    if SIGNATURE not in signatures:
-        raise InvalidResponse(f"a model without the signature {SIGNATURE}")
-    signature = signatures[SIGNATURE]
-    inputs = {name: each.dtype for name, each in signature.inputs.items()}
-    if inputs != {INPUT: types_pb2.DT_STRING}:
-        listed = ", ".join(f"{name} {_type_name(each)}" for name, each in sorted(inputs.items()))
-        raise InvalidResponse(
-            f"a model with the input {listed or 'nothing'} instead of {INPUT} string"
-        )
-    for name in ENCODED_FIELDS:
-        if name not in signature.outputs:
-            raise InvalidResponse(f"a model without the output {name}")
-        _check_output(name, signature.outputs[name], -1, dimension)
-
-
 def _array(name: str, tensor: tensor_pb2.TensorProto, size: int, dimension: int) -> np.ndarray:
-    shape = _check_output(name, tensor, size, dimension)
+    expected_type = _TYPES.get(name, types_pb2.DT_FLOAT)
+    if tensor.dtype != expected_type:
+        raise InvalidResponse(
+            f"{name} of type {_type_name(tensor.dtype)} instead of {_type_name(expected_type)}"
+        )
+    expected = [size, dimension] if name == "embedding" else [size]
+    shape = [each.size for each in tensor.tensor_shape.dim]
+    if shape != expected:
+        raise InvalidResponse(f"{name} of shape {shape} instead of {expected}")
     dtype = np.dtype(_ARRAY_TYPES.get(tensor.dtype, np.float32))
     if tensor.tensor_content:
         if len(tensor.tensor_content) % dtype.itemsize:
@@ -114,24 +100,6 @@ def _array(name: str, tensor: tensor_pb2.TensorProto, size: int, dimension: int)
     if len(values) != np.prod(shape):
         raise InvalidResponse(f"{name} of shape {shape} with {len(values)} values")
     return values.reshape(shape)
-
-
-def _check_output(
-    name: str,
-    output: tensor_pb2.TensorProto | meta_graph_pb2.TensorInfo,
-    size: int,
-    dimension: int,
-) -> list[int]:
-    dtype = _TYPES.get(name, types_pb2.DT_FLOAT)
-    if output.dtype != dtype:
-        raise InvalidResponse(
-            f"{name} of type {_type_name(output.dtype)} instead of {_type_name(dtype)}"
-        )
-    expected = [size, dimension] if name == "embedding" else [size]
-    shape = [each.size for each in output.tensor_shape.dim]
-    if output.tensor_shape.unknown_rank or shape != expected:
-        raise InvalidResponse(f"{name} of shape {shape} instead of {expected}")
-    return shape
 
 
 def _type_name(dtype: int) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 import grpc
 import numpy as np
 from tensorflow_serving.apis import (
-    get_model_metadata_pb2,
     get_model_status_pb2,
     model_service_pb2_grpc,
     predict_pb2,
@@ -25,7 +24,6 @@ from serving.retries import Attempts, RetryBudget
 from serving.tf_serving.circuit_breaker import CircuitBreaker
 from serving.tf_serving.messages import (
     InvalidResponse,
-    check_signature,
     decode,
     encode_request,
     model_spec,
@@ -111,7 +109,7 @@ class RemoteEncoder:
         return encoded
 
     def check(self) -> None:
-        """Checks that the version is loaded, has the right signature, and answers.
+        """Checks that the version is loaded, and answers by both signatures.
 
         A model without warm-up requests may need seconds for its first response, so this call waits
         longer than `encode` does.
@@ -120,15 +118,7 @@ class RemoteEncoder:
           UnavailableError: A check failed, or TF Serving cannot be reached.
         """
         self._check_status()
-        request = get_model_metadata_pb2.GetModelMetadataRequest(
-            model_spec=model_spec(self._settings.model, self._version),
-            metadata_field=["signature_def"],
-        )
-        response = self._call(self._prediction.GetModelMetadata, request)
-        signatures = get_model_metadata_pb2.SignatureDefMap()
-        response.metadata["signature_def"].Unpack(signatures)
         try:
-            check_signature(signatures.signature_def, self._dimension)
             for with_law in (True, False):
                 trial = encode_request([TRIAL_QUERY], self._settings.model, self._version, with_law)
                 response = self._call(self._prediction.Predict, trial)

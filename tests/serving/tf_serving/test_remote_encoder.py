@@ -53,7 +53,7 @@ def test_another_dimension_is_rejected(server, encoder_of):
     encoder = encoder_of(server.address, dimension=16)
     with pytest.raises(UnavailableError, match=r"embedding of shape \[1, 8\] instead of \[1, 16\]"):
         encoder.encode(["phone"])
-    with pytest.raises(UnavailableError, match=r"of shape \[-1, 8\] instead of \[-1, 16\][.]$"):
+    with pytest.raises(UnavailableError, match=r"of shape \[1, 8\] instead of \[1, 16\][.]$"):
         encoder.check()
     encoder_of(server.address, dimension=8).check()
 
