@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
 
 # An overloaded server can bear a tenth more load.
 SHARE = 0.1
@@ -46,27 +45,18 @@ class Attempts:
     Pauses are random, so that clients that failed together do not retry together.
     """
 
-    def __init__(
-        self,
-        timeout: float,
-        retries: int,
-        budget: RetryBudget,
-        first_pause: float,
-        clock: Callable[[], float] = time.monotonic,
-        draw: Callable[[float, float], float] = random.uniform,
-    ):
-        self._deadline = clock() + timeout
+    def __init__(self, timeout: float, retries: int, budget: RetryBudget, first_pause: float):
+        self._deadline = time.monotonic() + timeout
         self._left, self._budget, self._bound = retries, budget, first_pause
-        self._clock, self._draw = clock, draw
         budget.request()
 
     def remaining(self) -> float:
         """Returns the seconds that the next attempt may take."""
-        return max(self._deadline - self._clock(), 0.0)
+        return max(self._deadline - time.monotonic(), 0.0)
 
     def pause(self) -> float | None:
         """Returns the seconds to wait before the next attempt, or None for no more attempts."""
-        pause = self._draw(self._bound / 2, self._bound)
+        pause = random.uniform(self._bound / 2, self._bound)
         if self._left <= 0 or pause >= self.remaining() or not self._budget.retry():
             return None
         self._left -= 1

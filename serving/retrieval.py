@@ -88,7 +88,6 @@ class RetrievalResponse:
         return len(self.queries)
 
     def stratum(self, index: int) -> str:
-        """Name of the stratum of one query."""
         return STRATA[self.encoded.stratum[index]]
 
     def rows(self, index: int, limit: int | None = None) -> list[dict[str, Any]]:

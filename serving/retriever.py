@@ -44,15 +44,10 @@ class Retriever:
     def load(
         cls, directory: Path, verify: bool = True, encoder: Encoder | None = None
     ) -> Retriever:
-        """Loads a release.
+        """Loads the release in a folder.
 
-        Args:
-          directory: The directory of one version.
-          verify: Compare the checksums of all files.
-          encoder: What encodes queries; None for the release's query model, in this process.
-
-        Raises:
-          UserError: What `Release.load` and `load_index` reject.
+        `verify` compares the checksums of all files; without an `encoder`, the release's query
+        model encodes in this process.
         """
         release = Release.load(directory, verify)
         return cls(
@@ -89,11 +84,7 @@ class Retriever:
         return self.answer([request])[0]
 
     def check(self, request: RetrievalRequest) -> None:
-        """Checks what depends on the release.
-
-        Raises:
-          InvalidArgument: The release cannot answer the request; has the name of the field.
-        """
+        """Raises InvalidArgument if this release cannot answer the request."""
         for query in request.queries:
             if not isinstance(query, str) or not query.strip():
                 raise InvalidArgument(
@@ -120,11 +111,7 @@ class Retriever:
                 )
 
     def answer(self, requests: Sequence[RetrievalRequest]) -> list[RetrievalResponse]:
-        """Answers several requests with one encoding, one lookup, and one search per policy.
-
-        Args:
-          requests: At least one, all of which passed `check`.
-        """
+        """Answers requests, which passed `check`, with one encoding and one search per policy."""
         begin = time.perf_counter()
         knobs = [self._knob(request) for request in requests]
         rules = [self.knobs.rule(*knob) for knob in knobs]

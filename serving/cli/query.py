@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,13 +59,15 @@ def query(
 
     with current_step("loading the release"):
         retriever = Retriever.load(find_release(release))
-    show: Callable[[RetrievalResponse, int, int], None] = _print_json if as_json else _print_table
     for begin in range(0, len(texts), BATCH):
         answer = retriever.retrieve(texts[begin : begin + BATCH], knob, value)
         for index in range(len(answer)):
-            if not as_json and begin + index:
+            if as_json:
+                _print_json(answer, index, limit)
+                continue
+            if begin + index:
                 click.echo()
-            show(answer, index, limit)
+            _print_table(answer, index, limit)
 
 
 def _texts(queries: tuple[str, ...]) -> list[str]:

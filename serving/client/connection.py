@@ -86,13 +86,11 @@ class Connection:
             raise ValueError(f"retries must be at least 0. Received: {self.retries!r}.")
 
     def options(self) -> tuple[tuple[str, int | str], ...]:
-        """Returns the options of the channel."""
         if self.tls is None or self.tls.server_name is None:
             return CHANNEL_OPTIONS
         return (*CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", self.tls.server_name))
 
     def metadata(self, request_id: str | None = None) -> tuple[tuple[str, str], ...]:
-        """Returns the metadata of a call."""
         pairs = {"authorization": self.token and f"Bearer {self.token}", REQUEST_ID: request_id}
         return tuple((name, value) for name, value in pairs.items() if value is not None)
 
@@ -105,7 +103,6 @@ class Connection:
         return timeout
 
     def begin(self, timeout: float | None) -> Call:
-        """Begins a call."""
         return Call(self.seconds(timeout), self.retries, self.budget, FIRST_PAUSE)
 
 

@@ -60,7 +60,6 @@ _KINDS = {
 
 
 def retrieval_error(error: grpc.RpcError) -> RetrievalError:
-    """Converts an error of gRPC."""
     code, message = error.code(), error.details() or "The server gave no reason."
     # By way of a tuple, because the metadata of grpc.aio has `keys` but is not a mapping.
     metadata = dict(tuple(error.trailing_metadata() or ()))

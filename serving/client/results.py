@@ -68,7 +68,6 @@ class QueryResult:
 
     @classmethod
     def from_message(cls, query: str, result: retrieval_pb2.QueryResult) -> QueryResult:
-        """Converts the protobuf message."""
         values = {
             name: getattr(result, name) for name in cls.__dataclass_fields__ if name != "query"
         }
@@ -165,6 +164,5 @@ class ReleaseInfo:
 
     @classmethod
     def from_message(cls, message: retrieval_pb2.Release) -> ReleaseInfo:
-        """Converts the protobuf message."""
         values = {name: getattr(message, name) for name in cls.__dataclass_fields__}
         return cls(**{**values, "fields": tuple(message.fields)})

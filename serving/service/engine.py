@@ -28,15 +28,10 @@ class Engine:
         self._batcher = Batcher(settings.batching, self._answer, self._count)
 
     def retriever(self) -> Retriever:
-        """Returns the release that answers now."""
         return self._releases.retriever
 
     async def retrieve(self, request: RetrievalRequest) -> RetrievalResponse:
-        """Answers a request, together with others that wait at the same time.
-
-        Raises:
-          ServiceError: Why there is no response; see `serving.errors`.
-        """
+        """Answers a request, together with others that wait at the same time."""
         try:
             return await self._batcher.submit(request)
         finally:

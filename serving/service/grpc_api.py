@@ -80,7 +80,6 @@ class RetrievalApi:
         self._log_queries = settings.log_queries
 
     async def retrieve(self, body: bytes, context: _CONTEXT) -> Message:
-        """Returns the items of each query."""
         record = _record("Retrieve", context)
 
         async def answer() -> Message:
@@ -104,7 +103,6 @@ class RetrievalApi:
             self._metrics.request("grpc", record.status, record.seconds())
 
     async def get_release(self, body: bytes, context: _CONTEXT) -> Message:
-        """Returns the release that answers now, and what it accepts."""
 
         async def answer() -> Message:
             parse(GetReleaseRequest, body)

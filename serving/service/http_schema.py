@@ -91,11 +91,7 @@ def request_schema(settings: Serving) -> dict[str, Any]:
 
 
 def parse_request(body: bytes) -> RetrieveRequestBody:
-    """Parses a request.
-
-    Raises:
-      InvalidArgument: The body is not JSON, or a field has the wrong type; names the first.
-    """
+    """Parses a request; an error names the first field with the wrong type."""
     try:
         return RetrieveRequestBody.model_validate_json(body)
     except ValidationError as error:

@@ -80,11 +80,7 @@ class RequestLimits:
 
 
 def deadline_seconds(milliseconds: int | None) -> float | None:
-    """Returns the field `deadline_milliseconds` in seconds, or None.
-
-    Raises:
-      InvalidArgument: It is out of range.
-    """
+    """Returns the field `deadline_milliseconds` in seconds, or None."""
     if milliseconds is None:
         return None
     if not 1 <= milliseconds <= LONGEST_DEADLINE_MILLISECONDS:

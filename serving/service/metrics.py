@@ -66,7 +66,6 @@ class Metrics:
         self._breaker = gauge("tf_serving_breaker", "0: closed, 1: half-open, 2: open")
 
     def request(self, api: str, status: str, seconds: float) -> None:
-        """Counts a request, whatever its outcome."""
         self._request_counter(api, status).inc()
         self._request_seconds(api).observe(seconds)
 
@@ -92,7 +91,6 @@ class Metrics:
         self._truncated.inc(sum(int(each.truncated.sum()) for each in items))
 
     def release(self, version: int, swapped: bool) -> None:
-        """Sets the release that answers from now on."""
         self._version.set(version)
         self._loaded.set(time.time())
         if swapped:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Literal
 
 # Failures in a row after which the breaker opens.
@@ -22,8 +21,7 @@ class CircuitBreaker:
     concurrent callers.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic):
-        self._clock = clock
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         # Number of failed calls in a row.
         self.failures = 0
@@ -49,18 +47,16 @@ class CircuitBreaker:
             return True
 
     def succeeded(self) -> None:
-        """Records a valid response."""
         with self._lock:
             self.failures = 0
             self._opened = None
             self._probing = False
 
     def failed(self) -> None:
-        """Records a failed call or an invalid response."""
         with self._lock:
             self.failures += 1
             if self._probing or (self._opened is None and self.failures >= FAILURES):
-                self._opened = self._clock()
+                self._opened = time.monotonic()
                 self._probing = False
 
     def abandoned(self) -> None:
@@ -71,4 +67,4 @@ class CircuitBreaker:
     def _remaining(self) -> float:
         """Seconds until a call tries again; requires the lock and an open breaker."""
         assert self._opened is not None
-        return self._opened + WAIT_SECONDS - self._clock()
+        return self._opened + WAIT_SECONDS - time.monotonic()

@@ -84,7 +84,7 @@ class RemoteEncoder:
     def encode(
         self, queries: Sequence[str], deadline: float = math.inf, with_law: bool = True
     ) -> EncodedQueries:
-        """Encodes texts [B], by `deadline` on the clock of `time.monotonic`.
+        """Encodes texts [B]; see `Encoder`.
 
         Raises:
           DeadlineError: The caller's deadline passed.
@@ -113,9 +113,6 @@ class RemoteEncoder:
 
         A model without warm-up requests may need seconds for its first response, so this call waits
         longer than `encode` does.
-
-        Raises:
-          UnavailableError: A check failed, or TF Serving cannot be reached.
         """
         self._check_status()
         try:
@@ -127,11 +124,7 @@ class RemoteEncoder:
             raise UnavailableError(f"{self._server} returned {error}.") from None
 
     def wait_ready(self, timeout: float) -> None:
-        """Waits up to `timeout` seconds for TF Serving to find and load the version.
-
-        Raises:
-          UnavailableError: `check` still fails after that time, or the version failed to load.
-        """
+        """Waits until `check` passes, up to `timeout` seconds, unless the version fails to load."""
         end = time.monotonic() + timeout
         while True:
             try:

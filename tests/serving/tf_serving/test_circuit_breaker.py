@@ -9,15 +9,17 @@ from serving.tf_serving.circuit_breaker import CircuitBreaker
 
 
 @pytest.fixture
-def clock():
-    return SimpleNamespace(now=1_000.0)
+def clock(monkeypatch):
+    clock = SimpleNamespace(now=1_000.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(circuit_breaker, "time", clock)
+    return clock
 
 
 @pytest.fixture
-def breaker(clock, monkeypatch):
+def breaker(monkeypatch):
     monkeypatch.setattr(circuit_breaker, "FAILURES", 3)
     monkeypatch.setattr(circuit_breaker, "WAIT_SECONDS", 2.0)
-    return CircuitBreaker(lambda: clock.now)
+    return CircuitBreaker()
 
 
 def fail(breaker, times):

@@ -4,6 +4,7 @@ import math
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import grpc
 import numpy as np
@@ -15,7 +16,6 @@ from tensorflow.core.framework.tensor_pb2 import TensorProto
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS, TOWER_FIELDS
 from serving.errors import DeadlineError, UnavailableError
 from serving.tf_serving import circuit_breaker
-from serving.tf_serving.circuit_breaker import CircuitBreaker
 
 
 @pytest.fixture
@@ -197,8 +197,9 @@ def test_the_retry_budget_limits_retries(faulty, encoder_of, monkeypatch):
 def test_the_breaker_opens_half_opens_and_closes(faulty, encoder_of, monkeypatch):
     monkeypatch.setattr(circuit_breaker, "FAILURES", 4)
     now = [0.0]
+    monkeypatch.setattr(circuit_breaker, "time", SimpleNamespace(monotonic=lambda: now[0]))
     encoder = encoder_of(faulty.address, retries=1)
-    encoder.breaker = breaker = CircuitBreaker(lambda: now[0])
+    breaker = encoder.breaker
     faulty.behaviours[PREDICT] = failing(grpc.StatusCode.UNAVAILABLE)
     error_of(encoder)
     assert breaker.state == "closed"
