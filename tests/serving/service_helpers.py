@@ -1,6 +1,5 @@
 """A real server on loopback, and real clients of both of its APIs."""
 
-import asyncio
 import contextlib
 import datetime
 import functools
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import grpc
 import httpx
-import uvloop
+from anyio.from_thread import start_blocking_portal
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -91,30 +90,19 @@ def loaded(directory):
 @contextlib.contextmanager
 def running(engine, settings, metrics):
     """Serves an engine while the block runs, and stops it at the end; yields the `Server`."""
-    loop = uvloop.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="server")
-    thread.start()
-
-    def run(coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(START)
 
     async def start():
         server = Server(engine, settings, metrics)
         await server.start()
         return server
 
-    try:
-        server = run(start())
+    # In a thread of its own: this one may already run the loop of a browser.
+    with start_blocking_portal(backend_options={"use_uvloop": True}) as portal:
+        server = portal.call(start)
         try:
             yield server
         finally:
-            run(server.stop())
-    finally:
-        # On the loop's own thread: this one may already run the loop of a browser.
-        run(loop.shutdown_default_executor())
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+            portal.call(lambda: server.stop())
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ from tf_serving_stand_in import TfServingStandIn
 from pebr_tf.config import TfServing
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS, TOWER_FIELDS
 from serving.errors import UnavailableError
-from serving.retriever import Retriever
 from serving.tf_serving.remote_encoder import RemoteEncoder
 
 QUERIES = ["red phone", "phone", "größe 42 ☕", "x" * 500, "laptop bag 3"]
@@ -31,14 +30,6 @@ def test_equal_to_the_embedded_encoder(server, encoder_of, embedded, size):
     for ask in (encoder.check, lambda: encoder.encode(["phone"])):
         with pytest.raises(UnavailableError, match=f"to TF Serving at {server.address} is closed"):
             ask()
-
-
-def test_a_retriever_answers_alike_with_either(server, encoder_of, releases, retriever):
-    remote = Retriever.load(retriever.release.directory, encoder=encoder_of(server.address))
-    ours, theirs = remote.retrieve(QUERIES), retriever.retrieve(QUERIES)
-    np.testing.assert_array_equal(ours.items.item_ids, theirs.items.item_ids)
-    np.testing.assert_array_equal(ours.items.scores, theirs.items.scores)
-    np.testing.assert_array_equal(ours.items.row_splits, theirs.items.row_splits)
 
 
 def test_a_missing_version_is_named(server, encoder_of):
