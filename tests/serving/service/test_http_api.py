@@ -5,7 +5,7 @@ import socket
 from itertools import product
 
 import pytest
-from service_helpers import PATIENCE, GatedEngine, poll, served
+from service_helpers import PATIENCE, poll, served
 
 from serving.proto.retrieval_pb2 import Fields, RetrieveRequest
 from serving.service.engine import Engine
@@ -210,15 +210,6 @@ def test_parameters_of_the_explorer_are_rejected_in_the_same_form(service):
     assert message == "query: field required. Received: nothing."
     code, _, field, _ = error_of(service.http.get("/v1/explain?query=phone&limit=x"))
     assert (code, field) == (422, "limit")
-
-
-def test_a_deadline_that_is_over(retriever):
-    with served(retriever.release.directory, kind=GatedEngine) as service:
-        service.engine.gate.clear()
-        answer = service.post({"queries": ["phone"], "deadline_milliseconds": 20})
-        message = "the deadline passed before the response was ready."
-        assert error_of(answer) == (504, "DEADLINE_EXCEEDED", None, message)
-        service.engine.gate.set()
 
 
 def test_a_body_that_never_comes(retriever):
