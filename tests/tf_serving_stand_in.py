@@ -18,6 +18,7 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
+MODEL = "pebr_query"
 VERSIONS_KEPT = 2
 LOAD_ERRORS = (OSError, RuntimeError, DecodeError, tf.errors.OpError)
 
@@ -30,21 +31,18 @@ class TfServingStandIn(
 
     Args:
       directory: Base path: one SavedModel per version, in folders named by numbers.
-      model: Name of the model.
-      address: HOST:PORT to listen on; port 0 takes any free port.
       poll_seconds: Time between scans for new versions; None scans once.
     """
 
-    def __init__(self, directory, model="pebr_query", address="127.0.0.1:0", poll_seconds=None):
-        self._directory, self._model, self._poll_seconds = directory, model, poll_seconds
+    def __init__(self, directory, poll_seconds=None):
+        self._directory, self._poll_seconds = directory, poll_seconds
         # Version -> Servable, or the error message of one that failed to load.
         self._versions = {}
         self._scan()
         self._server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
         prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(self, self._server)
         model_service_pb2_grpc.add_ModelServiceServicer_to_server(self, self._server)
-        port = self._server.add_insecure_port(address)
-        self.address = f"{address.rpartition(':')[0]}:{port}"
+        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
         self._stopped = threading.Event()
         threading.Thread(target=self._follow, daemon=True).start()
         self._server.start()
@@ -69,7 +67,7 @@ class TfServingStandIn(
 
     def GetModelStatus(self, request, context):
         spec = request.model_spec
-        if spec.name != self._model or spec.version.value not in self._versions:
+        if spec.name != MODEL or spec.version.value not in self._versions:
             message = f"Could not find version {spec.version.value} of model {spec.name}"
             context.abort(StatusCode.NOT_FOUND, message)
         loaded = self._versions[spec.version.value]
@@ -87,7 +85,7 @@ class TfServingStandIn(
         loaded = {
             version: each
             for version, each in dict(self._versions).items()
-            if not isinstance(each, str) and spec.name == self._model
+            if not isinstance(each, str) and spec.name == MODEL
         }
         pinned = spec.WhichOneof("version_choice") == "version"
         version = spec.version.value if pinned else max(loaded, default=None)

@@ -13,10 +13,12 @@ from pebr_tf.retrieval.encoded import ENCODED_FIELDS, TOWER_FIELDS, EncodedQueri
 
 SIGNATURE, TOWERS_SIGNATURE = "serving_default", "encode"
 INPUT = "query"
-# The outputs that are not float32.
-_TYPES = {"stratum": types_pb2.DT_INT64, "unfamiliar": types_pb2.DT_BOOL}
-_ARRAY_TYPES = {types_pb2.DT_INT64: np.int64, types_pb2.DT_BOOL: np.bool_}
-_VALUES = {types_pb2.DT_INT64: "int64_val", types_pb2.DT_BOOL: "bool_val"}
+# Type of an output in a message and in an array, and the field of the message with its values.
+_FLOAT = (types_pb2.DT_FLOAT, np.dtype(np.float32), "float_val")
+_TYPES = {
+    "stratum": (types_pb2.DT_INT64, np.dtype(np.int64), "int64_val"),
+    "unfamiliar": (types_pb2.DT_BOOL, np.dtype(np.bool_), "bool_val"),
+}
 
 
 class InvalidResponse(Exception):
@@ -81,7 +83,7 @@ def decode(
 
 
 def _array(name: str, tensor: tensor_pb2.TensorProto, size: int, dimension: int) -> np.ndarray:
-    expected_type = _TYPES.get(name, types_pb2.DT_FLOAT)
+    expected_type, dtype, field = _TYPES.get(name, _FLOAT)
     if tensor.dtype != expected_type:
         raise InvalidResponse(
             f"{name} of type {_type_name(tensor.dtype)} instead of {_type_name(expected_type)}"
@@ -90,13 +92,12 @@ def _array(name: str, tensor: tensor_pb2.TensorProto, size: int, dimension: int)
     shape = [each.size for each in tensor.tensor_shape.dim]
     if shape != expected:
         raise InvalidResponse(f"{name} of shape {shape} instead of {expected}")
-    dtype = np.dtype(_ARRAY_TYPES.get(tensor.dtype, np.float32))
     if tensor.tensor_content:
         if len(tensor.tensor_content) % dtype.itemsize:
             raise InvalidResponse(f"{name} of {len(tensor.tensor_content)} bytes")
         values = np.frombuffer(tensor.tensor_content, dtype)
     else:
-        values = np.array(getattr(tensor, _VALUES.get(tensor.dtype, "float_val")), dtype)
+        values = np.array(getattr(tensor, field), dtype)
     if len(values) != np.prod(shape):
         raise InvalidResponse(f"{name} of shape {shape} with {len(values)} values")
     return values.reshape(shape)

@@ -53,12 +53,7 @@ class RemoteEncoder:
     """
 
     def __init__(self, settings: TfServing, version: int, dimension: int):
-        """Creates the client without connecting.
-
-        `settings` must contain an address. Responses of other versions than `version` are rejected.
-        """
-        if settings.address is None:
-            raise ValueError("settings.address must be host:port. Received: None.")
+        """`settings` must contain an address; responses of other versions are rejected."""
         self._settings = settings
         self._time_limit = settings.deadline_milliseconds / 1_000
         self._version = version

@@ -28,6 +28,11 @@ from serving.service.server import Server
 
 # Far above what any answer takes: a test that waits so long has failed.
 PATIENCE = 30
+# The head of a request whose body does not come.
+PARTIAL_POST = (
+    b"POST /v1/retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    b"content-length: 100\r\n\r\n{"
+)
 # Above what the start of a process or a drain takes on a busy machine.
 START = 120
 
@@ -47,6 +52,11 @@ class Served:
         """The answer to a call of the HTTP API."""
         return self.http.post("/v1/retrieve", json=body, **options)
 
+    def post_bytes(self, content, kind="application/json"):
+        """The answer to a body of a content type."""
+        headers = {"content-type": kind}
+        return self.http.post("/v1/retrieve", content=content, headers=headers)
+
     def count(self, api, status):
         """Calls of an API so far, by the metrics."""
         labels = {"api": api, "status": status}
@@ -54,11 +64,10 @@ class Served:
 
 
 class GatedEngine(Engine):
-    """The engine, whose batches wait while `gate` is not set."""
+    """The engine, whose batches wait until `gate` is set."""
 
     def __init__(self, *arguments):
         self.gate = threading.Event()
-        self.gate.set()
         self.waiting = threading.Event()
         super().__init__(*arguments)
 

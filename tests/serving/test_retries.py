@@ -1,4 +1,7 @@
-"""When a call is tried again, by a clock and a die of our own, and how often in the long run."""
+"""When a call is tried again, by a clock and a die of our own.
+
+The tests of the client and of the remote encoder count how often in the long run.
+"""
 
 import threading
 from types import SimpleNamespace
@@ -47,17 +50,6 @@ def test_no_pause_outlasts_the_call(clock, monkeypatch):
     assert call.remaining() == pytest.approx(0.001)
     clock.now += 1
     assert call.remaining() == 0
-
-
-def test_in_the_long_run_retries_are_the_share():
-    budget = RetryBudget()
-    granted = 0
-    for _ in range(1_000):
-        budget.request()
-        granted += budget.retry()
-    # Ten that were saved up, less the share of the first request, which a full bucket has no room
-    # for, and one for each ten requests after it.
-    assert granted == 10 + 99
 
 
 def test_threads_share_what_was_saved_up():

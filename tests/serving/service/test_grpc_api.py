@@ -117,7 +117,6 @@ def test_get_release(service, retriever):
 def test_deadlines_of_the_caller_and_of_the_server(retriever):
     directory = retriever.release.directory
     with served(directory, kind=GatedEngine, deadline_milliseconds=50) as service:
-        service.engine.gate.clear()
         request = RetrieveRequest(queries=["phone"])
         with pytest.raises(grpc.RpcError) as caught:
             service.stub.Retrieve(request, timeout=0.05)
@@ -139,7 +138,6 @@ def test_a_full_queue_rejects_at_once(retriever):
     directory = retriever.release.directory
     sizes = {"batching__max_size": 1, "batching__queue_limit": 2, "limits__queries_per_call": 2}
     with served(directory, kind=GatedEngine, **sizes) as service:
-        service.engine.gate.clear()
         held = [service.stub.Retrieve.future(RetrieveRequest(queries=["phone"]))]
         assert service.engine.waiting.wait(PATIENCE)
         two = RetrieveRequest(queries=["phone", "phone"])
@@ -159,7 +157,6 @@ def test_a_full_queue_rejects_at_once(retriever):
 
 def test_a_caller_who_hangs_up_is_counted_as_such(retriever):
     with served(retriever.release.directory, kind=GatedEngine) as service:
-        service.engine.gate.clear()
         call = service.stub.Retrieve.future(RetrieveRequest(queries=["phone"]))
         assert service.engine.waiting.wait(PATIENCE)
         call.cancel()

@@ -42,7 +42,6 @@ def held(retriever):
         # Both clients connect before the ports close.
         service.stub.GetRelease(GetReleaseRequest())
         service.http.get("/healthz")
-        service.engine.gate.clear()
         call = service.stub.Retrieve.future(REQUEST, timeout=PATIENCE)
         assert service.engine.waiting.wait(PATIENCE)
         yield service, call
@@ -78,7 +77,6 @@ def test_while_stopping_new_calls_are_rejected_and_admitted_ones_finish(held):
 def test_the_drain_has_an_end(retriever):
     directory = retriever.release.directory
     with served(directory, kind=GatedEngine, drain_seconds=0.1) as service:
-        service.engine.gate.clear()
         call = service.stub.Retrieve.future(REQUEST, timeout=PATIENCE)
         assert service.engine.waiting.wait(PATIENCE)
         assert stop_elsewhere(service).result(PATIENCE) is False

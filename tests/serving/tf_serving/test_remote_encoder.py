@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from tf_serving_stand_in import TfServingStandIn
 
-from pebr_tf.config import TfServing
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS, TOWER_FIELDS
 from serving.errors import UnavailableError
-from serving.tf_serving.remote_encoder import RemoteEncoder
 
 QUERIES = ["red phone", "phone", "größe 42 ☕", "x" * 500, "laptop bag 3"]
 
@@ -68,8 +66,3 @@ def test_does_not_wait_for_a_version_that_failed_to_load(tmp_path, encoder_of):
         # Waiting would outlast the test run.
         with pytest.raises(UnavailableError, match="failed to load version 3 of pebr_query: "):
             encoder.wait_ready(1e6)
-
-
-def test_an_address_is_needed():
-    with pytest.raises(ValueError, match=r"^settings.address must be host:port. Received: None.$"):
-        RemoteEncoder(TfServing(), 7, 8)
