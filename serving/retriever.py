@@ -100,15 +100,11 @@ class Retriever:
         most = request.limit
         # A bool is no int here.
         if most is not None and not (type(most) is int and 1 <= most <= limit):
-            raise InvalidArgument(
-                "limit", f"limit must be a whole number from 1 to {limit}. Received: {most!r}."
-            )
+            raise InvalidArgument.must_be("limit", f"a whole number from 1 to {limit}", repr(most))
         columns = self.payload.columns
         for name in request.fields or ():
             if name not in columns:
-                raise InvalidArgument(
-                    "fields", f"fields must be among {', '.join(columns)}. Received: {name!r}."
-                )
+                raise InvalidArgument.must_be("fields", f"among {', '.join(columns)}", repr(name))
 
     def answer(self, requests: Sequence[RetrievalRequest]) -> list[RetrievalResponse]:
         """Answers requests, which passed `check`, with one encoding and one search per policy."""
@@ -213,10 +209,8 @@ class Retriever:
 
 def _check_knob(knob: str, value: Any, floor: int, limit: int) -> None:
     if knob not in KNOBS:
-        raise InvalidArgument(
-            "knob", f"knob must be one of {', '.join(KNOBS)}. Received: {knob!r}."
-        )
+        raise InvalidArgument.must_be("knob", f"one of {', '.join(KNOBS)}", repr(knob))
     numeric = isinstance(value, int | float | np.integer | np.floating)
     number = float(value) if numeric and not isinstance(value, bool) else float("nan")
     if requirement := knob_requirement(knob, number, floor, limit):
-        raise InvalidArgument(knob, f"{knob} must be {requirement}. Received: {value!r}.")
+        raise InvalidArgument.must_be(knob, requirement, repr(value))

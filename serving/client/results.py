@@ -95,8 +95,6 @@ class Results:
     """The results of one call, one per query in the same order, all from one release.
 
     Attributes:
-      queries: The results.
-      release: Version of the release.
       knob: What ended the lists: recall, share, budget, top_k or score.
       value: Value of the knob.
       timings: Time that the server spent.

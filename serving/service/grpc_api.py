@@ -170,11 +170,8 @@ def parse(kind: type[_MESSAGE], body: bytes) -> _MESSAGE:
     except DecodeError:
         complete = False
     if not complete:
-        raise InvalidArgument(
-            "request",
-            f"request must be a {kind.DESCRIPTOR.full_name}. "
-            f"Received: {len(body)} bytes that are not one.",
-        )
+        received = f"{len(body)} bytes that are not one"
+        raise InvalidArgument.must_be("request", f"a {kind.DESCRIPTOR.full_name}", received)
     _reject_unknown_fields(message, "")
     return message
 

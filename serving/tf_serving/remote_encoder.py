@@ -92,15 +92,13 @@ class RemoteEncoder:
             encoded = decode(response, self._version, len(queries), self._dimension, with_law)
         except InvalidResponse as error:
             self.breaker.failed()
-            raise UnavailableError(f"{self._server} returned {error}.") from None
+            raise self._unavailable(f"returned {error}.") from None
         # A number that is not finite is no failure of the server: if it were, one query could open
         # the breaker for all.
         self.breaker.succeeded()
         for name in ENCODED_FIELDS if with_law else TOWER_FIELDS:
             if not np.isfinite(getattr(encoded, name)).all():
-                raise UnavailableError(
-                    f"{self._server} returned a number in {name} that is not finite."
-                )
+                raise self._unavailable(f"returned a number in {name} that is not finite.")
         return encoded
 
     def check(self) -> None:
@@ -116,7 +114,7 @@ class RemoteEncoder:
                 response = self._call(self._prediction.Predict, trial)
                 decode(response, self._version, 1, self._dimension, with_law)
         except InvalidResponse as error:
-            raise UnavailableError(f"{self._server} returned {error}.") from None
+            raise self._unavailable(f"returned {error}.") from None
 
     def wait_ready(self, timeout: float) -> None:
         """Waits until `check` passes, up to `timeout` seconds, unless the version fails to load."""
@@ -139,6 +137,9 @@ class RemoteEncoder:
     def _server(self) -> str:
         return f"TF Serving at {self._settings.address}"
 
+    def _unavailable(self, text: str) -> UnavailableError:
+        return UnavailableError(f"{self._server} {text}")
+
     @property
     def _model(self) -> str:
         return f"version {self._version} of {self._settings.model}"
@@ -153,10 +154,8 @@ class RemoteEncoder:
         seconds = end - time.monotonic()
         attempts = Attempts(seconds, self._settings.retries, self._budget, FIRST_PAUSE)
         if not self.breaker.admit():
-            raise UnavailableError(
-                f"{self._server} failed {self.breaker.failures} times in a row; calls are "
-                f"paused for a moment."
-            )
+            failures = f"failed {self.breaker.failures} times in a row"
+            raise self._unavailable(f"{failures}; calls are paused for a moment.")
         while True:
             remaining = attempts.remaining()
             try:
@@ -177,18 +176,17 @@ class RemoteEncoder:
     def _late(self, is_caller_deadline: bool) -> UnavailableError | DeadlineError:
         if is_caller_deadline:
             return DeadlineError("The deadline passed before the queries were encoded.")
-        return UnavailableError(
-            f"{self._server} did not respond within {self._settings.deadline_milliseconds} ms."
-        )
+        limit = self._settings.deadline_milliseconds
+        return self._unavailable(f"did not respond within {limit} ms.")
 
     def _failure(self, error: Any, code: Any) -> UnavailableError:
         if self._closed.is_set():
             return UnavailableError(f"The connection to {self._server} is closed.")
         if code is grpc.StatusCode.NOT_FOUND:
-            return UnavailableError(f"{self._server} has no {self._model}.")
+            return self._unavailable(f"has no {self._model}.")
         if code in RETRIED:
-            return UnavailableError(f"{self._server} cannot be reached or is overloaded.")
-        return UnavailableError(f"{self._server} failed, {code.name}: {error.details()}")
+            return self._unavailable("cannot be reached or is overloaded.")
+        return self._unavailable(f"failed, {code.name}: {error.details()}")
 
     def _code(self, error: Exception) -> grpc.StatusCode | None:
         if isinstance(error, grpc.RpcError):
@@ -205,7 +203,7 @@ class RemoteEncoder:
         response = self._call(self._models.GetModelStatus, request)
         states = {each.version: each for each in response.model_version_status}
         if self._version not in states:
-            raise UnavailableError(f"{self._server} has no {self._model}.")
+            raise self._unavailable(f"has no {self._model}.")
         status = states[self._version]
         name = get_model_status_pb2.ModelVersionStatus.State.Name(status.state)
         if name == "END" and status.status.error_code:
@@ -213,7 +211,7 @@ class RemoteEncoder:
                 f"{self._server} failed to load {self._model}: {status.status.error_message}"
             )
         if name != "AVAILABLE":
-            raise UnavailableError(f"{self._server} has {self._model} in the state {name}.")
+            raise self._unavailable(f"has {self._model} in the state {name}.")
 
     def _call(self, method: Callable[..., Any], request: Any) -> Any:
         try:
@@ -221,9 +219,8 @@ class RemoteEncoder:
         except (grpc.RpcError, ValueError) as error:
             code = self._code(error)
             if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-                raise UnavailableError(
-                    f"{self._server} did not respond within {CHECK_SECONDS:g} seconds."
-                ) from error
+                text = f"did not respond within {CHECK_SECONDS:g} seconds."
+                raise self._unavailable(text) from error
             raise self._failure(error, code) from error
 
 
