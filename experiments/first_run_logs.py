@@ -72,7 +72,7 @@ class Shape:
 SHAPES = {
     "synthetic, 2,000 items": Shape(2_000, 1_000, 30_000),
     "synthetic, 20,000 items": Shape(20_000, 8_000, 300_000),
-    "synthetic, 60,000 items": Shape(60_000, 20_000, 900_000),
+    "synthetic, 40,000 items": Shape(40_000, 12_000, 450_000),
     "synthetic, popular items, broad queries": Shape(
         20_000, 8_000, 300_000, world=1, noise=0.02, popularity=1.3, breadth=0.3
     ),

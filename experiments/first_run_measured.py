@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from pebr_tf.cutoff import (
     tune_level_temperature,
 )
 from pebr_tf.cutoff.calibration import FOLDS
+from pebr_tf.cutoff.tower_trial import trial_training
 from pebr_tf.data.automatic import VOCABULARY_SIZE, resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.metrics.significance import noise
@@ -60,8 +62,8 @@ def measure_first_run(log: ClickLog, seed: int) -> dict[str, Any]:
     data = prepared("first run", given, log.clicks, log.catalogue)
     config = resolve(given, _size(data))
     towers = train(data, config)
-    again = {"training.seed": seed + 1, "loss.log_q": towers["log_q"]}
-    other = train(data, config.replace_all(again))
+    again = config.replace_all({"training.seed": seed + 1, "loss.log_q": towers["log_q"]})
+    other = train(data, replace(again, training=trial_training(again.training)))
     queries = QueryVectors(towers["vectors"], towers["tau"], data.strata)
     generator = np.random.default_rng(seed)
     items = towers["items"]
