@@ -116,6 +116,7 @@ def _clicks(towers: Study, split: str, level_temperature: float) -> HeldOutClick
         frequency=towers.corpus.frequency[rows],
         background_alpha=background.alpha.numpy(),
         background_beta=background.beta.numpy(),
+        strata=queries.strata,
     )
 
 

@@ -112,6 +112,7 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         frequency=np.asarray(queries.frequency),
         background_alpha=background.alpha.numpy(),
         background_beta=background.beta.numpy(),
+        strata=queries.strata,
     )
     law = fit_law(_trained_law(description), clicks)
     share = fit_share_map(law, clicks)
