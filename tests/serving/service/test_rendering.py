@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pebr_tf.metrics import STRATA
+from pebr_tf.metrics.strata import STRATA
 from serving.proto import retrieval_pb2
 from serving.retrieval import StageSeconds
 from serving.service.rendering import describe_release, to_json, to_message
