@@ -9,6 +9,12 @@ from pebr_tf.release.release import find_release, write_release
 from serving.retriever import Retriever
 
 
+@pytest.fixture
+def anyio_backend():
+    """Runs the tests that are coroutines, which are marked anyio, in asyncio."""
+    return "asyncio"
+
+
 @pytest.fixture(scope="session")
 def config():
     """The configuration of the tiny release."""

@@ -2,8 +2,8 @@
 
 import logging
 import shutil
-import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client import generate_latest
@@ -26,9 +26,9 @@ SETTINGS = Serving(poll_seconds=3_600, batching=Batching(max_size=2, queue_limit
 def open_manager():
     opened = []
 
-    def open_manager(root, clock=time.monotonic):
+    def open_manager(root):
         metrics = Metrics()
-        manager = ReleaseManager(ReleaseSource(root, follow=True), SETTINGS, metrics, clock)
+        manager = ReleaseManager(ReleaseSource(root, follow=True), SETTINGS, metrics)
         opened.append(manager)
         return manager, metrics
 
@@ -71,11 +71,14 @@ def test_a_new_version_takes_over(root, open_manager, caplog):
     assert exported(metrics, "pebr_release_swaps_total") == ["pebr_release_swaps_total 1.0"]
 
 
-def test_a_broken_version_is_rejected_and_the_old_one_goes_on(root, open_manager, caplog):
+def test_a_broken_version_is_rejected_and_the_old_one_goes_on(
+    root, open_manager, caplog, monkeypatch
+):
     old, new = versions(root)
     push = aside(root, new)
     now = [1_000.0]
-    manager, metrics = open_manager(root, clock=lambda: now[0])
+    monkeypatch.setattr(release_manager, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    manager, metrics = open_manager(root)
     push()
     broken = root / str(new) / "payload.parquet"
     good = broken.read_bytes()
