@@ -13,23 +13,17 @@ from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.towers import SOURCES as TOWER_SOURCES
 from experiments.towers import train
 from pebr_tf.config import Config
-from pebr_tf.cutoff import (
-    Calibration,
+from pebr_tf.cutoff.calibration import FOLDS, Calibration, calibrate
+from pebr_tf.cutoff.candidates import (
     Candidates,
     ClickedPairs,
-    KnobEvaluation,
     QueryVectors,
-    calibrate,
     candidate_depth,
     collect_candidates,
-    evaluate_policies,
-    evaluated_policies,
-    level_temperatures_for,
-    own_gain,
-    served_policy,
-    tune_level_temperature,
 )
-from pebr_tf.cutoff.calibration import FOLDS
+from pebr_tf.cutoff.evaluation import KnobEvaluation, evaluate_policies, own_gain
+from pebr_tf.cutoff.level_temperature import level_temperatures_for, tune_level_temperature
+from pebr_tf.cutoff.policies.registry import evaluated_policies, served_policy
 from pebr_tf.cutoff.tower_trial import trial_training
 from pebr_tf.data.automatic import VOCABULARY_SIZE, resolve
 from pebr_tf.data.log_size import LogSize

@@ -13,10 +13,10 @@ from scipy.special import betainc, betaincinv
 from experiments.corpora import Corpus
 from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study
-from pebr_tf.cutoff import HeldOutClicks, calibrate, fit_law, fit_share_map
-from pebr_tf.cutoff.calibration import UNFAMILIAR, recall_map
+from pebr_tf.cutoff.calibration import UNFAMILIAR, calibrate, recall_map
 from pebr_tf.cutoff.candidates import levels_of
-from pebr_tf.cutoff.policies import LevelPolicy, SampleLevelPolicy
+from pebr_tf.cutoff.law_fit import HeldOutClicks, fit_law, fit_share_map
+from pebr_tf.cutoff.policies.level import LevelPolicy, SampleLevelPolicy
 from pebr_tf.distributions import background_law
 from pebr_tf.distributions.query_law import initial_weights
 from pebr_tf.metrics.ranked import RankedLists
@@ -116,6 +116,7 @@ def _clicks(towers: Study, split: str, level_temperature: float) -> HeldOutClick
         frequency=towers.corpus.frequency[rows],
         background_alpha=background.alpha.numpy(),
         background_beta=background.beta.numpy(),
+        strata=queries.strata,
     )
 
 

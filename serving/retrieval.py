@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pebr_tf.metrics import STRATA
+from pebr_tf.metrics.strata import STRATA
 from pebr_tf.retrieval import RangeResult
 from pebr_tf.retrieval.encoded import EncodedQueries
 

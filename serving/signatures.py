@@ -41,7 +41,8 @@ from pebr_tf.config import Config, Cutoff
 from pebr_tf.cutoff.calibration import Calibration
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.cutoff.knobs import ReleaseKnobs
-from pebr_tf.cutoff.policies import Policy, SharePolicy
+from pebr_tf.cutoff.policies.base import Policy
+from pebr_tf.cutoff.policies.share import SharePolicy
 from pebr_tf.distributions import Beta, background_law
 from pebr_tf.distributions.level import level_of_cosines
 from pebr_tf.distributions.query_law import LawWeights

@@ -16,8 +16,8 @@ import numpy as np
 
 from pebr_tf.cutoff.calibration import CALIBRATED_KNOBS
 from pebr_tf.errors import UserError
-from pebr_tf.metrics import STRATA
 from pebr_tf.metrics.results import ExampleQuery
+from pebr_tf.metrics.strata import STRATA
 from pebr_tf.release.evaluation import ModelEvaluation
 from pebr_tf.retrieval.encoded import EncodedQueries
 from serving.retrieval import RetrievalRequest, RetrievalResponse

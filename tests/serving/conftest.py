@@ -5,7 +5,7 @@ from tiny_release import item_ids as tiny_item_ids
 from tiny_release import item_vectors, write_parts, write_towers
 
 from pebr_tf.release.catalogue import Moments
-from pebr_tf.release.release import latest_release, write_release
+from pebr_tf.release.release import find_release, write_release
 from serving.retriever import Retriever
 
 
@@ -57,4 +57,4 @@ def releases(tmp_path_factory, parts):
 @pytest.fixture(scope="session")
 def retriever(releases):
     """The loaded release."""
-    return Retriever.load(latest_release(releases))
+    return Retriever.load(find_release(releases))

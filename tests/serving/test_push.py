@@ -13,7 +13,7 @@ import tensorflow as tf
 from tiny_release import write_parts
 
 from pebr_tf.errors import UserError
-from pebr_tf.release.release import Release, latest_release
+from pebr_tf.release.release import Release, find_release
 from pebr_tf.release.versions import versions
 from serving.push import push, push_anywhere
 from serving.retriever import Retriever
@@ -128,7 +128,7 @@ def test_a_push_adds_warm_up_requests_and_links_for_tf_serving(pushed, sources):
     link = releases / "query_model" / str(pushed.version)
     assert link.resolve() == pushed.query_model.resolve()
     # Also compares all checksums with those of the push.
-    assert Release.load(latest_release(releases)) == pushed
+    assert Release.load(find_release(releases)) == pushed
 
 
 def test_a_release_that_answers_otherwise_is_rejected(tmp_path, loaded, pushed):

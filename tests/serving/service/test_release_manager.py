@@ -7,14 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 from prometheus_client import generate_latest
+from withdrawals import withdraw
 
 from pebr_tf.config import Serving
 from pebr_tf.config.serving import Batching
 from pebr_tf.errors import UserError
 from pebr_tf.manifest import sha256
 from pebr_tf.release.release import ReleaseManifest
-from pebr_tf.release.versions import restore, versions, withdraw
-from serving.service import release_manager
+from pebr_tf.release.versions import restore, versions
 from serving.service.metrics import Metrics
 from serving.service.release_manager import ReleaseManager, ReleaseSource
 
@@ -126,7 +126,7 @@ def test_withdrawal_goes_back_and_restoring_forth(root, open_manager):
     old, new = versions(root)
     manager, _ = open_manager(root)
     assert version_of(manager) == new
-    withdraw(root, new, "bad titles")
+    withdraw(root, new)
     manager.poll()
     assert version_of(manager) == old
     restore(root, new)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from google.protobuf import json_format
 
-from pebr_tf.metrics import STRATA
+from pebr_tf.metrics.strata import STRATA
 from serving.proto import retrieval_pb2
 from serving.retrieval import StageSeconds
 from serving.service.rendering import describe_release, to_json, to_message
