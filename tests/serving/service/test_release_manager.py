@@ -15,6 +15,7 @@ from pebr_tf.errors import UserError
 from pebr_tf.manifest import sha256
 from pebr_tf.release.release import ReleaseManifest
 from pebr_tf.release.versions import restore, versions
+from serving.service import release_manager
 from serving.service.metrics import Metrics
 from serving.service.release_manager import ReleaseManager, ReleaseSource
 
