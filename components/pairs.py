@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import tensorflow as tf
-from tfx.dsl.io import fileio
-from tfx.types import Artifact, artifact_utils
+from tfx.types import Artifact
 
+from components.example_files import split_files
 from pebr_tf.cutoff import ClickedPairs
 
 BATCH = 16_384
@@ -138,10 +137,8 @@ def _merged(tables: list[pa.Table]) -> pa.Table:
 
 
 def _batches(examples: Artifact, split: str) -> Iterator[pa.RecordBatch]:
-    if split not in artifact_utils.decode_split_names(examples.split_names):
-        return
-    pattern = os.path.join(artifact_utils.get_split_uri([examples], split), "*")
-    records = tf.data.TFRecordDataset(sorted(fileio.glob(pattern)), "GZIP").batch(BATCH)
+    files = tf.constant(split_files(examples, split), tf.string)
+    records = tf.data.TFRecordDataset(files, "GZIP").batch(BATCH)
     parsed = records.map(lambda serialized: tf.io.parse_example(serialized, _FEATURES))
     for batch in parsed.prefetch(2).as_numpy_iterator():
         columns = [pa.array(batch[field.name], field.type) for field in _SCHEMA]

@@ -24,13 +24,6 @@ TABLE = "clicks"
 COUNTED_ROWS = 2_000_000
 
 
-class _KnownItems:
-    """Ids of all items, shared by the threads of a worker."""
-
-    def __init__(self, path: str):
-        self.ids = read_items(path, only_ids=True).column("item_id").combine_chunks()
-
-
 class GoodClicks:
     """Turns rows of a click log into good clicks."""
 
@@ -38,7 +31,7 @@ class GoodClicks:
         self._settings = settings
         self._now = now
         self._shared = shared.Shared()
-        self._known: _KnownItems | None = None
+        self._known: pa.Array | None = None
 
     def of(self, batch: Batch, path: str) -> Batch:
         """The good clicks of a batch; `path` is the table of items."""
@@ -46,8 +39,11 @@ class GoodClicks:
         if settings.data.catalogue is None:
             return settings.good_clicks_and_items(batch, self._now)[0]
         if self._known is None:
-            self._known = self._shared.acquire(lambda: _KnownItems(path))
-        return settings.good_clicks(batch, self._now, self._known.ids)
+            # Once for all threads of a worker.
+            self._known = self._shared.acquire(
+                lambda: read_items(path, only_ids=True)["item_id"].combine_chunks()
+            )
+        return settings.good_clicks(batch, self._now, self._known)
 
 
 class CountTimes(beam.DoFn):

@@ -14,6 +14,7 @@ from components.index_builder import shards
 from pebr_tf.config import Index
 from pebr_tf.errors import UserError
 from pebr_tf.release.catalogue import EmbeddedCatalogue
+from pebr_tf.release.payload import ID_COLUMN
 from pebr_tf.retrieval import build_index
 from pebr_tf.retrieval.vectors import unit_vectors
 
@@ -21,19 +22,17 @@ from pebr_tf.retrieval.vectors import unit_vectors
 SHOWN = 3
 
 
-def gather(
-    folder: str, names: Sequence[str], payload_columns: Sequence[str]
-) -> tuple[pa.Table, np.ndarray]:
+def gather(folder: str, names: Sequence[str]) -> tuple[pa.Table, np.ndarray]:
     """The whole catalogue sorted by id: ids and payload [N], unit vectors [N, n].
 
     Raises:
       UserError: An item id occurs twice, or a vector is not finite or has length zero.
     """
-    parts = [shards.read_items(folder, name, payload_columns) for name in names]
+    parts = [shards.read_items(folder, name) for name in names]
     items = pa.concat_tables(parts)
-    order = pc.sort_indices(items[shards.ITEM_ID])
+    order = pc.sort_indices(items[ID_COLUMN])
     items = items.take(order)
-    _reject_duplicates(items[shards.ITEM_ID])
+    _reject_duplicates(items[ID_COLUMN])
     positions = np.empty(len(items), np.int64)
     positions[order.to_numpy()] = np.arange(len(items))
     # Filled shard by shard: memory never holds a second copy of all vectors.
@@ -45,7 +44,7 @@ def gather(
             vectors = np.empty((len(items), part.shape[1]), np.float32)
         vectors[positions[begin : begin + len(part)]] = part
     assert vectors is not None, "at least one shard"
-    return items, checked_vectors("item", items[shards.ITEM_ID], vectors)
+    return items, checked_vectors("item", items[ID_COLUMN], vectors)
 
 
 def write_artifact(

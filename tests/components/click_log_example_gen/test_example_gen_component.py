@@ -10,7 +10,7 @@ from tfx.orchestration import metadata
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.orchestration.pipeline import Pipeline
 
-from components.click_log_example_gen import ClickLogExampleGen
+from components.click_log_example_gen.component import ClickLogExampleGen
 from pebr_tf.errors import UserError
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,8 @@ import shutil
 
 import numpy as np
 import pytest
-from calibrated_cases import artifact, calibrate
+from artifact_files import artifact
+from calibrated_cases import calibrate
 from evaluator_runs import EASY, evaluate, held_out
 from tfx.components.util.model_utils import is_model_blessed
 
