@@ -49,7 +49,7 @@ class ClickLogPairs:
         """The pairs of at most `count` queries: a random sample with a fixed seed."""
         if len(self.queries) <= count:
             return self
-        chosen = _sample(len(self.queries), count)
+        chosen = np.sort(np.random.default_rng(0).permutation(len(self.queries))[:count])
         position = np.full(len(self.queries), -1)
         position[chosen] = np.arange(count)
         kept = position[self.rows] >= 0
@@ -94,11 +94,6 @@ def read_training_pairs(examples: Artifact, queries: list[str]) -> tuple[ClickLo
     table = _clicked(tables)
     rows = pc.index_in(table["query"], value_set=wanted).to_numpy()
     return _pairs_of(table, queries, rows.astype(np.int64)), total
-
-
-def _sample(total: int, count: int) -> np.ndarray:
-    """[count] different positions below `total`, ascending, always the same."""
-    return np.sort(np.random.default_rng(0).permutation(total)[:count])
 
 
 def _clicked(tables: list[pa.Table]) -> pa.Table:

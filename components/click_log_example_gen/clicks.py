@@ -47,37 +47,27 @@ class GoodClicks:
 
 
 class CountTimes(beam.DoFn):
-    """`Rows` of a click log -> `TimeCounts` of the good clicks, one per bundle."""
+    """`Rows` of a click log -> `TimeCounts` of the good clicks."""
 
     def __init__(self, settings: IngestSettings, now: int):
         self._good = GoodClicks(settings, now)
 
-    def start_bundle(self) -> None:
-        self._counts = _no_times()
-
-    def process(self, rows: Rows, path: str) -> tuple[()]:
+    def process(self, rows: Rows, path: str) -> Iterator[splits.TimeCounts]:
         if path:
             clicks = self._good.of(rows.batch, path)
             time = clicks.columns.column("timestamp").to_numpy(zero_copy_only=False)
-            self._counts = self._counts.and_also(splits.TimeCounts.of(time))
-        return ()
-
-    def finish_bundle(self) -> Iterator[WindowedValue]:
-        yield at_end(self._counts)
+            yield splits.TimeCounts.of(time)
 
 
 def merged(counts: Iterable[splits.TimeCounts]) -> splits.TimeCounts:
-    """The counts of all bundles."""
-    return functools.reduce(splits.TimeCounts.and_also, counts, _no_times())
+    """The sum of counts."""
+    none = splits.TimeCounts.of(np.empty(0, np.int64))
+    return functools.reduce(splits.TimeCounts.and_also, counts, none)
 
 
 def cut_time(counts: splits.TimeCounts, split: Split) -> int:
     """The first second that is held out; 0 if there is no click."""
     return counts.held_out_from(split) if len(counts.clicks) else 0
-
-
-def _no_times() -> splits.TimeCounts:
-    return splits.TimeCounts.of(np.empty(0, np.int64))
 
 
 class WriteClicks(beam.DoFn):

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import tensorflow as tf
+from absl import logging
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
@@ -14,14 +15,16 @@ from tfx.utils import path_utils
 from components.example_files import split_files
 from components.folders import artifact_folder, work_folder
 from components.index_builder import shards
-from components.index_builder.assembly import checked_vectors, gather, write_artifact
+from components.index_builder.assembly import checked_vectors, gather
 from components.index_builder.embed import embed_catalogue
 from components.index_builder.fit import require_fit
 from components.pairs import read_pairs
 from components.towers import Towers
 from pebr_tf.config import Index
 from pebr_tf.errors import UserError
+from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.release.payload import ID_COLUMN
+from pebr_tf.retrieval import build_index
 from pebr_tf.retrieval.build import TUNING_QUERIES
 
 
@@ -38,7 +41,8 @@ class Executor(BaseBeamExecutor):
 
         Raises:
           UserError: The catalogue is empty, repeats an id or lacks a column of the model; a vector
-            is not finite or has length zero; the model lacks a signature or does not fit.
+            is not finite or has length zero; the model lacks a signature or does not fit; the index
+            does not reach the required recall.
         """
         settings = json.loads(exec_properties["settings"])
         config = Index.from_mapping(settings["index"])
@@ -70,9 +74,20 @@ class Executor(BaseBeamExecutor):
             if texts:
                 queries = checked_vectors("query", texts, towers.embed_queries(texts).vectors)
             with artifact_folder(uri, work) as folder:
-                write_artifact(
-                    folder, items, vectors, config, queries, settings["background_sample"]
-                )
+                embedded = EmbeddedCatalogue.save(folder, items, vectors)
+                try:
+                    build_index(
+                        embedded.index,
+                        vectors,
+                        embedded.ids(),
+                        config,
+                        queries=queries,
+                        background_sample=settings["background_sample"],
+                        progress=lambda step: logging.info("index: %s", step),
+                    )
+                except ValueError as error:
+                    # Ids and vectors are valid here, so this is the recall check of the index.
+                    raise UserError(str(error)) from error
 
 
 def _check_columns(towers: Towers, files: list[str]) -> None:

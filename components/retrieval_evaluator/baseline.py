@@ -33,7 +33,7 @@ from pebr_tf.retrieval.vectors import unit_vectors
 
 
 @dataclass(frozen=True)
-class Clicks:
+class ComparedClicks:
     """The clicks that both models are measured on.
 
     Attributes:
@@ -51,7 +51,7 @@ class Clicks:
 def measure_baseline(
     model: Artifact,
     catalogue: Artifact,
-    clicks: Clicks,
+    clicks: ComparedClicks,
     settings: Cutoff,
     average_k: tuple[int, ...],
     split: dict[str, Any],

@@ -26,7 +26,7 @@ def test_what_is_kept_is_not_computed_nor_what_only_it_needs(tmp_path):
     run_steps({"a": first}, Store(tmp_path))
     # As if the large towers had been deleted, and their figures kept.
     store = Store(tmp_path)
-    (tmp_path / f"{store.name(shared)}.npz").unlink()
+    (tmp_path / f"{store.name(shared)}.pickle").unlink()
     workshop.computed.clear()
     run_steps({"a": first}, store)
     assert workshop.computed == []

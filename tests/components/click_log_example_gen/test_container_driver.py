@@ -82,19 +82,6 @@ def test_a_chosen_span(folder):
     assert drive(folder, config_of(folder), span=7)[0].click_log == f"{folder}/7/clicks.csv"
 
 
-def test_a_new_span_and_an_edited_file_are_seen(folder):
-    before = drive(folder, config_of(folder))[1]
-    assert drive(folder, config_of(folder))[1] == before
-    (folder / "items.csv").write_text("item_id,title\nb,d\nc,e\n")
-    edited = drive(folder, config_of(folder))[1]
-    assert edited != before
-    (folder / "13").mkdir()
-    (folder / "13" / "clicks.csv").write_text("query,item_id\na,b\n")
-    found, told = drive(folder, config_of(folder))
-    assert found.span == 13
-    assert told != edited
-
-
 def test_the_command_says_it_in_a_sentence():
     config = Config().replace("data.click_log", "none/{SPAN}/*")
     flags = container_driver._flags(

@@ -7,7 +7,7 @@ from calibrated_cases import describe, save_towers, unit
 from evaluator_runs import EASY, evaluate, held_out
 from tfx.types.standard_artifacts import Model
 
-from components.retrieval_evaluator.baseline import Clicks, measure_baseline
+from components.retrieval_evaluator.baseline import ComparedClicks, measure_baseline
 from pebr_tf.release.evaluation import default_result, named_policy
 
 pytestmark = pytest.mark.slow
@@ -82,7 +82,7 @@ def test_the_same_model_measures_the_same_and_may_lose(world, given, same_model,
 
 def measured(model, catalogue, ids):
     """The baseline on no clicks: it must stop before it looks at them."""
-    clicks = Clicks(None, None, None, ids)
+    clicks = ComparedClicks(None, None, None, ids)
     return measure_baseline(model, catalogue, clicks, EASY.cutoff, (20,), SPLIT)
 
 

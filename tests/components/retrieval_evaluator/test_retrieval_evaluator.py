@@ -110,7 +110,7 @@ def test_a_gate_that_fails_is_named_with_both_numbers(inputs, evaluated, tmp_pat
 
 
 def test_a_release_that_serves_shares_is_evaluated_by_them(inputs, tmp_path):
-    config = EASY.replace("cutoff.policy", "share")
+    config = EASY.replace_all({"cutoff.policy": "share", "evaluation.max_queries": 30})
     given = {name: each for name, each in inputs.items() if name != "cutoff"}
     cutoff = artifact(CutoffModel, calibrate(tmp_path, given, config))
     content, _ = evaluate(tmp_path, {**given, "cutoff": [cutoff]}, config)
