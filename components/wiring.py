@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
@@ -33,6 +34,10 @@ def interface(
 
 
 def connected(spec: type[ComponentSpec], **inputs: Any) -> ComponentSpec:
-    """An interface with its inputs, and a new channel for each output."""
+    """An interface with its inputs, of which settings become JSON, and new output channels."""
+    inputs = {
+        name: json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
+        for name, value in inputs.items()
+    }
     outputs = {name: Channel(type=output.type) for name, output in spec.OUTPUTS.items()}
     return spec(**inputs, **outputs)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.types import BaseChannel
@@ -35,5 +33,4 @@ class CutoffCalibrator(BaseComponent):
             "cutoff": config.cutoff.to_mapping(),
             "evaluation": {"average_k": config.evaluation.average_k},
         }
-        text = json.dumps(settings, sort_keys=True)
-        super().__init__(connected(self.SPEC_CLASS, settings=text, source=source, **inputs))
+        super().__init__(connected(self.SPEC_CLASS, settings=settings, source=source, **inputs))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from tfx.dsl.components.base.base_beam_component import BaseBeamComponent
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
 from tfx.types import BaseChannel
@@ -39,5 +37,4 @@ class IndexBuilder(BaseBeamComponent):
             "payload_columns": list(config.data.payload_columns),
             "fit": wanted_of(config) if fit else None,
         }
-        text = json.dumps(settings, sort_keys=True)
-        super().__init__(connected(self.SPEC_CLASS, settings=text, source=source, **inputs))
+        super().__init__(connected(self.SPEC_CLASS, settings=settings, source=source, **inputs))

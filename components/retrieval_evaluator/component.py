@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.types import BaseChannel
@@ -48,7 +46,7 @@ class RetrievalEvaluator(BaseComponent):
         super().__init__(
             connected(
                 self.SPEC_CLASS,
-                settings=json.dumps(settings, sort_keys=True),
+                settings=settings,
                 releases=config.pipeline.releases,
                 source=source,
                 **inputs,
