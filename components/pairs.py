@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfx.types import Artifact
 
 from components.example_files import split_files
-from pebr_tf.cutoff import ClickedPairs
+from pebr_tf.cutoff.candidates import ClickedPairs
 
 BATCH = 16_384
 # Rows that are read before equal pairs are merged, to bound the memory.

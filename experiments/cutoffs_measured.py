@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from experiments.policies.pdf_cdf import PdfCdfPolicy
 from experiments.released import SOURCES as RELEASED_SOURCES
 from experiments.released import Released, released
 from experiments.study import Study
-from pebr_tf.cutoff.policies import CdfPolicy, ScorePolicy
+from pebr_tf.cutoff.policies.cdf import CdfPolicy
+from pebr_tf.cutoff.policies.plain import ScorePolicy
 from pebr_tf.distributions import Beta
 
 SOURCES = (*RELEASED_SOURCES, "pebr_tf.distributions.beta", "experiments.cutoffs_measured")
@@ -38,7 +40,8 @@ def measure(towers: Study) -> dict[str, Any]:
         for policy, rows in counts.items()
     }
     # Literal pEBR where it gives as many items on average as the level, whatever its CDF says.
-    literal_lists = CdfPolicy(convention=towers.config.loss.convention).lists(test)
+    paper = towers.config.loss.convention == "paper"
+    literal_lists = (CdfPolicy() if paper else PdfCdfPolicy()).lists(test)
     equal = literal_lists.cutoff_at(float(counts["level"][RECALLS.index(SHOWN)].mean()))
     promised = [release.calibration.expected_recall(recall, strata).mean() for recall in RECALLS]
     return {

@@ -15,17 +15,11 @@ from components.folders import local_folder
 from components.pairs import ClickLogPairs
 from components.towers import Towers
 from pebr_tf.config import Cutoff
-from pebr_tf.cutoff import (
-    Candidates,
-    QueryVectors,
-    candidate_depth,
-    collect_candidates,
-    evaluate_policies,
-    level_temperatures_for,
-    served_policy,
-    tune_level_temperature,
-)
-from pebr_tf.cutoff.policies import TopKPolicy
+from pebr_tf.cutoff.candidates import Candidates, QueryVectors, candidate_depth, collect_candidates
+from pebr_tf.cutoff.evaluation import evaluate_policies
+from pebr_tf.cutoff.level_temperature import level_temperatures_for, tune_level_temperature
+from pebr_tf.cutoff.policies.plain import TopKPolicy
+from pebr_tf.cutoff.policies.registry import served_policy
 from pebr_tf.release.evaluation import BaselineResult
 from pebr_tf.release.payload import ID_COLUMN
 from pebr_tf.release.towers import TowersDescription

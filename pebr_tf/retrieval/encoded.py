@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-# Outputs of the towers alone, and those that take a product with the query model's own items.
+# Outputs of the towers alone; the others take a product with the query model's own items.
 TOWER_FIELDS = ("embedding", "tau", "frequency", "unfamiliar", "stratum")
-LAW_FIELDS = ("level", "alpha", "beta", "background_alpha", "background_beta")
-ENCODED_FIELDS = (*TOWER_FIELDS, *LAW_FIELDS)
+ENCODED_FIELDS = (*TOWER_FIELDS, "level", "alpha", "beta", "background_alpha", "background_beta")
 # From tau, level and frequency [B] to alpha, beta and noise share [B].
 Laws = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
 
@@ -24,7 +23,7 @@ class EncodedQueries:
       tau: [B] float32 temperatures.
       frequency: [B] float32 clicks of each query in the training split.
       unfamiliar: [B] bool, true for queries that the model knows nothing of.
-      stratum: [B] int64 indices into `pebr_tf.metrics.STRATA`.
+      stratum: [B] int64 indices into `pebr_tf.metrics.strata.STRATA`.
       level: [B] float32 levels, from the items that the query model holds or from a search; this
         and the law are NaN where nothing asked for them.
       alpha, beta: [B] float32, the Beta law of each query's relevant items, with that level.

@@ -8,9 +8,11 @@ from experiments.calibration_measured import ASKED, WAYS, measure
 from experiments.coverage import coverage
 from experiments.cutoffs_measured import counts_of
 from experiments.released import released
-from pebr_tf.cutoff import KnobMap
 from pebr_tf.cutoff.calibration import recall_map
-from pebr_tf.metrics import STRATA, RankedLists, Ranks, groups_of
+from pebr_tf.cutoff.knob_map import KnobMap
+from pebr_tf.metrics.comparison import groups_of
+from pebr_tf.metrics.ranked import RankedLists, Ranks
+from pebr_tf.metrics.strata import STRATA
 
 
 def random_lists(seed, queries=31, candidates=40, ties=False):

@@ -15,9 +15,9 @@ from experiments import corpora
 from experiments import settings as settings_module
 from experiments.corpora import corpus, corpus_key, prepared
 from experiments.settings import GOODBOOKS, SYNTHETIC, ExperimentSettings
-from pebr_tf.cutoff import ClickedPairs
+from pebr_tf.cutoff.candidates import ClickedPairs
 from pebr_tf.data import splits, synthetic
-from pebr_tf.metrics import STRATA
+from pebr_tf.metrics.strata import STRATA
 from pebr_tf.models.text import tokens_of
 
 

@@ -65,25 +65,20 @@ def test_rejected_files(tmp_path, content, sentence):
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_file(tmp_path):
-    path = file_with(tmp_path, "")
-    rejected = {
-        tmp_path / "absent.yaml": "be an existing file. Received: no such file.",
-        tmp_path: "be a file. Received: a directory.",
-        path / "below.yaml": "be a readable file. Received: Not a directory.",
-    }
-    for place, sentence in rejected.items():
-        with pytest.raises(ConfigError, match=f"^{re.escape(f'{place} must {sentence}')}$"):
-            Config.load(place)
-
-
-def test_what_cannot_be_written(tmp_path):
-    path = file_with(tmp_path, "")
-    rejected = {tmp_path: "Is a directory", path / "below" / "pebr.yaml": "Not a directory"}
-    for place, reason in rejected.items():
-        sentence = f"{place} must be a writable file. Received: {reason}."
-        with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$"):
-            Config().dump(place)
+@pytest.mark.parametrize(
+    ("use", "name", "sentence"),
+    [
+        (Config.load, "absent.yaml", "be an existing file. Received: no such file."),
+        (Config.load, "", "be a file. Received: a directory."),
+        (Config.load, "pebr.yaml/a", "be a readable file. Received: Not a directory."),
+        (Config().dump, "", "be a writable file. Received: Is a directory."),
+        (Config().dump, "pebr.yaml/a/b", "be a writable file. Received: Not a directory."),
+    ],
+)
+def test_what_is_no_file_or_cannot_be_written(tmp_path, use, name, sentence):
+    place = file_with(tmp_path, "").parent / name
+    with pytest.raises(ConfigError, match=f"^{re.escape(f'{place} must {sentence}')}$"):
+        use(place)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
@@ -108,6 +103,7 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path):
     ("scalar", "value"),
     [
         ("1e-3", 0.001),
+        ("1e3", 1000.0),
         ("-2.5e+2", -250.0),
         (".5", 0.5),
         ("1.", 1.0),
@@ -125,24 +121,13 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path):
         (".nan", ".nan"),
         (".inf", ".inf"),
         ("1e", "1e"),
-        ("1-2", "1-2"),
         ("'3'", "3"),
-        ('"1e-3"', "1e-3"),
     ],
 )
 def test_plain_scalars(scalar, value):
     parsed = parse(f"key: {scalar}\n")["key"]
     assert parsed == value
     assert type(parsed) is type(value)
-
-
-def test_exponents_without_a_point_are_numbers():
-    assert yaml.safe_load("1e-3") == "1e-3", "PyYAML reads it itself by now"
-    assert Config.from_yaml("training: {learning_rate: 1e-3}").training.learning_rate == 0.001
-    with pytest.raises(
-        ConfigError, match=r"^training\.batch_size must be an integer .* Received: 1000\.0\.$"
-    ):
-        Config.from_yaml("training: {batch_size: 1e3}")
 
 
 @pytest.mark.parametrize(

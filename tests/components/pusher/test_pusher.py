@@ -10,6 +10,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from tfx.components.example_gen import driver
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
+from withdrawals import withdraw
 
 from components.artifacts import CutoffModel, PushedRelease, RetrievalEvaluation, RetrievalIndex
 from components.last_blessed_model.executor import examples_identity, reading_of
@@ -18,9 +19,9 @@ from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
 from pebr_tf.release.pointers import BlessedModel, Pointers
-from pebr_tf.release.release import Release, latest_release
+from pebr_tf.release.release import Release, find_release
 from pebr_tf.release.remote import fetch
-from pebr_tf.release.versions import roll_back, versions, withdraw
+from pebr_tf.release.versions import roll_back, versions
 from serving.self_test import SelfTest
 
 pytestmark = pytest.mark.slow
@@ -84,7 +85,7 @@ def push(artifacts, folder, **properties):
 
 def test_a_blessed_model_becomes_a_release(artifacts, tmp_path):
     artifact = push(artifacts, tmp_path, span=5)
-    release = Release.load(latest_release(tmp_path / "releases"))
+    release = Release.load(find_release(tmp_path / "releases"))
     assert release.manifest.span == 5
     assert release.config() == resolve(CONFIG, SIZE)
     assert not (release.directory / "vectors.npy").exists()
@@ -136,7 +137,7 @@ def test_numbers_that_kubeflow_made_floats(artifacts, tmp_path):
         inputs[name] = as_in_kubeflow(inputs[name][0], title)
     assert inputs["examples"][0].get_custom_property("span") == 20_408.0
     run(inputs, tmp_path, tmp_path / "releases")
-    span = Release.load(latest_release(tmp_path / "releases")).manifest.span
+    span = Release.load(find_release(tmp_path / "releases")).manifest.span
     assert (span, type(span)) == (20_408, int)
 
 
@@ -174,7 +175,7 @@ def index_only(artifacts, tmp_path):
 def test_an_index_only_push_records_the_same_model(index_only, tmp_path):
     before = pointers_at(tmp_path).newest_model()
     # Its examples have no span.
-    assert Release.load(latest_release(tmp_path / "releases")).manifest.span is None
+    assert Release.load(find_release(tmp_path / "releases")).manifest.span is None
     artifact = run(index_only, tmp_path, tmp_path / "releases")
     assert artifact.get_int_custom_property("version") > before.model
     assert pointers_at(tmp_path).newest_model() == before
