@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import logging
 from tfx.dsl.io import fileio
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
@@ -35,6 +35,7 @@ from pebr_tf.release.towers import TowersDescription
 from pebr_tf.retrieval.vectors import unit_vectors
 
 ITEMS = "items"
+LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,10 @@ def measure_baseline(
     with local_folder(path_utils.serving_model_path(model.uri)) as folder:
         towers = TowersDescription.find(folder)
         if towers is None:
-            logging.warning("No baseline: there is no earlier model that this version reads.")
+            LOGGER.warning("No baseline: there is no earlier model that this version reads.")
             return None
         if (received := towers.config.get("split")) != split:
-            logging.warning("No baseline: its split must be %s. Received: %s.", split, received)
+            LOGGER.warning("No baseline: its split must be %s. Received: %s.", split, received)
             return None
         vectors = _embedded(folder, catalogue, clicks.ids)
         if vectors is None:
@@ -117,7 +118,7 @@ def _embedded(towers: Path, catalogue: Artifact, ids: np.ndarray) -> np.ndarray 
     for file in sorted(fileio.glob(pattern)):
         for batch in read_batches(file):
             if not found and (missing := model.missing_columns(batch[0])):
-                logging.warning("No baseline: the catalogue lacks %s.", ", ".join(missing))
+                LOGGER.warning("No baseline: the catalogue lacks %s.", ", ".join(missing))
                 return None
             embedded, columns = model.embed_items(batch)
             vectors.append(embedded)

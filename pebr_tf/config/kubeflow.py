@@ -7,7 +7,8 @@ from pebr_tf.config.section import Section
 from pebr_tf.config.setting import setting
 
 
-def _name(doc: str) -> Any:
+def kubernetes_name(doc: str) -> Any:
+    """A key that is null or a name in Kubernetes."""
     return setting(
         None,
         doc,
@@ -32,9 +33,13 @@ class Kubeflow(Section):
         pattern=r"https?://[^\s/]+(/\S*)?",
         form="an address that begins with http:// or https://",
     )
-    namespace: str | None = _name("Namespace of the runs; null: an installation without users")
-    service_account: str | None = _name("Service account of the pods; null: Kubeflow's default")
-    secret: str | None = _name(
+    namespace: str | None = kubernetes_name(
+        "Namespace of the runs; null: an installation without users"
+    )
+    service_account: str | None = kubernetes_name(
+        "Service account of the pods; null: Kubeflow's default"
+    )
+    secret: str | None = kubernetes_name(
         "Secret with the keys accesskey and secretkey for s3:// and minio:// paths; null: none"
     )
     environment: tuple[str, ...] = setting(

@@ -21,6 +21,13 @@ class Pipeline(Section):
         "releases",
         "Folder of pushed releases, one subfolder per version; may be gs://..., s3://...",
     )
+    metadata: str | None = setting(
+        None,
+        "MySQL server of the metadata of `pebr run`; null: a SQLite file in root",
+        # Not PostgreSQL: ml-metadata 1.16 writes SQL that it rejects.
+        pattern=r"mysql://[^\s:@/]+@[^\s:@/]+(:[0-9]{1,5})?/[^\s:@/?]+",
+        form="a MySQL database without a password, such as mysql://user@host:3306/pebr",
+    )
     beam_args: tuple[str, ...] = setting(
         (), "Passed to Beam: runner, project, workers; []: in this process"
     )

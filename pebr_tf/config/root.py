@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from pebr_tf.config.airflow import Airflow
 from pebr_tf.config.cloud import Cloud
 from pebr_tf.config.corpus import Data, Features, Split, Strata
 from pebr_tf.config.error import ConfigError, shown
@@ -41,6 +42,7 @@ class Config(Section):
     serving: Serving = field(default_factory=Serving)
     cloud: Cloud = field(default_factory=Cloud)
     kubeflow: Kubeflow = field(default_factory=Kubeflow)
+    airflow: Airflow = field(default_factory=Airflow)
 
     def check(self) -> None:
         self.require(
