@@ -32,4 +32,7 @@ def set_logging(warnings: Console | None = None) -> None:
     for name in ("absl", "tfx", "apache_beam", "root", "tensorflow"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     if warnings is not None:
-        logging.getLogger("components").addHandler(_Warnings(warnings))
+        components = logging.getLogger("components")
+        components.setLevel(logging.WARNING)
+        components.propagate = False
+        components.addHandler(_Warnings(warnings))

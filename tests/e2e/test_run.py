@@ -137,7 +137,8 @@ def test_one_component_at_a_time(world):
     assert (again.code, again.ran(), len(world.releases)) == (0, [], 2)
     early = pebr(world.folder, *RUN, "--only", "Trainer", "--run-id", "other")
     assert sentence(early) == (
-        "--only Trainer must follow Transform in the same run. Received: the run other."
+        "--only Trainer must follow ClickLogExampleGen, Transform in the same run. Received: the "
+        "run other."
     )
     assert sentence(pebr(world.folder, *RUN, "--only", "trainer")) == (
         f"--only must be one of {', '.join(COMPONENTS)}. Received: trainer."
