@@ -55,14 +55,17 @@ def server():
             running.wait()
 
 
+def set_password(password):
+    os.environ["PEBR_METADATA_PASSWORD"] = password
+
+
 def test_runs_find_each_other_in_the_database(server, tmp_path):
     write_world(tmp_path)
     with (tmp_path / "pebr.yaml").open("a") as file:
         file.write(f"pipeline: {{metadata: '{server}'}}\n")
 
     def run(*options, password="a-password"):
-        hook = functools.partial(os.environ.update, PEBR_METADATA_PASSWORD=password)
-        return pebr(tmp_path, *RUN, *options, hooks=[hook])
+        return pebr(tmp_path, *RUN, *options, hooks=[functools.partial(set_password, password)])
 
     first = ["ClickLogExampleGen", "StatisticsGen"]
     done = run("--until", "StatisticsGen")
