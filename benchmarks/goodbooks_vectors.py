@@ -155,8 +155,9 @@ def train(log: TagLog, dimension: int, steps: int, generator: np.random.Generato
     """
     import tensorflow as tf
 
-    from pebr_tf.losses import BetaNCE, Negatives
-    from pebr_tf.models import TauHead
+    from pebr_tf.losses.layers import BetaNCE
+    from pebr_tf.losses.negatives import Negatives
+    from pebr_tf.models.tau_head import TauHead
 
     tf.keras.utils.set_random_seed(int(generator.integers(2**31)))
     tag_tokens, book_tokens, token_count = tokens_of(log.tag_texts, log.book_texts)
@@ -234,8 +235,7 @@ def thresholds_of(vectors: TowerVectors, average: float) -> np.ndarray:
       UserError: No c does.
     """
     from pebr_tf.distributions import exact_level
-    from pebr_tf.distributions.level import level_threshold
-    from pebr_tf.distributions.logit import relevance_logit
+    from pebr_tf.distributions.logit import cosine_of_logit, relevance_logit
 
     levels = []
     for begin in range(0, len(vectors.queries), QUERY_BLOCK):
@@ -248,7 +248,7 @@ def thresholds_of(vectors: TowerVectors, average: float) -> np.ndarray:
     low = -high
     for _ in track(range(HALVINGS), "looking for the cut-off"):
         cutoff = (low + high) / 2
-        thresholds = level_threshold(cutoff, level, vectors.tau).numpy()
+        thresholds = cosine_of_logit(cutoff + level, vectors.tau).numpy()
         mean = counts_of(vectors.items, vectors.queries, thresholds).mean()
         low, high = (cutoff, high) if mean > average else (low, cutoff)
     if abs(mean - average) > 0.01 * average:

@@ -2,7 +2,7 @@
 
 import importlib
 
-import pebr_tf  # noqa: F401  (prepares the process before TensorFlow is imported)
+import pebr_tf  # prepares the process before TensorFlow is imported
 
 
 def __getattr__(name: str) -> type:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfx.dsl.io import fileio
 from tfx.types import Artifact, artifact_utils
 
-from pebr_tf.cutoff import ClickedPairs
+from pebr_tf.cutoff.candidates import ClickedPairs
 
 BATCH = 16_384
 # Rows that are read before equal pairs are merged, to bound the memory.

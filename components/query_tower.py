@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from pebr_tf.cutoff import QueryVectors
+from pebr_tf.cutoff.candidates import QueryVectors
 from pebr_tf.errors import UserError
 
 BATCH = 1_024

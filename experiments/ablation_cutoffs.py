@@ -14,9 +14,8 @@ from experiments.settings import ExperimentSettings
 from experiments.step import Step
 from experiments.study import Study, study
 from experiments.towers import tower_step
-from pebr_tf.cutoff import Candidates
-from pebr_tf.cutoff.candidates import levels_of
-from pebr_tf.cutoff.policies import LevelPolicy, SampleLevelPolicy
+from pebr_tf.cutoff.candidates import Candidates, levels_of
+from pebr_tf.cutoff.policies.level import LevelPolicy, SampleLevelPolicy
 from pebr_tf.distributions.level_numpy import levels_at, logits_of
 from pebr_tf.retrieval.exact import sample_of
 from pebr_tf.retrieval.level import ROUNDING

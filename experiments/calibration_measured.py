@@ -13,9 +13,11 @@ from experiments.released import Released, released
 from experiments.study import Study
 from pebr_tf.cutoff.candidates import levels_of
 from pebr_tf.cutoff.evaluation import RECALLS as ASKED
-from pebr_tf.cutoff.policies import NucleusPolicy, ScorePolicy
+from pebr_tf.cutoff.policies.nucleus import NucleusPolicy
+from pebr_tf.cutoff.policies.plain import ScorePolicy
 from pebr_tf.distributions import Beta
-from pebr_tf.metrics import RankedLists, Ranks, groups_of
+from pebr_tf.metrics.comparison import groups_of
+from pebr_tf.metrics.ranked import RankedLists, Ranks
 
 __all__ = ["ASKED", "CALIBRATED", "SOURCES", "WAYS", "measure"]
 

@@ -9,19 +9,17 @@ import numpy as np
 
 from experiments.measured import figures_at
 from experiments.policies import CorpusLawPolicy, fit_depth_law, fit_law, fit_rank_quantile
+from experiments.policies.pdf_cdf import PdfCdfPolicy
 from experiments.significance import columns_at
 from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study
-from pebr_tf.cutoff import (
-    Candidates,
-    Policy,
-    evaluated_policies,
-    fit_adapter,
-    level_temperatures_for,
-    tune_level_temperature,
-)
-from pebr_tf.cutoff.policies import CdfPolicy, LevelPolicy
-from pebr_tf.metrics import Figures, RankedLists
+from pebr_tf.cutoff.candidates import Candidates
+from pebr_tf.cutoff.level_temperature import level_temperatures_for, tune_level_temperature
+from pebr_tf.cutoff.policies.adapter import fit_adapter
+from pebr_tf.cutoff.policies.base import Policy
+from pebr_tf.cutoff.policies.level import LevelPolicy
+from pebr_tf.cutoff.policies.registry import evaluated_policies
+from pebr_tf.metrics.ranked import Figures, RankedLists
 
 SOURCES = (*STUDY_SOURCES, "experiments.policies", "experiments.comparison_measured")
 # Truths to measure against, and what a reader sees of them.
@@ -80,7 +78,7 @@ def fitted(calibrate: Candidates, towers: Study) -> tuple[Policy, ...]:
     *evaluated, oracle = evaluated_policies(level_tuning.level_temperature, fit_adapter(calibrate))
     return (
         *evaluated,
-        CdfPolicy(convention="pdf"),
+        PdfCdfPolicy(),
         CorpusLawPolicy.of(towers.items),
         fit_law(calibrate),
         fit_rank_quantile(calibrate),

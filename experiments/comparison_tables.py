@@ -25,15 +25,11 @@ from experiments.seeds import (
     signed,
 )
 from experiments.settings import ExperimentSettings
-from pebr_tf.cutoff.policies import (
-    AdapterPolicy,
-    GapPolicy,
-    NucleusPolicy,
-    OraclePolicy,
-    ScorePolicy,
-    TopKPolicy,
-)
-from pebr_tf.metrics import STRATA
+from pebr_tf.cutoff.policies.adapter import AdapterPolicy
+from pebr_tf.cutoff.policies.nucleus import NucleusPolicy
+from pebr_tf.cutoff.policies.oracle import OraclePolicy
+from pebr_tf.cutoff.policies.plain import GapPolicy, ScorePolicy, TopKPolicy
+from pebr_tf.metrics.strata import STRATA
 from pebr_tf.report.formats import DASH, average
 
 _NAMES: dict[str, str] = {

@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from experiments.settings import GOODBOOKS, ExperimentSettings
 from pebr_tf.config import Config, Features
-from pebr_tf.cutoff import ClickedPairs
+from pebr_tf.cutoff.candidates import ClickedPairs
 from pebr_tf.data import goodbooks, splits, synthetic
 from pebr_tf.data.synthetic.text import catalogue_table
 from pebr_tf.metrics.strata import strata_of
@@ -48,7 +48,7 @@ class Corpus:
       clicks: [M] float32.
       split: [M] int8 places in `splits.NAMES`.
       frequency: [Q] float32 clicks in the training split.
-      strata: [Q] int64 places in `pebr_tf.metrics.STRATA`.
+      strata: [Q] int64 places in `pebr_tf.metrics.strata.STRATA`.
       features: Inputs of the towers by name, one row per query or item.
       vocabulary_sizes: Words of each vocabulary.
       truth: Pairs that are relevant, clicked or not; None where that is not known.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pebr_tf.cutoff import KnobMap
 from pebr_tf.cutoff.calibration import recall_map
+from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.metrics.ranked import RankedLists, Ranks
 
 Fit = Callable[[RankedLists, int, int], KnobMap]

@@ -14,7 +14,8 @@ from experiments.settings import ExperimentSettings
 from experiments.step import Step
 from experiments.study import study
 from experiments.towers import tower_step
-from pebr_tf.metrics import STRATA, groups_of
+from pebr_tf.metrics.comparison import groups_of
+from pebr_tf.metrics.strata import STRATA
 from pebr_tf.report.formats import average, count
 from pebr_tf.report.formats import share as whole_share
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from experiments.policies.pdf_cdf import PdfCdfPolicy
 from experiments.released import SOURCES as RELEASED_SOURCES
 from experiments.released import released
 from experiments.study import Study
-from pebr_tf.cutoff.policies import CdfPolicy, ScorePolicy
+from pebr_tf.cutoff.policies.cdf import CdfPolicy
+from pebr_tf.cutoff.policies.plain import ScorePolicy
 from pebr_tf.distributions import Beta
 
 SOURCES = (*RELEASED_SOURCES, "pebr_tf.distributions.beta", "experiments.cutoffs_measured")
@@ -48,7 +50,8 @@ def measure(towers: Study) -> dict[str, Any]:
         policy: [cosines.figures(row).recall for row in rows] for policy, rows in counts.items()
     }
     # Literal pEBR where it gives as many items on average as the level, whatever its CDF says.
-    literal_lists = CdfPolicy(convention=convention).lists(test)
+    policy = CdfPolicy() if convention == "paper" else PdfCdfPolicy()
+    literal_lists = policy.lists(test)
     equal = literal_lists.cutoff_at(float(counts["level"][RECALLS.index(SHOWN)].mean()))
     promised = [release.calibration.expected_recall(recall, strata).mean() for recall in RECALLS]
     return {

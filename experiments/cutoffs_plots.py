@@ -9,7 +9,8 @@ import numpy as np
 from experiments.cutoffs_measured import POLICIES, RECALLS, SHOWN
 from experiments.plots import legend_below, line_style, thousands
 from experiments.results import Plot
-from pebr_tf.metrics import STRATA, groups_of
+from pebr_tf.metrics.comparison import groups_of
+from pebr_tf.metrics.strata import STRATA
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

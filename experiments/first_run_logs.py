@@ -71,13 +71,13 @@ class Shape:
 
 SHAPES = {
     "synthetic, 2,000 items": Shape(2_000, 1_000, 30_000),
-    "synthetic, 20,000 items": Shape(20_000, 8_000, 300_000),
-    "synthetic, 60,000 items": Shape(60_000, 20_000, 900_000),
+    "synthetic, 10,000 items": Shape(10_000, 5_000, 150_000),
+    "synthetic, 40,000 items": Shape(40_000, 10_000, 400_000),
     "synthetic, popular items, broad queries": Shape(
-        20_000, 8_000, 300_000, world=1, noise=0.02, popularity=1.3, breadth=0.3
+        10_000, 5_000, 150_000, world=1, noise=0.02, popularity=1.3, breadth=0.3
     ),
     "synthetic, equal items, narrow queries": Shape(
-        20_000, 8_000, 300_000, world=2, noise=0.1, popularity=0.5, breadth=-0.3
+        10_000, 5_000, 150_000, world=2, noise=0.1, popularity=0.5, breadth=-0.3
     ),
     "synthetic, popular items, much noise": Shape(
         5_000, 3_000, 100_000, world=3, noise=0.2, popularity=1.3, breadth=-0.3

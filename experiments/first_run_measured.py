@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,23 +13,18 @@ from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.towers import SOURCES as TOWER_SOURCES
 from experiments.towers import train
 from pebr_tf.config import Config
-from pebr_tf.cutoff import (
-    Calibration,
+from pebr_tf.cutoff.calibration import FOLDS, Calibration, calibrate
+from pebr_tf.cutoff.candidates import (
     Candidates,
     ClickedPairs,
-    KnobEvaluation,
     QueryVectors,
-    calibrate,
     candidate_depth,
     collect_candidates,
-    evaluate_policies,
-    evaluated_policies,
-    level_temperatures_for,
-    own_gain,
-    served_policy,
-    tune_level_temperature,
 )
-from pebr_tf.cutoff.calibration import FOLDS
+from pebr_tf.cutoff.evaluation import KnobEvaluation, evaluate_policies, own_gain
+from pebr_tf.cutoff.level_temperature import level_temperatures_for, tune_level_temperature
+from pebr_tf.cutoff.policies.registry import evaluated_policies, served_policy
+from pebr_tf.cutoff.tower_trial import trial_training
 from pebr_tf.data.automatic import VOCABULARY_SIZE, resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.metrics.significance import noise
@@ -60,8 +56,8 @@ def measure_first_run(log: ClickLog, seed: int) -> dict[str, Any]:
     data = prepared("first run", given, log.clicks, log.catalogue)
     config = resolve(given, _size(data))
     towers = train(data, config)
-    again = {"training.seed": seed + 1, "loss.log_q": towers["log_q"]}
-    other = train(data, config.replace_all(again))
+    again = config.replace_all({"training.seed": seed + 1, "loss.log_q": towers["log_q"]})
+    other = train(data, replace(again, training=trial_training(again.training)))
     queries = QueryVectors(towers["vectors"], towers["tau"], data.strata)
     generator = np.random.default_rng(seed)
     items = towers["items"]

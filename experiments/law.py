@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from experiments.corpora import corpus, corpus_key
 from experiments.law_measured import GROUPS, SAMPLED, SOURCES, measure_law, measure_unfamiliar
@@ -24,7 +26,7 @@ MEASURES: dict[str, tuple[str, float | None, float | None]] = {
     "mapped": ("the same, with the one map", 0.02, 0.04),
     "share": ("mean |kept - expected| of a share", 0.01, 0.02),
     "recall": ("mean |measured - requested| of the recall", 0.015, None),
-    "deciles": ("worst decile of the expected recall", 0.03, None),
+    "deciles": ("worst decile of the expected recall, of all seeds", 0.03, None),
     "deciles_floor": ("the same, if the law were true", None, None),
     "longest": ("longest list of query_at to the service's, at .9", 1.2, None),
     "empty": ("empty lists of query_at, at .5", 0.0, None),
@@ -39,10 +41,13 @@ MEASURES: dict[str, tuple[str, float | None, float | None]] = {
 
 
 def steps(settings: ExperimentSettings) -> dict[str, Step]:
-    """The figures of each data set and seed, with towers as a release has them."""
+    """The figures of each data set and seed, with towers as a release has them.
+
+    Each seed holds out other clicks, so that means over seeds are less noisy than one split.
+    """
     settings = replace(settings, as_released=True)
     return {
-        f"{dataset}/{seed}": _step(settings, dataset, seed)
+        f"{dataset}/{seed}": _step(replace(settings, split_seed=seed), dataset, seed)
         for dataset in settings.datasets
         for seed in range(settings.seeds)
     }
@@ -88,8 +93,10 @@ def results(
                 if group in runs[0][name]
             }
             for name in MEASURES
-            if name in runs[0]
+            if name in runs[0] and name != "deciles"
         }
+        found |= _deciles(runs)
+        found = {name: found[name] for name in MEASURES if name in found}
         figures[dataset] = found
         tables.append(_table(dataset, found, settings.seeds))
         missed = [
@@ -100,6 +107,19 @@ def results(
         ]
         summary.append(f"{dataset}: bars missed: {'; '.join(missed) or 'none'}.")
     return ExperimentResults(TITLE, tuple(summary), figures, tuple(tables), ())
+
+
+def _deciles(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The worst decile of the mean error over seeds, and what it would be by chance."""
+    errors, drawn = (
+        np.mean([run[name]["overall"] for run in runs], axis=0)
+        for name in ("deciles", "drawn_deciles")
+    )
+    floor = np.mean(np.max(np.abs(drawn), axis=-1))
+    return {
+        "deciles": {"overall": spread([np.max(np.abs(errors))])},
+        "deciles_floor": {"overall": spread([floor])},
+    }
 
 
 def _bar(name: str, group: str) -> float | None:
@@ -119,7 +139,7 @@ def _table(dataset: str, found: Mapping[str, Any], seeds: int) -> ResultTable:
         f"{dataset}: the law on test queries",
         ("figure", *GROUPS),
         tuple((MEASURES[name][0], *(cell(name, group) for group in GROUPS)) for name in found),
-        f"Mean of {seeds} seeds of the towers, absolute values; bars in parentheses. The law is "
-        "fitted on calibrate clicks; every query weighs the same. The query model holds up to "
-        f"{SAMPLED:,} items: in a smaller catalogue its level is exact, as is the probe's here.",
+        f"Mean of {seeds} seeds of towers and splits, absolute values; bars in parentheses. The "
+        "law is fitted on calibrate clicks; every query weighs the same. The query model holds up "
+        f"to {SAMPLED:,} items: in a smaller catalogue its level is exact, as is the probe's here.",
     )

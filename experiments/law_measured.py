@@ -13,10 +13,10 @@ from scipy.special import betainc, betaincinv
 from experiments.corpora import Corpus
 from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study
-from pebr_tf.cutoff import HeldOutClicks, calibrate, fit_law, fit_share_map
-from pebr_tf.cutoff.calibration import UNFAMILIAR, recall_map
+from pebr_tf.cutoff.calibration import UNFAMILIAR, calibrate, recall_map
 from pebr_tf.cutoff.candidates import levels_of
-from pebr_tf.cutoff.policies import LevelPolicy, SampleLevelPolicy
+from pebr_tf.cutoff.law_fit import HeldOutClicks, fit_law, fit_share_map
+from pebr_tf.cutoff.policies.level import LevelPolicy, SampleLevelPolicy
 from pebr_tf.distributions import background_law
 from pebr_tf.distributions.query_law import initial_weights
 from pebr_tf.metrics.ranked import RankedLists
@@ -45,8 +45,8 @@ def measure_law(towers: Study, level_temperature: float) -> dict[str, Any]:
       `recall`: the same for recall, by the map of the signature; `noise`: the noise share less the
       true one; `relevant` and `relevant_worst`: the share of truly relevant clicks kept less the
       share, mean and worst over SHARES; the last three only with a known truth. `deciles`
-      (overall): the worst distance of expected and measured recall, over deciles of the expected
-      one, at a recall of .75; `deciles_floor`: its mean if clicks are drawn from the law itself.
+      (overall): expected less measured recall of each decile of the expected one, at a recall of
+      .75; `drawn_deciles`: the same DRAWS times, with clicks drawn from the law itself.
       Of `query_at`, overall: `longest`, its longest list over the service's at a recall of .9;
       `empty`, the share of empty lists at a recall of .5; `behind`, how far its recall is behind
       that of the probe's level at an equal average, at the worst k.
@@ -116,6 +116,7 @@ def _clicks(towers: Study, split: str, level_temperature: float) -> HeldOutClick
         frequency=towers.corpus.frequency[rows],
         background_alpha=background.alpha.numpy(),
         background_beta=background.beta.numpy(),
+        strata=queries.strata,
     )
 
 
@@ -184,10 +185,8 @@ def _recalls(
     drawn = [generator.binomial(counts, np.clip(clicks, 0, 1)) / counts for _ in range(DRAWS)]
     return {
         "recall": recalls,
-        "deciles": {"overall": _worst_decile(clicks, kept, order)},
-        "deciles_floor": {
-            "overall": float(np.mean([_worst_decile(clicks, each, order) for each in drawn]))
-        },
+        "deciles": {"overall": _decile_errors(clicks, kept, order)},
+        "drawn_deciles": {"overall": [_decile_errors(clicks, each, order) for each in drawn]},
         "longest": {"overall": float(np.divide(*longest))},
         "empty": {"overall": float(np.mean(shortest == 0))},
         "behind": {"overall": float(max(0.0, *gains))},
@@ -220,8 +219,10 @@ def _recall_at(lists: RankedLists, average: int) -> float:
     return lists.figures(lists.counts_at(lists.cutoff_at(average))).recall
 
 
-def _worst_decile(expected: np.ndarray, kept: np.ndarray, deciles: list[np.ndarray]) -> float:
-    return max(abs(float(np.mean(expected[part]) - np.mean(kept[part]))) for part in deciles)
+def _decile_errors(
+    expected: np.ndarray, kept: np.ndarray, deciles: list[np.ndarray]
+) -> list[float]:
+    return [float(np.mean(expected[part]) - np.mean(kept[part])) for part in deciles]
 
 
 def measure_unfamiliar(corpus: Corpus, foreign: Sequence[str]) -> dict[str, dict[str, float]]:

@@ -18,13 +18,11 @@ from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study, study
 from experiments.towers import tower_step
 from pebr_tf.config import Config
-from pebr_tf.cutoff import (
-    Candidates,
-    evaluated_policies,
-    level_temperatures_for,
-    tune_level_temperature,
-)
-from pebr_tf.metrics import RankedLists, at_averages
+from pebr_tf.cutoff.candidates import Candidates
+from pebr_tf.cutoff.level_temperature import level_temperatures_for, tune_level_temperature
+from pebr_tf.cutoff.policies.registry import evaluated_policies
+from pebr_tf.metrics.comparison import at_averages
+from pebr_tf.metrics.ranked import RankedLists
 
 SOURCES = (*STUDY_SOURCES, "experiments.measured")
 POLICIES = ("level", "top_k", "score", "cdf", "oracle")

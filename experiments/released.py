@@ -8,15 +8,10 @@ import numpy as np
 
 from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study
-from pebr_tf.cutoff import (
-    Calibration,
-    Candidates,
-    calibrate,
-    level_temperatures_for,
-    tune_level_temperature,
-)
-from pebr_tf.cutoff.calibration import bounded_counts
-from pebr_tf.cutoff.policies import LevelPolicy
+from pebr_tf.cutoff.calibration import Calibration, bounded_counts, calibrate
+from pebr_tf.cutoff.candidates import Candidates
+from pebr_tf.cutoff.level_temperature import level_temperatures_for, tune_level_temperature
+from pebr_tf.cutoff.policies.level import LevelPolicy
 from pebr_tf.metrics.ranked import RankedLists
 
 SOURCES = (*STUDY_SOURCES, "experiments.released")

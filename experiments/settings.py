@@ -63,6 +63,7 @@ class ExperimentSettings:
       dbpedia: Folder of DBpedia-Entity v2; None leaves it out. Only `first-run` uses it.
       as_released: At the scale "full", take the demo's log, and train as the config that the
         project writes for a log says.
+      split_seed: Decides which clicks are held out.
     """
 
     scale: Scale = "full"
@@ -70,6 +71,7 @@ class ExperimentSettings:
     goodbooks: Path | None = None
     dbpedia: Path | None = None
     as_released: bool = False
+    split_seed: int = 0
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -90,4 +92,5 @@ class ExperimentSettings:
             fixed = {"training.early_stop_patience": None, "training.validation_interval": 250}
             base = base.replace_all(fixed | _CHANGES[dataset, self.scale])
         # What a trial chooses on both data sets, without its time.
-        return resolve(base.replace("loss.log_q", False), _SIZES[dataset])
+        fixed = {"loss.log_q": False, "split.seed": self.split_seed}
+        return resolve(base.replace_all(fixed), _SIZES[dataset])

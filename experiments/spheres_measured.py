@@ -10,7 +10,7 @@ import numpy as np
 from experiments.released import SOURCES as RELEASED_SOURCES
 from experiments.released import released
 from experiments.study import Study
-from pebr_tf.metrics import STRATA
+from pebr_tf.metrics.strata import STRATA
 
 SOURCES = (*RELEASED_SOURCES, "experiments.spheres_measured")
 # Queries that stand for their stratum have a count between these percentiles of it.

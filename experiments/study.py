@@ -11,7 +11,7 @@ import numpy as np
 from experiments.corpora import Corpus, corpus
 from experiments.settings import ExperimentSettings
 from pebr_tf.config import Config
-from pebr_tf.cutoff import (
+from pebr_tf.cutoff.candidates import (
     Candidates,
     ClickedPairs,
     QueryVectors,

@@ -14,7 +14,7 @@ from experiments.corpora import Corpus, corpus, corpus_key
 from experiments.settings import ExperimentSettings
 from experiments.step import Step
 from pebr_tf.config import AUTO, Config
-from pebr_tf.cutoff import ClickedPairs, QueryVectors
+from pebr_tf.cutoff.candidates import ClickedPairs, QueryVectors
 from pebr_tf.cutoff.tower_trial import correction_helps, served_recalls, trial_training
 from pebr_tf.models.fields import item_fields, query_fields
 from pebr_tf.models.two_tower import VALIDATION_PART, TwoTower, family_of

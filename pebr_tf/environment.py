@@ -43,11 +43,7 @@ def metadata_password() -> str:
 def configure(verbose: bool | None = None) -> None:
     """Prepares this process, and those it starts, for TensorFlow with Keras 2.
 
-    Args:
-      verbose: True shows the frameworks' logs, False hides them, None reads `PEBR_VERBOSE`.
-
-    Raises:
-      ImportError: Keras 3 is already in use in this process, so it is too late to ask for Keras 2.
+    `verbose` shows the frameworks' logs or hides them; None reads `PEBR_VERBOSE`.
     """
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")

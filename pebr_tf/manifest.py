@@ -82,9 +82,6 @@ class FolderManifest:
         """Rejects a folder in which a file is missing, was changed or added, or is a link outwards.
 
         `checksums` is what `checksums` returned, so that no file is read twice; None computes them.
-
-        Raises:
-          UserError: Names the first such file.
         """
         root = directory.resolve()
         for name, expected in self.files.items():

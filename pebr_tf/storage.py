@@ -12,7 +12,7 @@ import datetime
 import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pebr_tf.environment import s3_endpoint
 from pebr_tf.errors import UserError
@@ -28,17 +28,14 @@ RETRY_LIMIT = datetime.timedelta(minutes=1)
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """The content of a file."""
     return b"".join(_blocks(path))
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Writes or replaces a file, and makes its folder."""
     _write(path, [content])
 
 
 def copy(source: str | Path, target: str | Path) -> None:
-    """Copies a file."""
     _write(target, _blocks(source))
 
 
@@ -58,7 +55,6 @@ def names(folder: str | Path) -> list[str]:
 
 
 def exists(path: str | Path) -> bool:
-    """Whether there is a file or folder."""
     file_system, inner = _place(path)
     with _store_errors(path):
         return bool(file_system.get_file_info(inner).type)
@@ -74,16 +70,10 @@ def _listed(folder: str | Path, recursive: bool) -> list[FileInfo]:
 
 
 def _blocks(path: str | Path) -> Iterator[bytes]:
-    with _store_errors(path, missing=True), _opened(path) as stream:
+    file_system, inner = _place(path)
+    with _store_errors(path, missing=True), file_system.open_input_stream(inner) as stream:
         while block := stream.read(BLOCK_BYTES):
             yield block
-
-
-def _opened(path: str | Path) -> Any:
-    if not is_remote(path):
-        return Path(path).open("rb")
-    file_system, inner = _place(path)
-    return file_system.open_input_stream(inner)
 
 
 def _write(path: str | Path, blocks: Iterable[bytes]) -> None:
@@ -109,11 +99,7 @@ def _place(path: str | Path) -> tuple[FileSystem, str]:
 
 @functools.lru_cache
 def file_system_of(scheme: str) -> FileSystem:
-    """The object store of a scheme, with the credentials that its own client finds.
-
-    Raises:
-      UserError: Another scheme, or no address of MinIO.
-    """
+    """The object store of a scheme, with the credentials that its own client finds."""
     from pyarrow.fs import GcsFileSystem, S3FileSystem
 
     if scheme == "gs":

@@ -58,7 +58,7 @@ def totals(keys: tf.Tensor, counted: tf.Tensor, weights: tf.Tensor, name: str) -
 
 
 def strata_of(total: tf.Tensor, keys: tf.Tensor, weights: tf.Tensor, strata: Strata) -> tf.Tensor:
-    """[B] int64, the position in `pebr_tf.metrics.STRATA` of the stratum of each total [B]."""
+    """[B] int64, the position in STRATA of the stratum of each total [B]."""
     words = tf.strings.as_string(keys)
     (first,) = tft.experimental.ptransform_analyzer(
         _summed(words, weights),

@@ -7,7 +7,7 @@ the inputs of the towers (`pebr_tf.models.fields`):
     query_id, item_hash         int64, for masks: equal texts have equal ids
     query_frequency             float, clicks of the query in the training split
     known_share                 float, share of the query's words that the training split knows
-    stratum                     int64, position in `pebr_tf.metrics.STRATA`
+    stratum                     int64, position in `pebr_tf.metrics.strata.STRATA`
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from tfx.components.trainer.fn_args_utils import FnArgs
 from tfx.dsl.io import fileio
 
 from pebr_tf.config import AUTO, TOWER_SECTIONS, Config, Training
-from pebr_tf.cutoff import ClickedPairs, QueryVectors
+from pebr_tf.cutoff.candidates import ClickedPairs, QueryVectors
 from pebr_tf.cutoff.tower_trial import correction_helps, served_recalls, trial_training
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize

@@ -35,6 +35,11 @@ class InvalidArgument(ServiceError, UserError):
         super().__init__(message)
         self.field = field
 
+    @classmethod
+    def must_be(cls, field: str, requirement: str, received: object) -> InvalidArgument:
+        """The error of a field whose value does not meet a requirement."""
+        return cls(field, f"{field} must be {requirement}. Received: {received}.")
+
 
 class AuthenticationError(ServiceError):
     """The request has no token, or one that is not accepted."""

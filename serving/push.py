@@ -39,9 +39,6 @@ def push_anywhere(
     """Pushes a release to a local or a remote folder of releases; see `push`.
 
     `confirm` is called at the last moment before the release appears, and may raise.
-
-    Raises:
-      UserError: What `push` and `pebr_tf.release.remote.upload` reject.
     """
     if not is_remote(releases):
         release = push(Path(releases), sources, confirm)

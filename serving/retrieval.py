@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pebr_tf.metrics import STRATA
+from pebr_tf.metrics.strata import STRATA
 from pebr_tf.retrieval import RangeResult
 from pebr_tf.retrieval.encoded import EncodedQueries
 
@@ -52,10 +52,8 @@ class RetrievalResponse:
     """The lists of B queries, all from one release.
 
     Attributes:
-      queries: The texts.
       knob: What ended the lists: recall, share, budget, top_k or score.
       value: Value of the knob.
-      release: Version of the release.
       items: Item ids, cosines, thresholds and `truncated`; see `RangeResult`.
       columns: Columns of the payload that were requested.
       fields: Column -> value for each item, in the order of `items`; a column without a value is
@@ -68,7 +66,6 @@ class RetrievalResponse:
         promise nothing, and for unfamiliar queries, whose lists have `cutoff.unfamiliar_items`.
       notes: What a caller should know about the knob's value, one sentence each: it is out of
         range, returns much of the catalogue, or promises a recall in a wide interval.
-      seconds: Time spent in each stage.
     """
 
     queries: tuple[str, ...]
@@ -88,7 +85,6 @@ class RetrievalResponse:
         return len(self.queries)
 
     def stratum(self, index: int) -> str:
-        """Name of the stratum of one query."""
         return STRATA[self.encoded.stratum[index]]
 
     def rows(self, index: int, limit: int | None = None) -> list[dict[str, Any]]:

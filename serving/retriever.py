@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,35 +26,28 @@ from serving.errors import InvalidArgument
 from serving.retrieval import RetrievalRequest, RetrievalResponse, StageSeconds
 
 
+@dataclass(eq=False)
 class Retriever:
     """A loaded release. It keeps no state between requests: any number of threads may share it."""
 
-    def __init__(
-        self,
-        release: Release,
-        encoder: Encoder,
-        searcher: Searcher,
-        payload: Payload,
-        calibration: Calibration,
-        settings: Cutoff,
-    ):
-        self.release, self.encoder, self.searcher = release, encoder, searcher
-        self.payload, self.calibration, self.settings = payload, calibration, settings
-        self.knobs = ReleaseKnobs(calibration, settings)
+    release: Release
+    encoder: Encoder
+    searcher: Searcher
+    payload: Payload
+    calibration: Calibration
+    settings: Cutoff
+
+    def __post_init__(self) -> None:
+        self.knobs = ReleaseKnobs(self.calibration, self.settings)
 
     @classmethod
     def load(
         cls, directory: Path, verify: bool = True, encoder: Encoder | None = None
     ) -> Retriever:
-        """Loads a release.
+        """Loads the release in a folder.
 
-        Args:
-          directory: The directory of one version.
-          verify: Compare the checksums of all files.
-          encoder: What encodes queries; None for the release's query model, in this process.
-
-        Raises:
-          UserError: What `Release.load` and `load_index` reject.
+        `verify` compares the checksums of all files; without an `encoder`, the release's query
+        model encodes in this process.
         """
         release = Release.load(directory, verify)
         return cls(
@@ -90,38 +84,30 @@ class Retriever:
         return self.answer([request])[0]
 
     def check(self, request: RetrievalRequest) -> None:
-        """Checks what depends on the release.
-
-        Raises:
-          InvalidArgument: The release cannot answer the request; has the name of the field.
-        """
+        """Raises InvalidArgument if this release cannot answer the request."""
         for query in request.queries:
             if not isinstance(query, str) or not query.strip():
                 raise InvalidArgument(
                     "queries", f"query must be a text that is not blank. Received: {query!r}."
                 )
+        floor, limit = self.calibration.floor, self.calibration.limit
         if request.knob is not None:
-            floor, limit = self.calibration.floor, self.calibration.limit
             _check_knob(request.knob, request.value, floor, limit)
         elif request.value is not None:
             raise InvalidArgument(
                 "value", f"value requires a knob. Received: {request.value!r} without one."
             )
-        if request.limit is not None:
-            self._check_limit(request.limit)
+        most = request.limit
+        # A bool is no int here.
+        if most is not None and not (type(most) is int and 1 <= most <= limit):
+            raise InvalidArgument.must_be("limit", f"a whole number from 1 to {limit}", repr(most))
         columns = self.payload.columns
         for name in request.fields or ():
             if name not in columns:
-                raise InvalidArgument(
-                    "fields", f"fields must be among {', '.join(columns)}. Received: {name!r}."
-                )
+                raise InvalidArgument.must_be("fields", f"among {', '.join(columns)}", repr(name))
 
     def answer(self, requests: Sequence[RetrievalRequest]) -> list[RetrievalResponse]:
-        """Answers several requests with one encoding, one lookup, and one search per policy.
-
-        Args:
-          requests: At least one, all of which passed `check`.
-        """
+        """Answers requests, which passed `check`, with one encoding and one search per policy."""
         begin = time.perf_counter()
         knobs = [self._knob(request) for request in requests]
         rules = [self.knobs.rule(*knob) for knob in knobs]
@@ -220,21 +206,11 @@ class Retriever:
             return self.calibration.default_knob, self.calibration.default_value
         return request.knob, float(request.value)
 
-    def _check_limit(self, limit: int) -> None:
-        most = self.calibration.limit
-        whole = isinstance(limit, int) and not isinstance(limit, bool)
-        if not whole or not 1 <= limit <= most:
-            raise InvalidArgument(
-                "limit", f"limit must be a whole number from 1 to {most}. Received: {limit!r}."
-            )
-
 
 def _check_knob(knob: str, value: Any, floor: int, limit: int) -> None:
     if knob not in KNOBS:
-        raise InvalidArgument(
-            "knob", f"knob must be one of {', '.join(KNOBS)}. Received: {knob!r}."
-        )
+        raise InvalidArgument.must_be("knob", f"one of {', '.join(KNOBS)}", repr(knob))
     numeric = isinstance(value, int | float | np.integer | np.floating)
     number = float(value) if numeric and not isinstance(value, bool) else float("nan")
     if requirement := knob_requirement(knob, number, floor, limit):
-        raise InvalidArgument(knob, f"{knob} must be {requirement}. Received: {value!r}.")
+        raise InvalidArgument.must_be(knob, requirement, repr(value))

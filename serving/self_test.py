@@ -57,11 +57,7 @@ class RecordedAnswer:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """The content of self_test.json.
-
-    Attributes:
-      answers: One answer per knob and query.
-    """
+    """The content of self_test.json: one answer per knob and query."""
 
     FILE: ClassVar[str] = "self_test.json"
 
@@ -81,23 +77,16 @@ class SelfTest:
 
     @classmethod
     def load(cls, directory: Path) -> SelfTest:
-        """Reads the self-test of the release in `directory`; empty if the release has none.
-
-        Raises:
-          UserError: The file is not a self-test.
-        """
+        """Reads the self-test of the release in `directory`; empty if the release has none."""
         path = directory / cls.FILE
         try:
             return TypeAdapter(cls).validate_json(path.read_bytes())
         except FileNotFoundError:
             return cls()
-        except ValidationError as error:
+        except (OSError, ValidationError) as error:
+            reason = error if isinstance(error, OSError) else error.errors()[0]["msg"]
             raise UserError(
-                f"{path} must be the self-test of a release. Received: {error.errors()[0]['msg']}."
-            ) from None
-        except OSError as error:
-            raise UserError(
-                f"{path} must be the self-test of a release. Received: {error}."
+                f"{path} must be the self-test of a release. Received: {reason}."
             ) from None
 
     def save(self, directory: Path) -> Path:
@@ -108,11 +97,13 @@ class SelfTest:
         return path
 
     def compare(self, retriever: Retriever) -> None:
-        """Asks a loaded release the queries of the self-test.
+        """Asks a loaded release the queries of the self-test, if it has any.
 
         Raises:
           UserError: An answer differs; names the query and the difference.
         """
+        if not self.answers:
+            LOGGER.info("Release %s has no self-test.", retriever.release.version)
         by_knob: dict[tuple[str | None, float | None], list[RecordedAnswer]] = {}
         for answer in self.answers:
             by_knob.setdefault((answer.knob, answer.value), []).append(answer)
@@ -126,18 +117,6 @@ class SelfTest:
                         f"{retriever.release.directory} must answer as when it was pushed. "
                         f"Received: for {expected.query!r} by {knob_text}, {found}."
                     )
-
-
-def check(retriever: Retriever) -> None:
-    """Runs the self-test of a loaded release; a release that was pushed without one passes.
-
-    Raises:
-      UserError: The release does not answer as when it was pushed.
-    """
-    recorded = SelfTest.load(retriever.release.directory)
-    if not recorded.answers:
-        LOGGER.info("Release %s has no self-test.", retriever.release.version)
-    recorded.compare(retriever)
 
 
 def _answers(

@@ -26,6 +26,7 @@ the model holds, in proportion to the catalogue, are at or above a threshold. Wi
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +41,8 @@ from pebr_tf.config import Config, Cutoff
 from pebr_tf.cutoff.calibration import Calibration
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.cutoff.knobs import ReleaseKnobs
-from pebr_tf.cutoff.policies import Policy, SharePolicy
+from pebr_tf.cutoff.policies.base import Policy
+from pebr_tf.cutoff.policies.share import SharePolicy
 from pebr_tf.distributions import Beta, background_law
 from pebr_tf.distributions.level import level_of_cosines
 from pebr_tf.distributions.query_law import LawWeights
@@ -55,6 +57,8 @@ ROUNDING = 1e-6
 _TOWERS = ("embedding", "tau", "frequency", "stratum")
 
 Tensors = dict[str, tf.Tensor]
+_QUERY = tf.TensorSpec([None], tf.string, name="query")
+_graph = functools.partial(tf.function, autograph=False)
 
 
 @dataclass(frozen=True)
@@ -75,17 +79,8 @@ class HeldItems:
 class QueryModel(tf.Module):
     """Everything that is known of a query before the search, from its text."""
 
-    def __init__(
-        self,
-        towers: Any,
-        calibration: Calibration,
-        settings: Cutoff,
-        held: HeldItems,
-    ):
-        """Makes the module.
-
-        `towers` is a loaded SavedModel with the signatures query, item and serialized_examples.
-        """
+    def __init__(self, towers: Any, calibration: Calibration, settings: Cutoff, held: HeldItems):
+        """`towers` is a loaded SavedModel with TOWERS_SIGNATURES."""
         super().__init__()
         self._towers, self._calibration = towers, calibration
         knobs = ReleaseKnobs(calibration, dataclasses.replace(settings, level_source="sample"))
@@ -96,68 +91,46 @@ class QueryModel(tf.Module):
         # because TensorFlow multiplies so in half the time.
         self._sample = tf.Variable(held.vectors.T, trainable=False, dtype=tf.float32)
         self._items_per_sampled = held.total / len(held.vectors)
-        self._floor, self._limit = (
-            math.ceil(calibration.floor / self._items_per_sampled),
-            max(int(calibration.limit / self._items_per_sampled), 1),
-        )
+        self._floor = math.ceil(calibration.floor / self._items_per_sampled)
+        self._limit = max(int(calibration.limit / self._items_per_sampled), 1)
         self._mean = tf.constant(held.moments.mean, tf.float64)
         self._covariance = tf.constant(held.moments.covariance, tf.float64)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="query")], autograph=False)
+    @_graph(input_signature=[_QUERY])
     def serving_default(self, query: tf.Tensor) -> Tensors:
         """What is known of query texts [B], with thresholds by the release's default knob."""
         encoded, scores = self._encode(query)
         policy, cutoff = self._default
         return self._ended(policy, tf.fill(tf.shape(query), cutoff), encoded, scores)
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, name="query"),
-            tf.TensorSpec([None], tf.float32, name="recall"),
-        ],
-        autograph=False,
-    )
+    @_graph(input_signature=[_QUERY, tf.TensorSpec([None], tf.float32, name="recall")])
     def query_at(self, query: tf.Tensor, recall: tf.Tensor) -> Tensors:
         """The same, with thresholds that keep `recall` [B] on average over queries."""
         encoded, scores = self._encode(query)
         cutoffs = _cutoff(self._calibration.signature, recall)
         return self._ended(self._policy, cutoffs, encoded, scores)
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, name="query"),
-            tf.TensorSpec([None], tf.float32, name="share"),
-        ],
-        autograph=False,
-    )
+    @_graph(input_signature=[_QUERY, tf.TensorSpec([None], tf.float32, name="share")])
     def share_at(self, query: tf.Tensor, share: tf.Tensor) -> Tensors:
         """The same, with thresholds that keep `share` [B] of each query's relevant items."""
         encoded, scores = self._encode(query)
         cutoffs = _cutoff(self._calibration.share, share)
         return self._ended(self._share, cutoffs, encoded, scores)
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, name="query"),
-            tf.TensorSpec([None, None], tf.float32, name="cosines"),
-        ],
-        autograph=False,
-    )
+    @_graph(input_signature=[_QUERY, tf.TensorSpec([None, None], tf.float32, name="cosines")])
     def recall_at(self, query: tf.Tensor, cosines: tf.Tensor) -> Tensors:
         """The share of each query's relevant items at or above cosines [B, M]."""
         encoded, _ = self._encode(query)
         recall = self._recall(encoded, cosines)
         return {"recall": tf.where(encoded["unfamiliar"][:, tf.newaxis], float("nan"), recall)}
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="query")], autograph=False)
+    @_graph(input_signature=[_QUERY])
     def encode(self, query: tf.Tensor) -> Tensors:
         """What the towers know of query texts [B]."""
         encoded = self._towers.signatures["query"](query=query)
         return {**{name: encoded[name] for name in _TOWERS}, "unfamiliar": self._unknown(encoded)}
 
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.string, name="examples")], autograph=False
-    )
+    @_graph(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
     def serialized_examples(self, examples: tf.Tensor) -> Tensors:
         """Vectors of both sides of raw tf.Examples [B], and the queries' thresholds."""
         encoded = dict(self._towers.signatures["serialized_examples"](examples=examples))

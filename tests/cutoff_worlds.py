@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pebr_tf.cutoff import ClickedPairs, QueryVectors, collect_candidates, level_temperatures_for
-from pebr_tf.metrics import Ranks
+from pebr_tf.cutoff.candidates import ClickedPairs, QueryVectors, collect_candidates
+from pebr_tf.cutoff.level_temperature import level_temperatures_for
+from pebr_tf.metrics.ranked import Ranks
 
 
 def unit(vectors):

@@ -14,7 +14,7 @@ _NAME = re.compile(rf"(?:{'|'.join(PACKAGES + RESEARCH)})(?:\.\w+)+(?::\w+)?")
 
 
 @cache
-def files(package: str) -> dict[str, Path]:
+def files(package):
     """The modules of a package, by dotted name; the package itself is one of them."""
     found = {}
     for path in sorted((ROOT / package).rglob("*.py")):
@@ -23,7 +23,7 @@ def files(package: str) -> dict[str, Path]:
     return found
 
 
-def imports(source: str, module: str = "", is_package: bool = False) -> set[str]:
+def imports(source, module="", is_package=False):
     """All names that a module imports, with attributes, in any scope and also through strings."""
     found = set()
     for node in ast.walk(ast.parse(source)):
@@ -40,7 +40,7 @@ def imports(source: str, module: str = "", is_package: bool = False) -> set[str]
     return found
 
 
-def module_of(name: str) -> str | None:
+def module_of(name):
     """The project's module that a dotted name belongs to: itself, or the longest that exists."""
     package = name.split(".")[0]
     known = files(package) if package in PACKAGES + RESEARCH else {}
@@ -50,20 +50,20 @@ def module_of(name: str) -> str | None:
 
 
 @cache
-def imported_names(module: str) -> frozenset[str]:
+def imported_names(module):
     """All names that one of our modules imports."""
     path = files(module.split(".")[0])[module]
     text = path.read_text(encoding="utf-8")
     return frozenset(imports(text, module, path.name == "__init__.py"))
 
 
-def imported_modules(module: str) -> set[str]:
+def imported_modules(module):
     """The modules of this project that a module imports."""
     found = map(module_of, imported_names(module))
     return {each for each in found if each is not None and each != module}
 
 
-def reachable(starts: list[str]) -> set[str]:
+def reachable(starts):
     """The modules that importing `starts` may import, now or later, with their packages."""
     found: set[str] = set()
     queue = [*starts]

@@ -12,13 +12,13 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from grpc import StatusCode
 from tensorflow_serving.apis import (
-    get_model_metadata_pb2,
     get_model_status_pb2,
     model_service_pb2_grpc,
     predict_pb2,
     prediction_service_pb2_grpc,
 )
 
+MODEL = "pebr_query"
 VERSIONS_KEPT = 2
 LOAD_ERRORS = (OSError, RuntimeError, DecodeError, tf.errors.OpError)
 
@@ -31,21 +31,18 @@ class TfServingStandIn(
 
     Args:
       directory: Base path: one SavedModel per version, in folders named by numbers.
-      model: Name of the model.
-      address: HOST:PORT to listen on; port 0 takes any free port.
       poll_seconds: Time between scans for new versions; None scans once.
     """
 
-    def __init__(self, directory, model="pebr_query", address="127.0.0.1:0", poll_seconds=None):
-        self._directory, self._model, self._poll_seconds = directory, model, poll_seconds
+    def __init__(self, directory, poll_seconds=None):
+        self._directory, self._poll_seconds = directory, poll_seconds
         # Version -> Servable, or the error message of one that failed to load.
         self._versions = {}
         self._scan()
         self._server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
         prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(self, self._server)
         model_service_pb2_grpc.add_ModelServiceServicer_to_server(self, self._server)
-        port = self._server.add_insecure_port(address)
-        self.address = f"{address.rpartition(':')[0]}:{port}"
+        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
         self._stopped = threading.Event()
         threading.Thread(target=self._follow, daemon=True).start()
         self._server.start()
@@ -68,21 +65,9 @@ class TfServingStandIn(
         response.model_spec.version.value = version
         return response
 
-    def GetModelMetadata(self, request, context):
-        if list(request.metadata_field) != ["signature_def"]:
-            context.abort(StatusCode.INVALID_ARGUMENT, "Metadata field is not supported")
-        version, servable = self._find(request.model_spec, context)
-        response = get_model_metadata_pb2.GetModelMetadataResponse(model_spec=request.model_spec)
-        response.model_spec.version.value = version
-        signatures = get_model_metadata_pb2.SignatureDefMap()
-        for name, signature in servable.signatures.items():
-            signatures.signature_def[name].CopyFrom(signature)
-        response.metadata["signature_def"].Pack(signatures)
-        return response
-
     def GetModelStatus(self, request, context):
         spec = request.model_spec
-        if spec.name != self._model or spec.version.value not in self._versions:
+        if spec.name != MODEL or spec.version.value not in self._versions:
             message = f"Could not find version {spec.version.value} of model {spec.name}"
             context.abort(StatusCode.NOT_FOUND, message)
         loaded = self._versions[spec.version.value]
@@ -100,7 +85,7 @@ class TfServingStandIn(
         loaded = {
             version: each
             for version, each in dict(self._versions).items()
-            if not isinstance(each, str) and spec.name == self._model
+            if not isinstance(each, str) and spec.name == MODEL
         }
         pinned = spec.WhichOneof("version_choice") == "version"
         version = spec.version.value if pinned else max(loaded, default=None)

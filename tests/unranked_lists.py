@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pebr_tf.metrics import Figures, RankedLists
+from pebr_tf.metrics.ranked import Figures, RankedLists
 
 
 @dataclass(frozen=True)

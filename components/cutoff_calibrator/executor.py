@@ -17,21 +17,15 @@ from components.folders import local_folder, published_folder
 from components.pairs import QUERY_LIMIT, read_pairs
 from components.query_tower import QueryTower
 from pebr_tf.config import Config
-from pebr_tf.cutoff import (
-    Calibration,
-    HeldOutClicks,
+from pebr_tf.cutoff.calibration import FOLDS, Calibration, calibrate
+from pebr_tf.cutoff.candidates import candidate_depth, collect_candidates, levels_of
+from pebr_tf.cutoff.law_fit import HeldOutClicks, fit_law, fit_share_map
+from pebr_tf.cutoff.level_temperature import (
     LevelTuning,
-    calibrate,
-    candidate_depth,
-    collect_candidates,
-    fit_law,
-    fit_share_map,
     level_temperatures_for,
-    served_policy,
     tune_level_temperature,
 )
-from pebr_tf.cutoff.calibration import FOLDS
-from pebr_tf.cutoff.candidates import levels_of
+from pebr_tf.cutoff.policies.registry import served_policy
 from pebr_tf.data import splits
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
@@ -118,6 +112,7 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         frequency=np.asarray(queries.frequency),
         background_alpha=background.alpha.numpy(),
         background_beta=background.beta.numpy(),
+        strata=queries.strata,
     )
     law = fit_law(_trained_law(description), clicks)
     share = fit_share_map(law, clicks)

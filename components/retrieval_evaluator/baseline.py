@@ -19,17 +19,11 @@ from components.index_builder.towers import ITEM_ID, TowersModel
 from components.pairs import ClickLogPairs
 from components.query_tower import QueryTower
 from pebr_tf.config import Cutoff
-from pebr_tf.cutoff import (
-    Candidates,
-    QueryVectors,
-    candidate_depth,
-    collect_candidates,
-    evaluate_policies,
-    level_temperatures_for,
-    served_policy,
-    tune_level_temperature,
-)
-from pebr_tf.cutoff.policies import TopKPolicy
+from pebr_tf.cutoff.candidates import Candidates, QueryVectors, candidate_depth, collect_candidates
+from pebr_tf.cutoff.evaluation import evaluate_policies
+from pebr_tf.cutoff.level_temperature import level_temperatures_for, tune_level_temperature
+from pebr_tf.cutoff.policies.plain import TopKPolicy
+from pebr_tf.cutoff.policies.registry import served_policy
 from pebr_tf.release.evaluation import BaselineResult
 from pebr_tf.release.towers import TowersDescription
 from pebr_tf.retrieval.vectors import unit_vectors

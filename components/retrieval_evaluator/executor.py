@@ -17,7 +17,7 @@ from components.retrieval_evaluator.baseline import measure_baseline
 from components.retrieval_evaluator.measures import Subject, measure
 from pebr_tf import storage
 from pebr_tf.config import Config, Cutoff, Evaluation
-from pebr_tf.cutoff import Calibration
+from pebr_tf.cutoff.calibration import Calibration
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError

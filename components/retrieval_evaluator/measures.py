@@ -14,23 +14,21 @@ from components.pairs import QUERY_LIMIT, ClickLogPairs, read_pairs, read_traini
 from components.retrieval_evaluator.baseline import Clicks
 from components.retrieval_evaluator.searching import Search, index_recall, latency
 from pebr_tf.config import Cutoff, Evaluation
-from pebr_tf.cutoff import (
-    Calibration,
+from pebr_tf.cutoff.calibration import Calibration
+from pebr_tf.cutoff.candidates import (
     Candidates,
     ClickedPairs,
-    KnobEvaluation,
-    Policy,
     QueryVectors,
     candidate_depth,
     collect_candidates,
-    evaluate_policies,
-    evaluated_policies,
-    fit_adapter,
-    own_gain,
 )
+from pebr_tf.cutoff.evaluation import KnobEvaluation, evaluate_policies, own_gain
+from pebr_tf.cutoff.policies.adapter import fit_adapter
+from pebr_tf.cutoff.policies.base import Policy
+from pebr_tf.cutoff.policies.registry import evaluated_policies
 from pebr_tf.errors import UserError
-from pebr_tf.metrics import STRATA
 from pebr_tf.metrics.significance import Evidence
+from pebr_tf.metrics.strata import STRATA
 from pebr_tf.release.evaluation import (
     DataSummary,
     IndexResult,

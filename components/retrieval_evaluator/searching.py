@@ -7,7 +7,8 @@ import time
 import numpy as np
 
 from pebr_tf.config import Cutoff
-from pebr_tf.cutoff import Calibration, ReleaseKnobs
+from pebr_tf.cutoff.calibration import Calibration
+from pebr_tf.cutoff.knobs import ReleaseKnobs
 from pebr_tf.release.evaluation import LatencyResult
 from pebr_tf.retrieval import ExactSearcher, RangeResult, Searcher
 from pebr_tf.retrieval.encoded import EncodedQueries

@@ -14,7 +14,7 @@ import numpy as np
 
 from experiments.policies.law_odds import law_log_odds
 from pebr_tf.cutoff.candidates import Candidates, QueryVectors
-from pebr_tf.cutoff.policies import Policy
+from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.distributions import background_law
 from pebr_tf.distributions.logit import Family
 

@@ -26,7 +26,7 @@ import tensorflow as tf
 from experiments.policies.features import breadth_with_levels
 from pebr_tf.cutoff.candidates import ROWS, Candidates
 from pebr_tf.cutoff.fitting import fit
-from pebr_tf.cutoff.policies import Policy
+from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.models.query_head import QueryHead
 
 # Level temperatures whose levels are features.

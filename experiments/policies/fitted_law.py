@@ -16,7 +16,7 @@ from experiments.policies.law_head import VectorLawHead
 from experiments.policies.law_odds import law_log_odds
 from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.fitting import fit
-from pebr_tf.cutoff.policies import Policy
+from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.distributions import Beta
 
 # Clicks of a query that the likelihood looks at, at most.

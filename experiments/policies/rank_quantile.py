@@ -16,7 +16,7 @@ import numpy as np
 
 from experiments.policies.features import breadth_with_levels
 from pebr_tf.cutoff.candidates import ROWS, Candidates
-from pebr_tf.cutoff.policies import Policy
+from pebr_tf.cutoff.policies.base import Policy
 
 if TYPE_CHECKING:
     from sklearn.ensemble import HistGradientBoostingRegressor

@@ -3,19 +3,4 @@
 from pebr_tf.ab.analysis import Analysis, analyse
 from pebr_tf.ab.console import print_analysis
 from pebr_tf.ab.metric import DEFAULT_COLUMNS, Metric, default_metrics, named_metrics, with_past
-from pebr_tf.ab.users import Users, columns_of, read_users, source_of
-
-__all__ = [
-    "DEFAULT_COLUMNS",
-    "Analysis",
-    "Metric",
-    "Users",
-    "analyse",
-    "columns_of",
-    "default_metrics",
-    "named_metrics",
-    "print_analysis",
-    "read_users",
-    "source_of",
-    "with_past",
-]
+from pebr_tf.ab.users import Users, columns_of, read_users

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import orjson
 
 from pebr_tf.ab import cuped, estimate, sample_ratio
 from pebr_tf.ab.estimate import ArmComparison, Estimate
@@ -45,11 +45,8 @@ class MetricReadout:
     """One metric in all arms.
 
     Attributes:
-      name: Name of the metric.
-      kind: "ratio", "mean" or "binary".
       arms: [A] as the log has them, control first.
       cuped: [A] the same adjusted for the past; None without past columns.
-      past: Past columns.
       variance_reduction: Share by which the past lowers the variance of each difference, [A - 1].
     """
 
@@ -81,7 +78,8 @@ class Analysis:
 
     def to_json(self) -> str:
         """All figures; null where one cannot be computed."""
-        return json.dumps(_without_nan(dataclasses.asdict(self)), indent=1) + "\n"
+        # orjson writes null for NaN, which JSON does not have.
+        return json.dumps(json.loads(orjson.dumps(self)), indent=1) + "\n"
 
 
 def analyse(
@@ -99,31 +97,25 @@ def analyse(
       control: The arm to compare with; else the one called control, else the first by name.
       expected: Planned shares of the users, such as "control=1,treatment=1"; else all equal.
       confidence: Confidence of the intervals, above 0 and at most MAX_CONFIDENCE.
-
-    Raises:
-      UserError: The control is not an arm, the shares or the confidence are not valid, a metric
-        has no denominator, or a past is the same for all users.
     """
     if not 0 < confidence <= MAX_CONFIDENCE:
         raise UserError(
             f"--confidence must be above 0 and at most {MAX_CONFIDENCE}. Received: {confidence:g}."
         )
     names = _control_first(users.names, control)
-    indices = [users.names.index(name) for name in names]
-    members = [np.flatnonzero(users.arms == index) for index in indices]
-    counts = np.array(list(map(len, members)))
-    ratio = sample_ratio.check(counts, sample_ratio.weights_of(expected, names))
-    readouts = tuple(_readout(users, metric, names, members, confidence) for metric in metrics)
-    return Analysis(
+    arms = {name: np.flatnonzero(users.arms == users.names.index(name)) for name in names}
+    counts = tuple(map(len, arms.values()))
+    analysis = Analysis(
         arms=names,
-        users=tuple(counts.tolist()),
-        rows=tuple(int(users.rows[each].sum()) for each in members),
+        users=counts,
+        rows=tuple(int(users.rows[members].sum()) for members in arms.values()),
         crossing=users.crossing,
         confidence=confidence,
-        sample_ratio=ratio,
-        metrics=readouts,
-        warnings=tuple(_warnings(ratio, users, names, counts, readouts)),
+        sample_ratio=sample_ratio.check(np.array(counts), sample_ratio.weights_of(expected, names)),
+        metrics=tuple(_readout(users, metric, arms, confidence) for metric in metrics),
+        warnings=(),
     )
+    return dataclasses.replace(analysis, warnings=tuple(_warnings(analysis)))
 
 
 def _control_first(names: tuple[str, ...], control: str | None) -> tuple[str, ...]:
@@ -137,37 +129,28 @@ def _control_first(names: tuple[str, ...], control: str | None) -> tuple[str, ..
 
 
 def _readout(
-    users: Users,
-    metric: Metric,
-    names: Sequence[str],
-    members: Sequence[np.ndarray],
-    confidence: float,
+    users: Users, metric: Metric, arms: Mapping[str, np.ndarray], confidence: float
 ) -> MetricReadout:
+    """`arms` maps each arm to the places [n] of its users, control first."""
     numerator, denominator = metric.of_users(users.totals)
     _require_denominators(users, metric, numerator, denominator)
-    binary = metric.kind == "binary"
     plain: list[Estimate] = []
     deviations: list[np.ndarray] = []
-    null_variances: list[float | None] = []
-    for name, chosen in zip(names, members, strict=True):
+    for name, chosen in arms.items():
         if not denominator[chosen].any():
             raise UserError(f"{name} must have {metric.denominator}. Received: 0 in all.")
         value, deviation = estimate.linearised(numerator[chosen], denominator[chosen])
         deviations.append(deviation)
-        if binary:
-            plain.append(Estimate(value, estimate.share_variance(value, len(chosen))))
-            null_variances.append(
-                estimate.pooled_variance(plain[0].value, len(members[0]), value, len(chosen))
-            )
+        if metric.kind == "binary":
+            plain.append(estimate.share(value, len(chosen)))
         else:
             plain.append(Estimate(value, estimate.mean_variance(deviation)))
-            null_variances.append(None)
     better = None
     reduction: tuple[float, ...] = ()
     if metric.past:
-        past = _past(users, metric, members)
+        past = _past(users, metric, list(arms.values()))
         estimates = cuped.adjusted([each.value for each in plain], deviations, past)
-        better = _arms(names, estimates, confidence, [None] * len(names))
+        better = _arms(arms, estimates, confidence)
         reduction = tuple(
             _reduction(plain[0].variance + arm.variance, estimates[0].variance + other.variance)
             for arm, other in zip(plain[1:], estimates[1:], strict=True)
@@ -175,7 +158,7 @@ def _readout(
     return MetricReadout(
         name=metric.name,
         kind=metric.kind,
-        arms=_arms(names, plain, confidence, null_variances),
+        arms=_arms(arms, plain, confidence),
         cuped=better,
         past=metric.past,
         variance_reduction=reduction,
@@ -183,16 +166,10 @@ def _readout(
 
 
 def _arms(
-    names: Sequence[str],
-    estimates: Sequence[Estimate],
-    confidence: float,
-    null_variances: Sequence[float | None],
+    names: Iterable[str], estimates: Sequence[Estimate], confidence: float
 ) -> tuple[ArmReadout, ...]:
     control, *others = estimates
-    comparisons = [
-        estimate.compare(control, other, confidence, null)
-        for other, null in zip(others, null_variances[1:], strict=True)
-    ]
+    comparisons = [estimate.compare(control, other, confidence) for other in others]
     corrected = estimate.holm(np.array([each.p_value for each in comparisons]))
     return tuple(
         ArmReadout(name, each.value, math.sqrt(each.variance), comparison, float(p_value))
@@ -230,45 +207,28 @@ def _reduction(before: float, after: float) -> float:
     return 1 - after / before if before > 0 else math.nan
 
 
-def _warnings(
-    ratio: SampleRatio,
-    users: Users,
-    names: Sequence[str],
-    counts: np.ndarray,
-    readouts: Sequence[MetricReadout],
-) -> list[str]:
-    found = []
+def _warnings(analysis: Analysis) -> Iterator[str]:
+    counts, crossing = np.array(analysis.users), analysis.crossing
+    ratio = analysis.sample_ratio
     if ratio.mismatch:
-        found.append(
+        yield (
             f"Sample-ratio mismatch (p = {ratio.p_value:.1g}): the arms do not have the users that "
             "they should. Find the cause before you use any figure below."
         )
-    if users.crossing:
-        seen = users.crossing + int(counts.sum())
-        found.append(
-            f"{users.crossing:,} of {seen:,} users were seen in more than one arm and are left out."
-        )
+    if crossing:
+        seen = crossing + counts.sum()
+        yield f"{crossing:,} of {seen:,} users were seen in more than one arm and are left out."
     if counts.min() < MIN_USERS:
-        found.append(
-            f"{names[int(counts.argmin())]} has {counts.min()} users: with fewer than {MIN_USERS} "
-            "the intervals are too narrow."
+        yield (
+            f"{analysis.arms[counts.argmin()]} has {counts.min()} users: with fewer than "
+            f"{MIN_USERS} the intervals are too narrow."
         )
-    for readout in readouts:
+    for readout in analysis.metrics:
         if readout.kind != "binary":
             continue
         conversions = np.array([arm.value for arm in readout.arms]) * counts
         if min(conversions.min(), (counts - conversions).min()) < MIN_CONVERSIONS - 0.5:
-            found.append(
+            yield (
                 f"{readout.name}: fewer than {MIN_CONVERSIONS} users of an arm have (or lack) it; "
                 "the figures are rough."
             )
-    return found
-
-
-def _without_nan(value: Any) -> Any:
-    """The same with None for NaN, which JSON does not have."""
-    if isinstance(value, dict):
-        return {name: _without_nan(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(each) for each in value]
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -36,7 +36,6 @@ def print_analysis(console: Console, analysis: Analysis) -> None:
 
 
 def arms_table(analysis: Analysis) -> Table:
-    """The arms and their users."""
     ratio = analysis.sample_ratio
     table = _table("arm", "users", "rows", "share", "expected")
     for name, users, rows, share, expected in zip(

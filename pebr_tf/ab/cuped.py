@@ -32,10 +32,8 @@ def adjusted(
 ) -> list[Estimate]:
     """The metric of each arm, less what the past predicts.
 
-    Args:
-      values: The metric of each arm.
-      deviations: For each arm, [n] linearised, with mean 0.
-      past: For each arm, [n, P] with a spread above 0 in each column.
+    For each arm, `deviations` are [n], linearised, with mean 0, and `past` is [n, P] with a spread
+    above 0 in each column.
     """
     scale = spread(past)
     centre = sum(x.sum(axis=0) for x in past) / sum(map(len, past))

@@ -30,10 +30,14 @@ MAX_LOG_MARGIN = 10.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate of a metric in one arm, and the variance of this estimate."""
+    """The estimate of a metric in one arm, and the variance of this estimate.
+
+    `users` is their number if the value is a share of them.
+    """
 
     value: float
     variance: float
+    users: int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,32 +72,21 @@ def mean_variance(deviations: np.ndarray) -> float:
     return float(np.square(deviations).sum() / (users - 1) / users)
 
 
-def share_variance(value: float, users: int) -> float:
-    """The variance of a share of users."""
-    return value * (1 - value) / users
+def share(value: float, users: int) -> Estimate:
+    return Estimate(value, value * (1 - value) / users, users)
 
 
-def pooled_variance(first: float, first_users: int, second: float, second_users: int) -> float:
-    """The variance of the difference of two shares that are equal in truth."""
-    pooled = (first * first_users + second * second_users) / (first_users + second_users)
-    return pooled * (1 - pooled) * (1 / first_users + 1 / second_users)
-
-
-def compare(
-    control: Estimate, arm: Estimate, confidence: float, null_variance: float | None = None
-) -> ArmComparison:
-    """Compares an arm with control.
-
-    Args:
-      control: The control.
-      arm: The arm.
-      confidence: Share of such intervals that contain the truth, in (0, 1).
-      null_variance: Variance of the difference without any effect; None for the sum of both.
-    """
+def compare(control: Estimate, arm: Estimate, confidence: float) -> ArmComparison:
+    """Compares an arm with control; `confidence` is in (0, 1)."""
     z = float(special.ndtri(0.5 + confidence / 2))
     difference = arm.value - control.value
     variance = control.variance + arm.variance
     margin = z * math.sqrt(variance)
+    if control.users and arm.users:
+        # Without an effect, both are estimates of one share.
+        users = control.users + arm.users
+        pooled = (control.value * control.users + arm.value * arm.users) / users
+        variance = pooled * (1 - pooled) * (1 / control.users + 1 / arm.users)
     lift, lift_low, lift_high = _lift(control, arm, z)
     return ArmComparison(
         difference=difference,
@@ -102,7 +95,7 @@ def compare(
         lift=lift,
         lift_low=lift_low,
         lift_high=lift_high,
-        p_value=_p_value(difference, variance if null_variance is None else null_variance),
+        p_value=_p_value(difference, variance),
     )
 
 

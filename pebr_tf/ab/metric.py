@@ -26,8 +26,6 @@ class Metric:
     Attributes:
       kind: "ratio": the sum of one column over the sum of another. "mean": the sum of a column per
         user. "binary": the share of users for whom a column is above 0 in any row.
-      numerator: The column.
-      denominator: The other column of a ratio; None otherwise.
       past: Columns from before the experiment that may predict the metric.
     """
 
@@ -38,7 +36,6 @@ class Metric:
 
     @property
     def name(self) -> str:
-        """The name that people read."""
         if self.kind == "ratio":
             return f"{self.numerator}/{self.denominator}"
         return (
@@ -63,11 +60,7 @@ class Metric:
 def named_metrics(
     ratios: Sequence[str], means: Sequence[str], binaries: Sequence[str]
 ) -> tuple[Metric, ...]:
-    """The requested metrics, each once, ordered by kind.
-
-    Raises:
-      UserError: A ratio is not two columns joined by a slash, or a column has no name.
-    """
+    """The requested metrics, each once, ordered by kind."""
     metrics = [_ratio(text) for text in ratios]
     metrics += [Metric("mean", name) for name in means]
     metrics += [Metric("binary", name) for name in binaries]
@@ -77,11 +70,7 @@ def named_metrics(
 
 
 def default_metrics(present: Collection[str]) -> tuple[Metric, ...]:
-    """Clicks and orders per search, and the share of users who ordered, of the `present` columns.
-
-    Raises:
-      UserError: The file has none of these columns.
-    """
+    """Clicks and orders per search, and the share of users who ordered, of `present` columns."""
     metrics = []
     if SEARCHES in present:
         metrics += [Metric("ratio", name, SEARCHES) for name in RATE_COLUMNS if name in present]
@@ -96,15 +85,7 @@ def default_metrics(present: Collection[str]) -> tuple[Metric, ...]:
 
 
 def with_past(metrics: Sequence[Metric], before: Sequence[str]) -> tuple[Metric, ...]:
-    """The metrics with the past of their columns.
-
-    Args:
-      metrics: Without a past.
-      before: Each COLUMN=PAST: the column PAST holds the value of COLUMN before the experiment.
-
-    Raises:
-      UserError: The form is wrong, COLUMN is not part of a metric, or PAST is.
-    """
+    """The metrics with the past of their columns, as texts COLUMN=PAST tell it."""
     used = list(dict.fromkeys(name for metric in metrics for name in metric.columns))
     pairs = []
     for text in before:

@@ -49,15 +49,7 @@ def check(users: np.ndarray, weights: np.ndarray) -> SampleRatio:
 
 
 def weights_of(text: str | None, names: Sequence[str]) -> np.ndarray:
-    """[A] weights of the arms, all equal without a text.
-
-    Args:
-      text: Such as "control=1,treatment=1", with each arm once.
-      names: [A] arms.
-
-    Raises:
-      UserError: The form, the arms or a weight is not valid.
-    """
+    """[A] weights of the arms by a text such as `control=1,treatment=1`; all equal without one."""
     if text is None:
         return np.ones(len(names))
     weights: dict[str, float] = {}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +29,6 @@ class Users:
     """The users of an experiment.
 
     Attributes:
-      names: The arms, in the order of their names.
       ids: [U] text, the users.
       arms: [U] int64, index of each user's arm in `names`.
       rows: [U] int64, rows of each user.
@@ -48,17 +46,8 @@ class Users:
     crossing: int
 
 
-def source_of(path: Path) -> Source:
-    """A file on this machine."""
-    return Source(str(path), lambda: path.open("rb"))
-
-
 def columns_of(source: Source, user: str, arm: str, wanted: Sequence[str]) -> set[str]:
-    """The wanted columns that have a value in the first rows of the file.
-
-    Raises:
-      UserError: As `read_users`, for the first rows.
-    """
+    """The wanted columns that have a value in the first rows of the file."""
     for batch in read_table(source, _once([user, arm]), wanted):
         schema = batch.columns.schema.names
         return {
@@ -72,19 +61,7 @@ def columns_of(source: Source, user: str, arm: str, wanted: Sequence[str]) -> se
 def read_users(
     source: Source, user: str, arm: str, columns: Sequence[str], past: Sequence[str] = ()
 ) -> Users:
-    """Reads a log. Memory grows with its users, not with its rows.
-
-    Args:
-      source: CSV, TSV, JSONL or Parquet.
-      user: Column of the unit that was randomised.
-      arm: Column of the arm that the unit was in.
-      columns: Columns to sum.
-      past: Columns measured before the experiment.
-
-    Raises:
-      UserError: A file, row or value is not valid; there are no rows, one arm, or an arm with one
-        user.
-    """
+    """Reads a log. Memory grows with its users, not with its rows."""
     columns, past = _once(columns), _once(past)
     held = 1 + len(past)
     aggregations = ["sum"] * (1 + len(columns)) + ["min"] * held + ["max"] * held

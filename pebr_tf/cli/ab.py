@@ -77,11 +77,12 @@ def ab(
     A sample-ratio mismatch is printed first and does not change the exit code.
     """
     from pebr_tf import ab as readout
+    from pebr_tf.data.tables import Source
     from pebr_tf.files import replacing_file
 
     if output is not None and output.resolve() == file.resolve():
         raise UserError(f"--json must be another file than the log. Received: {output}.")
-    source = readout.source_of(file)
+    source = Source.local(file)
     metrics = readout.named_metrics(ratios, means, binaries) or readout.default_metrics(
         readout.columns_of(source, user, arm, readout.DEFAULT_COLUMNS)
     )

@@ -81,11 +81,8 @@ def _columns_line(loaded: Config) -> str:
         "time": data.timestamp_column,
         "item text": ", ".join(features.item_text),
     }
-    return (
-        "Columns: "
-        + "; ".join(f"{name}: {column}" for name, column in meanings.items() if column)
-        + "."
-    )
+    named = (f"{name}: {column}" for name, column in meanings.items() if column)
+    return f"Columns: {'; '.join(named)}."
 
 
 def _model_line(loaded: Config) -> str:

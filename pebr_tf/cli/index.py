@@ -50,17 +50,16 @@ def build(
     from pebr_tf.retrieval import build_index
 
     config = Config.load(config_file) if config_file else Config()
-    arrays = [_array(path) for path in (vectors, ids, queries, thresholds)]
     begin = time.monotonic()
     with current_step("reading vectors") as progress:
         try:
             manifest = build_index(
                 out,
-                arrays[0],
-                ids=arrays[1],
+                _array(vectors),
+                ids=_array(ids),
                 config=config.index,
-                queries=arrays[2],
-                thresholds=arrays[3],
+                queries=_array(queries),
+                thresholds=_array(thresholds),
                 progress=progress,
             )
         except (ValueError, FileExistsError) as error:

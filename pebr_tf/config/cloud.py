@@ -1,6 +1,6 @@
 """Settings of runs on Vertex AI and Kubeflow Pipelines: who, where, on which machines."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pebr_tf.config.section import Section
@@ -59,7 +59,6 @@ def _machine(doc: str) -> Any:
     )
 
 
-@dataclass(frozen=True)
 class Resources(Section):
     """What each component's container gets, such as 16 cpu, 64 GB, 1 NVIDIA_L4."""
 
@@ -85,7 +84,6 @@ class Resources(Section):
             )
 
 
-@dataclass(frozen=True)
 class Dataflow(Section):
     """Whether Beam's part of the components runs on Dataflow, and how large."""
 
@@ -97,7 +95,6 @@ class Dataflow(Section):
     public_ips: bool = setting(True, "false: workers have private addresses only")
 
 
-@dataclass(frozen=True)
 class TrainingJob(Section):
     """Several workers for one training: a CustomJob that the Trainer starts and waits for."""
 
@@ -105,7 +102,6 @@ class TrainingJob(Section):
     machine_type: str = setting("n1-standard-16", "Machine type of a worker", **_MACHINE)
 
 
-@dataclass(frozen=True)
 class Cloud(Section):
     """Runs on Vertex AI; Kubeflow uses image, retries, cache and resources, `pebr run` nothing."""
 
@@ -136,6 +132,55 @@ class Cloud(Section):
     network: str | None = setting(None, "VPC network to peer with; null: none")
     retries: int = setting(2, "Retries of each failed component", "[0, 10]")
     cache: bool = setting(True, "Reuse results of earlier runs where nothing has changed")
-    dataflow: Dataflow = field(default_factory=Dataflow)
-    training_job: TrainingJob = field(default_factory=TrainingJob)
-    resources: Resources = field(default_factory=Resources)
+    dataflow: Dataflow = Dataflow()
+    training_job: TrainingJob = TrainingJob()
+    resources: Resources = Resources()
+
+
+def _name(doc: str) -> Any:
+    return setting(
+        None,
+        doc,
+        pattern=r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?",
+        form="a name in Kubernetes: lower-case letters, digits, hyphens and dots",
+    )
+
+
+def _labels(doc: str) -> Any:
+    return setting(
+        (), doc, pattern=r"[^\s=]+=[^\s=]+", form="a label, such as pool=batch", distinct=True
+    )
+
+
+class Kubeflow(Section):
+    """Runs on Kubeflow Pipelines; image, retries, cache and resources are those of `cloud`."""
+
+    host: str | None = setting(
+        None,
+        "Address of its API, such as https://kubeflow.example.org/pipeline; --host wins",
+        pattern=r"https?://[^\s/]+(/\S*)?",
+        form="an address that begins with http:// or https://",
+    )
+    namespace: str | None = _name("Namespace of the runs; null: an installation without users")
+    service_account: str | None = _name("Service account of the pods; null: Kubeflow's default")
+    secret: str | None = _name(
+        "Secret with the keys accesskey and secretkey for s3:// and minio:// paths; null: none"
+    )
+    environment: tuple[str, ...] = setting(
+        (),
+        "Variables of every pod, such as AWS_ENDPOINT_URL=http://minio-service.kubeflow:9000",
+        pattern=r"[A-Za-z_][A-Za-z0-9_]*=.*",
+        form="a variable, such as AWS_REGION=eu-central-1",
+    )
+    node_selector: tuple[str, ...] = _labels("Labels of the nodes that pods run on")
+    accelerator_selector: tuple[str, ...] = _labels(
+        "Further labels for pods that request an accelerator"
+    )
+
+
+class Airflow(Section):
+    """Tasks run on Airflow's workers, or in pods; these use image, resources and `kubeflow`."""
+
+    volume_claim: str | None = _name(
+        "Persistent volume claim that pods mount at /data; null: no pods"
+    )

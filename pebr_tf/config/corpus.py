@@ -1,6 +1,6 @@
 """Settings of what goes in: files, splits, strata, and the features made of the columns."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from pebr_tf.config.section import Section
@@ -11,7 +11,6 @@ MAX_SEED = 2**31 - 1
 _DISTANCE = "(0, 1]"
 
 
-@dataclass(frozen=True)
 class Data(Section):
     """Where the click log and the catalogue are, and what their columns are called."""
 
@@ -55,7 +54,6 @@ class Data(Section):
     )
 
 
-@dataclass(frozen=True)
 class Split(Section):
     """Which clicks train, which tune the cut-off, which test; what is not held out trains."""
 
@@ -75,7 +73,6 @@ class Split(Section):
         )
 
 
-@dataclass(frozen=True)
 class Strata(Section):
     """Head, torso and tail queries, by their share of the training clicks, most frequent first."""
 
@@ -98,7 +95,6 @@ class Strata(Section):
         )
 
 
-@dataclass(frozen=True)
 class Features(Section):
     """What the towers see of a query and of an item."""
 

@@ -11,8 +11,6 @@ class ConfigError(UserError, ValueError):
     Attributes:
       key: Dotted path of the setting; empty if the whole configuration is meant.
       requirement: The text after "must".
-      received: The rejected value, ready to print.
-      source: The file, if there is one.
     """
 
     def __init__(self, key: str, requirement: str, received: str, source: str = "") -> None:

@@ -1,6 +1,5 @@
 """Settings of what is learnt and how: towers, loss, training."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from pebr_tf.config.corpus import MAX_SEED
@@ -18,7 +17,6 @@ _WITHOUT_TAU = ("pointwise", "info_nce")
 _LEARNING_RATES = {"adam": 0.003, "adagrad": 0.05}
 
 
-@dataclass(frozen=True)
 class Towers(Section):
     """The two towers, and the head that gives each query its temperature tau."""
 
@@ -56,7 +54,6 @@ class Towers(Section):
         )
 
 
-@dataclass(frozen=True)
 class Loss(Section):
     """The objective, its negatives and its corrections."""
 
@@ -128,7 +125,6 @@ class Loss(Section):
         self.require(not value, name, f"be {off} when {reason}")
 
 
-@dataclass(frozen=True)
 class Training(Section):
     """How long, how fast and on what the towers are trained."""
 

@@ -1,12 +1,9 @@
 """Settings of a run: where it works, where releases go, what Beam runs on."""
 
-from dataclasses import dataclass
-
 from pebr_tf.config.section import Section
 from pebr_tf.config.setting import setting
 
 
-@dataclass(frozen=True)
 class Pipeline(Section):
     """Name, folders and Beam arguments of a run."""
 

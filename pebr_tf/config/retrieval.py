@@ -1,6 +1,5 @@
 """Settings of what comes out: the cut-off, the index, and the gates before a release."""
 
-from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from pebr_tf.config.section import Section
@@ -9,7 +8,6 @@ from pebr_tf.config.setting import AUTO, setting
 MAX_LIMIT = 1_000_000
 
 
-@dataclass(frozen=True)
 class Cutoff(Section):
     """Where lists end: the policy, its level, and the default knob."""
 
@@ -87,7 +85,6 @@ def knob_requirement(knob: str, value: float, floor: int, limit: int) -> str | N
     return None if valid else requirement
 
 
-@dataclass(frozen=True)
 class Index(Section):
     """The search index: how exact, how large, how it checks itself."""
 
@@ -119,7 +116,6 @@ class Index(Section):
         )
 
 
-@dataclass(frozen=True)
 class Gates(Section):
     """What a model must not miss significantly; lifts compare with top_k at equal average k."""
 
@@ -144,7 +140,6 @@ class Gates(Section):
     )
 
 
-@dataclass(frozen=True)
 class Evaluation(Section):
     """What a trained model is measured at."""
 
@@ -157,4 +152,4 @@ class Evaluation(Section):
         automatic=True,
     )
     max_queries: int | None = setting(None, "Test queries at most; null: all", "[1, 100_000_000]")
-    gates: Gates = field(default_factory=Gates)
+    gates: Gates = Gates()

@@ -1,16 +1,13 @@
 """The configuration as a whole: all sections, and the way from and to a YAML file."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pebr_tf.config.airflow import Airflow
-from pebr_tf.config.cloud import Cloud
+from pebr_tf.config.cloud import Airflow, Cloud, Kubeflow
 from pebr_tf.config.corpus import Data, Features, Split, Strata
 from pebr_tf.config.error import ConfigError, shown
-from pebr_tf.config.kubeflow import Kubeflow
 from pebr_tf.config.model import Loss, Towers, Training
 from pebr_tf.config.pipeline import Pipeline
 from pebr_tf.config.retrieval import Cutoff, Evaluation, Index
@@ -24,25 +21,24 @@ from pebr_tf.files import replacing_file
 TOWER_SECTIONS = ("features", "towers", "loss", "split", "strata")
 
 
-@dataclass(frozen=True)
 class Config(Section):
     """Every number that a user may tune; valid by construction, immutable, hashable."""
 
-    data: Data = field(default_factory=Data)
-    split: Split = field(default_factory=Split)
-    strata: Strata = field(default_factory=Strata)
-    features: Features = field(default_factory=Features)
-    towers: Towers = field(default_factory=Towers)
-    loss: Loss = field(default_factory=Loss)
-    training: Training = field(default_factory=Training)
-    cutoff: Cutoff = field(default_factory=Cutoff)
-    index: Index = field(default_factory=Index)
-    evaluation: Evaluation = field(default_factory=Evaluation)
-    pipeline: Pipeline = field(default_factory=Pipeline)
-    serving: Serving = field(default_factory=Serving)
-    cloud: Cloud = field(default_factory=Cloud)
-    kubeflow: Kubeflow = field(default_factory=Kubeflow)
-    airflow: Airflow = field(default_factory=Airflow)
+    data: Data = Data()
+    split: Split = Split()
+    strata: Strata = Strata()
+    features: Features = Features()
+    towers: Towers = Towers()
+    loss: Loss = Loss()
+    training: Training = Training()
+    cutoff: Cutoff = Cutoff()
+    index: Index = Index()
+    evaluation: Evaluation = Evaluation()
+    pipeline: Pipeline = Pipeline()
+    serving: Serving = Serving()
+    cloud: Cloud = Cloud()
+    kubeflow: Kubeflow = Kubeflow()
+    airflow: Airflow = Airflow()
 
     def check(self) -> None:
         self.require(
@@ -69,20 +65,12 @@ class Config(Section):
 
     @classmethod
     def from_yaml(cls, text: str) -> "Config":
-        """The configuration that `text` describes.
-
-        Raises:
-          ConfigError: Not YAML, or not a valid configuration.
-        """
+        """The configuration that `text` describes."""
         return cls.from_mapping(parse(text))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Config":
-        """The configuration in a YAML file.
-
-        Raises:
-          ConfigError: Not a readable UTF-8 file, or as `from_yaml`; its text starts with the path.
-        """
+        """The configuration in a YAML file; an error starts with its path."""
         try:
             return cls.from_yaml(_read(Path(path)))
         except ConfigError as error:
@@ -93,11 +81,7 @@ class Config(Section):
         return render(self, comments)
 
     def dump(self, path: str | PathLike[str], comments: bool = True) -> None:
-        """Writes `to_yaml` to a file, whole or not at all.
-
-        Raises:
-          ConfigError: The file cannot be written.
-        """
+        """Writes `to_yaml` to a file, whole or not at all."""
         try:
             with replacing_file(Path(path)) as temporary:
                 temporary.write_text(self.to_yaml(comments), encoding="utf-8")
@@ -109,11 +93,7 @@ class Config(Section):
         return self.replace_all({key: value})
 
     def replace_all(self, changes: Mapping[str, object]) -> "Config":
-        """A copy with the settings at some dotted keys changed, all at once.
-
-        Raises:
-          ConfigError: An unknown key, a rejected value, or a contradiction in the result.
-        """
+        """A copy with the settings at some dotted keys changed, all at once."""
         mapping = self.to_mapping()
         for path, value in changes.items():
             *sections, name = path.split(".")

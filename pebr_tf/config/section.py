@@ -6,7 +6,9 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, ClassVar, TypeVar, get_type_hints
+
+from typing_extensions import dataclass_transform
 
 from pebr_tf.config.error import ConfigError, shown
 from pebr_tf.config.setting import METADATA_KEY, Setting, accept
@@ -40,8 +42,14 @@ class Key:
             raise error.inside(self.name) from None
 
 
+@dataclass_transform(frozen_default=True)
 class Section:
-    """Base of the sections, which are frozen dataclasses: checked however they are made."""
+    """Base of the sections. A subclass is a frozen dataclass, checked however it is made."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __init_subclass__(cls) -> None:
+        dataclasses.dataclass(frozen=True)(cls)
 
     def __post_init__(self) -> None:
         for key in keys(type(self)):

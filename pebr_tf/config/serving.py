@@ -1,6 +1,5 @@
 """Settings of the retrieval service."""
 
-from dataclasses import dataclass, field
 from typing import Literal
 
 from pebr_tf.config.section import Section
@@ -11,7 +10,6 @@ LONGEST_DEADLINE_MILLISECONDS = 600_000
 _DEADLINE = f"[1, {LONGEST_DEADLINE_MILLISECONDS}]"
 
 
-@dataclass(frozen=True)
 class TfServing(Section):
     """The TF Serving that encodes queries, when it is the backend."""
 
@@ -28,7 +26,6 @@ class TfServing(Section):
     retries: int = setting(2, "Retries after a failed call", "[0, 10]")
 
 
-@dataclass(frozen=True)
 class Batching(Section):
     """How concurrent requests share one encoding and one search."""
 
@@ -48,7 +45,6 @@ class Batching(Section):
         )
 
 
-@dataclass(frozen=True)
 class Limits(Section):
     """What one request may ask for; `cutoff.limit` bounds the results of a query."""
 
@@ -57,7 +53,6 @@ class Limits(Section):
     query_characters: int = setting(512, "Most characters per query", "[1, 1_048_576]")
 
 
-@dataclass(frozen=True)
 class Tls(Section):
     """Encryption of both ports; off without a certificate."""
 
@@ -69,25 +64,22 @@ class Tls(Section):
     def check(self) -> None:
         has_certificate = self.certificate is not None
         has_authority = self.client_authority is not None
-        self.require(
-            not has_certificate or self.key is not None, "key", "name a file when certificate does"
-        )
-        self.require(
-            has_certificate or self.key is None, "certificate", "name a file when key does"
-        )
-        self.require(
-            has_certificate or not self.mutual, "certificate", "name a file when mutual is true"
-        )
-        self.require(
-            has_authority or not self.mutual, "client_authority", "name a file when mutual is true"
-        )
-        # Otherwise an operator believes that clients are checked, and they are not.
-        self.require(
-            self.mutual or not has_authority, "mutual", "be true when client_authority is set"
-        )
+        has_key = self.key is not None
+        for holds, name, requirement in (
+            (has_key or not has_certificate, "key", "name a file when certificate does"),
+            (has_certificate or not has_key, "certificate", "name a file when key does"),
+            (has_certificate or not self.mutual, "certificate", "name a file when mutual is true"),
+            (
+                has_authority or not self.mutual,
+                "client_authority",
+                "name a file when mutual is true",
+            ),
+            # Otherwise an operator believes that clients are checked, and they are not.
+            (self.mutual or not has_authority, "mutual", "be true when client_authority is set"),
+        ):
+            self.require(holds, name, requirement)
 
 
-@dataclass(frozen=True)
 class Serving(Section):
     """Where the service listens, what encodes, and how it protects itself."""
 
@@ -106,10 +98,10 @@ class Serving(Section):
         None, "File of accepted bearer tokens, one per line; null: no token required"
     )
     log_queries: bool = setting(False, "Write query text to the log")
-    tf_serving: TfServing = field(default_factory=TfServing)
-    batching: Batching = field(default_factory=Batching)
-    limits: Limits = field(default_factory=Limits)
-    tls: Tls = field(default_factory=Tls)
+    tf_serving: TfServing = TfServing()
+    batching: Batching = Batching()
+    limits: Limits = Limits()
+    tls: Tls = Tls()
 
     def check(self) -> None:
         self.require(

@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import re
 import types
+from collections.abc import Callable
 from typing import Any, Literal, get_args, get_origin
 
 from pebr_tf.config.error import ConfigError, shown
@@ -17,6 +18,15 @@ METADATA_KEY = "setting"
 AUTO: Any = "auto"
 _NOUNS = {int: "an integer", float: "a number"}
 _PLURALS = {int: "integers", float: "numbers", str: "strings"}
+# The attributes of `Setting` about lists, with what an error says of each.
+_LIST_TERMS: dict[str, tuple[str, Callable[[tuple[Any, ...]], bool]]] = {
+    "filled": ("at least one", lambda entries: len(entries) > 0),
+    "distinct": ("no repeats", lambda entries: len(set(entries)) == len(entries)),
+    "increasing": (
+        "increasing",
+        lambda entries: all(low < high for low, high in itertools.pairwise(entries)),
+    ),
+}
 
 
 class Interval:
@@ -108,9 +118,6 @@ def accept(hint: Any, rule: Setting, value: object) -> Any:
 
     `hint` is bool, int, float, str, Literal of strings, a tuple of int, float or str, or one of
     them with None.
-
-    Raises:
-      ConfigError: Another type, or out of range; its key is empty or the position in a list.
     """
     kind, nullable = split_null(hint)
     if value is None and nullable:
@@ -118,7 +125,13 @@ def accept(hint: Any, rule: Setting, value: object) -> Any:
     if rule.automatic and value == AUTO:
         return AUTO
     if get_origin(kind) is tuple and isinstance(value, list | tuple):
-        value = tuple(_accept_entry(get_args(kind)[0], rule, i, v) for i, v in enumerate(value))
+        entries = []
+        for position, entry in enumerate(value):
+            try:
+                entries.append(accept(get_args(kind)[0], rule, entry))
+            except ConfigError as error:
+                raise error.inside(f"[{position}]") from None
+        value = tuple(entries)
     if not _fits(kind, rule, value):
         raise ConfigError("", f"be {requirement(hint, rule)}", shown(value))
     # The sum makes a float of an integer and 0.0 of -0.0, so that equal settings print alike.
@@ -139,7 +152,9 @@ def _number(text: str) -> float:
 
 def _fits(kind: Any, rule: Setting, value: object) -> bool:
     if get_origin(kind) is tuple:
-        return isinstance(value, tuple) and _entries_fit(rule, value)
+        return isinstance(value, tuple) and all(
+            fits(value) for name, (_, fits) in _LIST_TERMS.items() if getattr(rule, name)
+        )
     if kind is bool:
         return isinstance(value, bool)
     if kind in (int, float):
@@ -154,25 +169,5 @@ def _fits(kind: Any, rule: Setting, value: object) -> bool:
     return bool(value.strip()) and (rule.pattern is None or bool(re.fullmatch(rule.pattern, value)))
 
 
-def _accept_entry(kind: Any, rule: Setting, position: int, value: object) -> Any:
-    try:
-        return accept(kind, rule, value)
-    except ConfigError as error:
-        raise error.inside(f"[{position}]") from None
-
-
-def _entries_fit(rule: Setting, entries: tuple[Any, ...]) -> bool:
-    return (
-        (not rule.filled or len(entries) > 0)
-        and (not rule.distinct or len(set(entries)) == len(entries))
-        and (not rule.increasing or all(a < b for a, b in itertools.pairwise(entries)))
-    )
-
-
 def _list_terms(rule: Setting) -> str:
-    terms = {
-        "at least one": rule.filled,
-        "no repeats": rule.distinct,
-        "increasing": rule.increasing,
-    }
-    return "".join(f", {term}" for term, wanted in terms.items() if wanted)
+    return "".join(f", {term}" for name, (term, _) in _LIST_TERMS.items() if getattr(rule, name))

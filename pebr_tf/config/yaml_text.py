@@ -4,6 +4,7 @@ The reader follows the core schema of YAML 1.2, where PyYAML follows 1.1: `1e-3`
 is ten, and `no`, `12:30` and `2024-01-01` are strings.
 """
 
+import contextlib
 import math
 import re
 from collections.abc import Callable
@@ -16,16 +17,10 @@ from pebr_tf.config.section import Key, Section, keys
 from pebr_tf.config.setting import remark
 
 _TAG = "tag:yaml.org,2002:"
-_NULLS = dict.fromkeys(["", "~", "null", "Null", "NULL"])
-_BOOLEANS = {
-    text: word == "true"
-    for word in ("true", "false")
-    for text in (word, word.capitalize(), word.upper())
-}
 # Type -> the texts that it has, and the value of such a text.
 _SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "null": ("|".join(map(re.escape, _NULLS)), _NULLS.__getitem__),
-    "bool": ("|".join(_BOOLEANS), _BOOLEANS.__getitem__),
+    "null": ("|~|null|Null|NULL", lambda text: None),
+    "bool": ("true|True|TRUE|false|False|FALSE", lambda text: text.lower() == "true"),
     "int": (r"[-+]?[0-9][0-9_]*", int),
     "float": (r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", float),
 }
@@ -52,16 +47,19 @@ _Loader.yaml_constructors = {
 
 
 def _add_scalar(name: str, pattern: str, convert: Callable[[str], Any]) -> None:
-    def construct(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
-        try:
-            return convert(str(loader.construct_scalar(node)))
-        except (KeyError, ValueError):
-            # An explicit tag (`!!int abc`) or more digits than Python converts.
-            raise yaml.constructor.ConstructorError(
-                None, None, f"expected a valid {name}", node.start_mark
-            ) from None
+    texts = re.compile(rf"(?:{pattern})\Z")
 
-    _Loader.add_implicit_resolver(_TAG + name, re.compile(rf"(?:{pattern})\Z"), None)
+    def construct(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+        text = str(loader.construct_scalar(node))
+        # An explicit tag (`!!int abc`) has any text, and Python limits the digits of an integer.
+        with contextlib.suppress(ValueError):
+            if texts.match(text):
+                return convert(text)
+        raise yaml.constructor.ConstructorError(
+            None, None, f"expected a valid {name}", node.start_mark
+        )
+
+    _Loader.add_implicit_resolver(_TAG + name, texts, None)
     _Loader.add_constructor(_TAG + name, construct)
 
 
@@ -70,11 +68,7 @@ for _name, (_pattern, _convert) in _SCALARS.items():
 
 
 def parse(text: str) -> dict[Any, Any]:
-    """The mapping that a YAML document holds.
-
-    Raises:
-      ConfigError: Bad syntax, a key given twice, no mapping, or an empty document.
-    """
+    """The mapping that a YAML document holds."""
     try:
         loader = _Loader(text)
         node = loader.get_single_node()

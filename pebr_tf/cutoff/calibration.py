@@ -50,8 +50,8 @@ from typing import Any
 import numpy as np
 
 from pebr_tf.config import Cutoff
-from pebr_tf.cutoff.knob_map import KnobMap, require_keys
-from pebr_tf.distributions.logit import Family, require_family
+from pebr_tf.cutoff.knob_map import KnobMap
+from pebr_tf.distributions.logit import Family
 from pebr_tf.distributions.query_law import LawWeights, initial_weights
 from pebr_tf.errors import UserError
 from pebr_tf.metrics.ranked import RankedLists
@@ -136,28 +136,12 @@ class Calibration:
         found = (self.strata.get(name) for name in STRATA)
         return np.array([each.offset if each else 0.0 for each in found], np.float32)
 
-    def map_of(self, knob: str) -> KnobMap:
-        """The map of a calibrated knob."""
-        if knob not in CALIBRATED_KNOBS:
-            raise ValueError(
-                f"knob must be one of {', '.join(CALIBRATED_KNOBS)}. Received: {knob!r}."
-            )
-        return self.budget if knob == "budget" else self.recall
-
     def cutoff_for(self, knob: str, value: float, strata: np.ndarray) -> np.ndarray:
-        """[B] float32 cut-offs.
+        """[B] float32 cut-offs of queries of `strata` [B] for "recall" or "budget"."""
+        return self._map_of(knob).cutoff(value) + self.offsets[strata]
 
-        Args:
-          knob: "recall" or "budget".
-          value: The recall or the average items per query.
-          strata: [B] indices into STRATA.
-
-        Raises:
-          ValueError: Another knob, or a value that is not a number.
-        """
-        if np.isnan(value):
-            raise ValueError(f"{knob} must be a number. Received: NaN.")
-        return self.map_of(knob).cutoff(value) + self.offsets[strata]
+    def _map_of(self, knob: str) -> KnobMap:
+        return self.budget if knob == "budget" else self.recall
 
     def expected_recall(self, value: float, strata: np.ndarray) -> np.ndarray:
         """[B] the recall that the strata of queries keep when `value` is requested of all."""
@@ -205,7 +189,7 @@ class Calibration:
 
     def out_of_range_message(self, knob: str, value: float) -> str | None:
         """One sentence if `value` is outside the range that the knob reaches, else None."""
-        reached = self.map_of(knob)
+        reached = self._map_of(knob)
         if reached.lowest <= value <= reached.highest:
             return None
         used = min(max(value, reached.lowest), reached.highest)
@@ -217,71 +201,32 @@ class Calibration:
         )
 
     def save(self, directory: Path) -> None:
-        """Writes cutoff.json into a folder."""
-        (directory / FILE_NAME).write_text(self.to_json(), encoding="utf-8")
-
-    @classmethod
-    def load(cls, directory: Path) -> Calibration:
-        """Reads cutoff.json of a folder; raises what `from_json` raises."""
-        return cls.from_json((directory / FILE_NAME).read_text(encoding="utf-8"))
-
-    def to_json(self) -> str:
-        """JSON that `from_json` turns into the same calibration."""
         content = {"version": VERSION, **vars(self)}
         content.update((name, getattr(self, name).to_mapping()) for name in _MAPS)
         content["strata"] = {name: asdict(each) for name, each in self.strata.items()}
         content["law"] = self.law.to_mapping()
-        return json.dumps(content, indent=1) + "\n"
+        text = json.dumps(content, indent=1) + "\n"
+        (directory / FILE_NAME).write_text(text, encoding="utf-8")
 
     @classmethod
-    def from_json(cls, text: str) -> Calibration:
-        """Parses the content of cutoff.json.
-
-        Raises:
-          UserError: Not JSON, another version, missing or unknown keys, maps that are not monotone.
-        """
+    def load(cls, directory: Path) -> Calibration:
+        """Reads cutoff.json of a folder."""
         try:
-            content = json.loads(text)
+            content = json.loads((directory / FILE_NAME).read_text(encoding="utf-8"))
         except ValueError as error:
             raise UserError(f"cutoff.json must be JSON. Received: {error}.") from None
         version = content.get("version") if isinstance(content, dict) else content
         if version != VERSION:
             raise UserError(f"cutoff.json must have version {VERSION}. Received: {version!r}.")
-        keys = [field.name for field in fields(cls)]
-        require_keys("cutoff.json", content, ("version", *keys))
-        _require_types(content)
-        strata = content["strata"]
-        if not isinstance(strata, dict) or not set(strata) <= set(STRATA):
-            raise UserError(f"strata must be among {', '.join(STRATA)}. Received: {strata!r}.")
-        values = {name: content[name] for name in keys}
-        for name in _MAPS:
-            values[name] = KnobMap.from_mapping(name, content[name])
-        for name, each in strata.items():
-            require_keys(f"strata.{name}", each, [field.name for field in fields(StratumRecall)])
-        values["strata"] = {name: StratumRecall(**each) for name, each in strata.items()}
-        points = len(values["recall"].knob_values)
-        at_points = [values["errors"], *(each.recalls for each in values["strata"].values())]
-        if any(not isinstance(each, list) or len(each) != points for each in at_points):
-            raise UserError(
-                f"errors and recalls of cutoff.json must be {points} numbers each, as many as "
-                "recall has. Received: others."
-            )
+        try:
+            values = {field.name: content[field.name] for field in fields(cls)}
+            values.update((name, KnobMap.from_mapping(content[name])) for name in _MAPS)
+            strata = content["strata"].items()
+            values["strata"] = {name: StratumRecall(**each) for name, each in strata}
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise UserError(f"cutoff.json must hold a calibration. Received: {error!r}.") from None
         values["law"] = LawWeights.from_mapping("law of cutoff.json", content["law"])
         return cls(**values)
-
-
-def _require_types(content: dict[str, Any]) -> None:
-    texts = dict.fromkeys(("policy", "family", "default_knob"), str)
-    whole = dict.fromkeys(("floor", "limit", "queries", "folds"), int)
-    numbers = dict.fromkeys(("level_temperature", "least_known", "default_value"), (int, float))
-    kinds: dict[str, Any] = {**texts, **numbers, **whole}
-    for name, kind in kinds.items():
-        if not isinstance(content[name], kind) or isinstance(content[name], bool):
-            raise UserError(
-                f"{name} of cutoff.json must be a {'text' if kind is str else 'number'}. "
-                f"Received: {content[name]!r}."
-            )
-    require_family(content["family"])
 
 
 def calibrate(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pebr_tf.distributions.level_numpy import levels_at, logits_of
-from pebr_tf.distributions.logit import Family, require_family
+from pebr_tf.distributions.logit import Family
 from pebr_tf.metrics.ranked import Ranks
 
 # Cosines per block, which should stay in the cache. A block of a large catalogue has 16 queries all
@@ -37,7 +37,7 @@ class QueryVectors:
     Attributes:
       vectors: [Q, n] float32 unit vectors.
       tau: [Q] float32 temperatures.
-      strata: [Q] indices into `pebr_tf.metrics.STRATA`.
+      strata: [Q] indices into `pebr_tf.metrics.strata.STRATA`.
       breadth: [Q] number of different items that were clicked in the training split, or None;
         policies of experiments use it.
       frequency: [Q] clicks in the training split, or None.
@@ -53,17 +53,6 @@ class QueryVectors:
     known_share: np.ndarray | None = None
     alpha: np.ndarray | None = None
     beta: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        if self.vectors.ndim != 2 or not (
-            self.tau.shape == self.strata.shape == self.vectors.shape[:1]
-        ):
-            raise ValueError(
-                "vectors, tau and strata must be [Q, n], [Q] and [Q]. Received: "
-                f"{self.vectors.shape}, {self.tau.shape} and {self.strata.shape}."
-            )
-        if self.breadth is not None and self.breadth.shape != self.tau.shape:
-            raise ValueError(f"breadth must be [{len(self.tau)}]. Received: {self.breadth.shape}.")
 
     def __len__(self) -> int:
         return len(self.tau)
@@ -170,21 +159,15 @@ class Candidates:
 
     def part(self, queries: np.ndarray) -> Candidates:
         """The queries where `queries` [Q] is true."""
-        row = np.cumsum(queries) - 1
-
-        def moved(ranks: Ranks) -> Ranks:
-            inside = queries[ranks.rows]
-            return Ranks(row[ranks.rows[inside]], ranks.ranks[inside])
-
         return replace(
             self,
             cosines=self.cosines[queries],
             queries=self.queries.part(queries),
             levels={each: level[queries] for each, level in self.levels.items()},
-            relevant=moved(self.relevant),
+            relevant=self.relevant.part(queries),
             seen=self.seen[queries[self.relevant.rows]],
             totals=self.totals[queries],
-            known=moved(self.known),
+            known=self.known.part(queries),
             sample_levels=None if self.sample_levels is None else self.sample_levels[queries],
         )
 
@@ -207,21 +190,12 @@ def collect_candidates(
     depth: int,
     known: ClickedPairs | None = None,
 ) -> Candidates:
-    """Compares all queries with all items, in blocks.
+    """Compares all queries with all items, float32 unit vectors [N, n], in blocks.
 
-    Args:
-      corpus: [N, n] float32 unit vectors.
-      queries: The queries, each with a relevant item.
-      relevant: The relevant items; one that the catalogue lacks counts in the totals.
-      family: Logit that the towers were trained with.
-      level_temperatures: Finite level temperatures, from 0, to compute the levels at.
-      depth: M, at most N.
-      known: Pairs of the training split, for `Candidates.unseen`.
-
-    Raises:
-      ValueError: An empty catalogue, or a query without a relevant item.
+    Each query has a relevant item; one that the catalogue lacks counts in the totals. Levels are
+    computed at finite level temperatures, from 0. `depth` is M, at most N. `known` are pairs of the
+    training split, for `Candidates.unseen`.
     """
-    require_family(family)
     if not len(corpus) or not 1 <= depth <= len(corpus):
         raise ValueError(
             f"depth must be from 1 to the number of items. Received: {depth} of {len(corpus)}."

@@ -10,7 +10,8 @@ from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.calibration import Calibration, bounded_counts, cross_fitted
 from pebr_tf.cutoff.candidates import Candidates, ClickedPairs
 from pebr_tf.cutoff.knobs import ReleaseKnobs
-from pebr_tf.cutoff.policies import Policy, TopKPolicy
+from pebr_tf.cutoff.policies.base import Policy
+from pebr_tf.cutoff.policies.plain import TopKPolicy
 from pebr_tf.metrics.comparison import at_averages, by_group, count_histogram, curve, groups_of
 from pebr_tf.metrics.ranked import RankedLists, top_k_for
 from pebr_tf.metrics.results import (

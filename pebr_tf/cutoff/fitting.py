@@ -22,22 +22,17 @@ def fit(
     losses: Callable[..., tf.Tensor],
     arrays: Sequence[np.ndarray],
     seed: int = 0,
-) -> np.ndarray:
+) -> None:
     """Fits the head and restores the weights that were best on held-out rows.
 
-    `losses` maps a batch of the arrays, float with Q rows each, to losses [B]. The head is built.
-
-    Returns:
-      [Q] bool, the held-out rows: a tenth. With fewer than ten rows, all rows are both fitted and
-      held out.
+    `losses` maps a batch of the arrays, float with Q rows each, to losses [B]. The head is built. A
+    tenth of the rows is held out. With fewer than ten rows, all are both fitted and held out.
     """
     count = len(arrays[0])
     generator = np.random.default_rng(seed)
-    held_out = np.zeros(count, bool)
-    held_out[generator.permutation(count)[: int(count * HELD_OUT)]] = True
-    train = np.flatnonzero(~held_out)
-    if not held_out.any():
-        held_out[:] = True
+    held_out, train = np.split(generator.permutation(count), [int(count * HELD_OUT)])
+    # In the order of the rows, as the order of sums changes their last bits.
+    held_out, train = np.sort(held_out if len(held_out) else train), np.sort(train)
     optimizer = tf.keras.optimizers.Adam(LEARNING_RATE)
     signature = [tf.TensorSpec([None, *array.shape[1:]], tf.float32) for array in arrays]
 
@@ -55,7 +50,7 @@ def fit(
     def tensors(rows: np.ndarray) -> list[tf.Tensor]:
         return [tf.constant(array[rows], tf.float32) for array in arrays]
 
-    checked = tensors(np.flatnonzero(held_out))
+    checked = tensors(held_out)
     best, weights, last_gain, steps = np.inf, head.get_weights(), 0, 0
     steps_per_pass = -(-len(train) // BATCH)
     patience = max(PATIENT_PASSES * steps_per_pass, PATIENT_STEPS)
@@ -69,4 +64,3 @@ def fit(
         if loss < best:
             best, weights, last_gain = loss, head.get_weights(), steps
     head.set_weights(weights)
-    return held_out

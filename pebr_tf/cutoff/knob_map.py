@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from pebr_tf.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -72,33 +69,10 @@ class KnobMap:
         return value.astype(np.float32)
 
     def to_mapping(self) -> dict[str, Any]:
-        """Plain lists and numbers."""
-        return {
-            "knob_values": self.knob_values.tolist(),
-            "cutoffs": self.cutoffs.tolist(),
-            "queries": self.queries,
-        }
+        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
 
     @classmethod
-    def from_mapping(cls, name: str, mapping: Any) -> KnobMap:
-        """The inverse of `to_mapping`.
-
-        Raises:
-          UserError: Other keys, or points that are not monotone. The message starts with `name`.
-        """
-        require_keys(name, mapping, ("knob_values", "cutoffs", "queries"))
-        try:
-            values = np.asarray(mapping["knob_values"], np.float64)
-            cutoffs = np.asarray(mapping["cutoffs"], np.float32)
-            return cls(values, cutoffs, int(mapping["queries"]))
-        except (TypeError, ValueError) as error:
-            raise UserError(f"{name} must be a monotone map. Received: {error}") from None
-
-
-def require_keys(name: str, mapping: Any, keys: Sequence[str]) -> None:
-    """Raises UserError unless `mapping` is a dictionary with exactly these keys."""
-    if not isinstance(mapping, dict):
-        raise UserError(f"{name} must be a mapping. Received: {type(mapping).__name__}.")
-    if set(mapping) != set(keys):
-        received = ", ".join(sorted(map(str, mapping))) or "none"
-        raise UserError(f"{name} must have the keys {', '.join(keys)}. Received: {received}.")
+    def from_mapping(cls, mapping: dict[str, Any]) -> KnobMap:
+        """The inverse of `to_mapping`."""
+        values = np.asarray(mapping["knob_values"], np.float64)
+        return cls(values, np.asarray(mapping["cutoffs"], np.float32), int(mapping["queries"]))

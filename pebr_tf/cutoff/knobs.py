@@ -9,7 +9,10 @@ import numpy as np
 
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.calibration import CALIBRATED_KNOBS, Calibration
-from pebr_tf.cutoff.policies import Policy, ScorePolicy, SharePolicy, TopKPolicy, served_policy
+from pebr_tf.cutoff.policies.base import Policy
+from pebr_tf.cutoff.policies.plain import ScorePolicy, TopKPolicy
+from pebr_tf.cutoff.policies.registry import served_policy
+from pebr_tf.cutoff.policies.share import SharePolicy
 from pebr_tf.metrics.strata import STRATA
 
 
@@ -44,7 +47,6 @@ class ReleaseKnobs:
         self.rule = functools.lru_cache(maxsize=1024)(self._rule)
 
     def default_rule(self) -> CutoffRule:
-        """The rule of the release's default knob."""
         return self.rule(self._calibration.default_knob, self._calibration.default_value)
 
     def _rule(self, knob: str, value: float) -> CutoffRule:

@@ -13,12 +13,12 @@ from scipy.special import betainc, betaincinv
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.distributions import Beta
 from pebr_tf.distributions.query_law import FITTED, LawParameters, LawWeights
+from pebr_tf.metrics.strata import STRATA
 
 MOST_ITERATIONS = 300
 # Of the squared weights; linear, inner and outer ones, and the slope of the noise share.
 PENALTY, PENALTIES = 1e-3, {"linear": 1.0, "inner": 0.3, "outer": 1.0, "noise": 3.0}
 SHARES = np.linspace(0.0, 1.0, 101)
-FIFTHS = 5
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class HeldOutClicks:
       rows: [P] indices of their queries.
       tau, level, frequency: [Q] inputs of the law head.
       background_alpha, background_beta: [Q] Beta law of the cosines of all items.
+      strata: [Q] indices into STRATA.
     """
 
     cosines: np.ndarray
@@ -39,6 +40,7 @@ class HeldOutClicks:
     frequency: np.ndarray
     background_alpha: np.ndarray
     background_beta: np.ndarray
+    strata: np.ndarray
 
     def weights(self) -> np.ndarray:
         """[P] weights that sum to 1, with the same sum for every query."""
@@ -62,7 +64,7 @@ def fit_law(start: LawWeights, clicks: HeldOutClicks) -> LawWeights:
     First the likelihood is maximised. Where no Beta law has the shape of the clicks, it prefers
     laws that are too wide. So the biases, and the weights of the frequency, are then moved to where
     the clicks transformed by their laws are most nearly uniform, over all queries and within each
-    fifth of them by frequency. A penalty keeps few clicks from moving them far.
+    stratum. A penalty keeps few clicks from moving them far.
 
     The inputs are standardised and their range taken from these queries. Starts from `start`.
     """
@@ -84,14 +86,13 @@ def fit_law(start: LawWeights, clicks: HeldOutClicks) -> LawWeights:
 
 
 def _distance_to_uniform(clicks: HeldOutClicks) -> Callable[[LawWeights], float]:
-    """The Cramer-von Mises distance of the transformed clicks, of all and of each fifth."""
+    """The Cramer-von Mises distance of the transformed clicks, of all and of each stratum."""
     rows, z = clicks.rows, (1 + clicks.cosines) / 2
     inputs, weights = clicks.inputs(), clicks.weights()
     background = betainc(clicks.background_alpha[rows], clicks.background_beta[rows], z)
-    fifth = (np.argsort(np.argsort(clicks.frequency)) * FIFTHS // len(clicks.tau))[rows]
-    groups = [np.arange(len(rows)), *(np.flatnonzero(fifth == each) for each in range(FIFTHS))]
-    groups = [group for group in groups if len(group)]
-    group_weights = [1.0, *[1 / FIFTHS] * (len(groups) - 1)]
+    strata = clicks.strata[rows]
+    groups = [np.arange(len(rows)), *(np.flatnonzero(strata == each) for each in np.unique(strata))]
+    group_weights = [1.0, *[1 / len(STRATA)] * (len(groups) - 1)]
 
     def distance(law: LawWeights) -> float:
         alpha, beta, noise = (each[rows] for each in law.numpy_laws(*inputs))

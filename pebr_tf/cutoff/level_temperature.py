@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pebr_tf.cutoff.candidates import Candidates
-from pebr_tf.cutoff.policies import LevelPolicy, TopKPolicy
+from pebr_tf.cutoff.policies.level import LevelPolicy
+from pebr_tf.cutoff.policies.plain import TopKPolicy
 from pebr_tf.metrics.ranked import RankedLists, top_k_for
 
 # Fine where the best one was found on all data sets that were tried.

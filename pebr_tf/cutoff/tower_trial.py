@@ -22,7 +22,8 @@ from pebr_tf.cutoff.candidates import (
     candidate_depth,
     collect_candidates,
 )
-from pebr_tf.cutoff.policies import LevelPolicy, TopKPolicy
+from pebr_tf.cutoff.policies.level import LevelPolicy
+from pebr_tf.cutoff.policies.plain import TopKPolicy
 from pebr_tf.distributions.logit import Family
 
 TRIAL_STEPS = 200
@@ -43,12 +44,8 @@ def served_recalls(
 ) -> np.ndarray:
     """[Q] recall of each query, the mean over `average_k`, by the best of top k and the level.
 
-    Args:
-      items: [N, n] unit vectors.
-      queries: The queries, each with a relevant item.
-      relevant: Pairs that the towers have not learned from; repetitions count once.
-      family: Logit that the towers are trained with.
-      average_k: Average numbers of items.
+    Items are [N, n] unit vectors. Each query has a relevant item. The towers have not learned from
+    the `relevant` pairs; repetitions count once.
     """
     keys = np.unique(relevant.rows * len(items) + relevant.items)
     relevant = ClickedPairs(*np.divmod(keys, len(items)))

@@ -1,4 +1,1 @@
-"""Data to learn from: synthetic click logs whose relevance is known.
-
-Imports nothing heavy; `pebr_tf.data.synthetic` brings numpy and pyarrow.
-"""
+"""Click logs: tables, checks and splits; synthetic logs; goodbooks-10k."""

@@ -42,11 +42,7 @@ class Account:
         }
 
     def check(self, limit: float, letters: str | None = None) -> None:
-        """Checks the number of rejected rows; `letters` is the file that lists them.
-
-        Raises:
-          UserError: Too many rows were rejected, or no row was good.
-        """
+        """Checks the number of rejected rows; `letters` is the file that lists them."""
         title = TITLES[self.table]
         if self.rejected > limit * self.read:
             listed = f" They are listed in {letters}." if letters else ""

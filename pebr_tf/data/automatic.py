@@ -10,14 +10,6 @@ Every rule is bounded and grows with the log.
     features.vocabulary_size      100,000 at most: Transform counts the tokens and drops rare ones
     evaluation.average_k          by the table AVERAGE_K, at most the items and cutoff.limit
 
-                        rows    batch_size     steps    epochs
-                       1,000           256       100      25.6
-                      10,000           256       781      20.0
-                     100,000           256     1,000       2.6
-                     300,000           512     1,171       2.0
-                   1,000,000         2,048     1,000       2.0
-                 100,000,000         4,096    20,000        .8
-
 Small logs get many epochs because the best of four checkpoints is kept. Their batches are small so
 that there are enough steps; below 256 pairs a batch has too few negatives. The strata are shares of
 the clicks and follow the log by themselves; `strata.min_queries` keeps them from being too small to

@@ -17,6 +17,7 @@ from pebr_tf.data.tables import Batch, Rejected, convert
 
 # Clocks differ: a click may be this many seconds ahead of the local clock.
 CLOCK_SLACK = 3_600
+Conversion = Callable[[pa.Array], pa.Array]
 UNKNOWN_ITEM = "item not in the catalogue"
 
 
@@ -29,11 +30,10 @@ def check_clicks(batch: Batch, data: Data, now: int, known: pa.Array | None = No
     checks = _Checks(batch)
     query = checks.required_text(data.query_column, "query")
     item = checks.required_text(data.item_column, "item_id")
-    clicks = checks.number(
-        data.clicks_column, "clicks is not a whole number", convert.whole_number, default=1
-    )
+    clicks = checks.optional(data.clicks_column, convert.whole_number, "clicks", "a whole number")
+    clicks = clicks.fill_null(1)
     checks.reject(_numpy(pc.less(clicks, 0)), "negative clicks")
-    time = checks.number(data.timestamp_column, "timestamp is not a time", convert.time, default=0)
+    time = checks.optional(data.timestamp_column, convert.time, "timestamp", "a time").fill_null(0)
     checks.reject(_numpy(pc.greater(time, now + CLOCK_SLACK)), "time in the future")
     if known is not None:
         found = pc.is_in(item, value_set=known)
@@ -52,7 +52,9 @@ def check_items(
     checks = _Checks(batch)
     item = checks.required_text(item_column, "item_id")
     others = {name: checks.text(name, name).fill_null("") for name in texts}
-    others |= {name: checks.real_number(name).fill_null(0) for name in numbers}
+    for name in numbers:
+        values = checks.converted(name, convert.number, name, "a number")
+        others[name] = pc.if_else(pc.is_nan(values), None, values).fill_null(0)
     return checks.passed({**others, "item_id": item})
 
 
@@ -95,10 +97,7 @@ class _Checks:
             self._reasons.append(reason)
 
     def text(self, column: str, name: str) -> pa.Array:
-        """The column as text."""
-        values, bad = convert.text(self._batch.columns.column(column))
-        self.reject(bad, f"{name} is not UTF-8 text")
-        return values
+        return self.converted(column, convert.text, name, "UTF-8 text")
 
     def required_text(self, column: str, name: str) -> pa.Array:
         """The column as stripped text; rows without text are rejected."""
@@ -106,25 +105,20 @@ class _Checks:
         self.reject(_numpy(pc.equal(values, "").fill_null(True)), f"no {name}")
         return values
 
-    def real_number(self, column: str) -> pa.Array:
-        """The column as float32."""
-        values, bad = convert.number(convert.without_empty(self._batch.columns.column(column)))
-        self.reject(bad, f"{column} is not a number")
-        return values
-
-    def number(
-        self,
-        column: str | None,
-        reason: str,
-        conversion: Callable[[pa.Array], convert.Converted],
-        default: int,
+    def optional(
+        self, column: str | None, conversion: Conversion, name: str, kind: str
     ) -> pa.Array:
-        """The column as int64, with a default where it or its value is missing."""
+        """The column as int64, all null if there is none."""
         if column is None or column not in self._batch.columns.schema.names:
-            return pa.array(np.full(len(self._batch), default))
-        numbers, bad = conversion(convert.without_empty(self._batch.columns.column(column)))
-        self.reject(bad, reason)
-        return numbers.fill_null(default)
+            return pa.nulls(len(self._batch), pa.int64())
+        return self.converted(column, conversion, name, kind)
+
+    def converted(self, column: str, conversion: Conversion, name: str, kind: str) -> pa.Array:
+        """The column after a conversion; null where a value is missing or rejected."""
+        values = convert.without_empty(self._batch.columns.column(column))
+        converted = conversion(values)
+        self.reject(convert.lost(values, converted), f"{name} is not {kind}")
+        return converted
 
     def passed(self, columns: dict[str, pa.Array]) -> Batch:
         """The rows that were not rejected, with these columns."""

@@ -48,11 +48,7 @@ class Goodbooks:
 
 
 def read_goodbooks(directory: Path) -> Goodbooks:
-    """Reads books.csv, tags.csv and book_tags.csv (or book_tags.csv.zip).
-
-    Raises:
-      UserError: A file is missing or not valid, or no tag is left.
-    """
+    """Reads books.csv, tags.csv and book_tags.csv (or book_tags.csv.zip)."""
     books = read_columns(
         directory,
         "books.csv",
@@ -140,11 +136,7 @@ def _catalogue(books: dict[str, np.ndarray]) -> pa.Table:
 
 
 def read_columns(directory: Path, name: str, *columns: str) -> dict[str, np.ndarray]:
-    """Columns of a file by name; those whose name ends in "id" or "count" hold integers.
-
-    Raises:
-      UserError: The file is missing, broken, empty, or has other columns.
-    """
+    """Columns of a file by name; those whose name ends in "id" or "count" hold integers."""
     try:
         with _opened(directory / name) as stream:
             lines = csv.reader(io.TextIOWrapper(stream, "utf-8", newline=""))

@@ -16,16 +16,8 @@ from pebr_tf.errors import UserError
 
 # Words of column names by meaning, the best first; `SearchTerm` and `search-term` are search_term.
 QUERY = (
-    *(
-        "query",
-        "query_text",
-        "search_query",
-        "search_term",
-        "search_terms",
-        "searchterm",
-        "keyword",
-    ),
-    *("keywords", "search", "term", "q", "tag", "query_id", "qid", "search_id"),
+    *("query", "query_text", "search_query", "search_term", "search_terms", "searchterm"),
+    *("keyword", "keywords", "search", "term", "q", "tag", "query_id", "qid", "search_id"),
 )
 ITEM = (
     *("item_id", "item", "product_id", "product", "asin", "sku", "doc_id", "docid", "document_id"),
@@ -70,13 +62,13 @@ class FirstRows:
 
     def texts(self, name: str) -> list[str]:
         """The different texts of a column that are not empty."""
-        values, _ = convert.text(self.columns.column(name))
+        values = convert.text(self.columns.column(name))
         return [text for text in pc.unique(values.drop_null()).to_pylist() if text.strip()]
 
-    def converts(self, name: str, conversion: Callable[[pa.Array], convert.Converted]) -> bool:
+    def converts(self, name: str, conversion: Callable[[pa.Array], pa.Array]) -> bool:
         """Whether most values of a column can be converted."""
         values = convert.without_empty(self.columns.column(name))
-        _, bad = conversion(values)
+        bad = convert.lost(values, conversion(values))
         return len(bad) > 0 and bad.mean() <= 1 - _MOST and values.null_count < len(values)
 
     def kind(self, name: str) -> str:
@@ -100,11 +92,7 @@ class FirstRows:
         return sum(len(text.split()) for text in texts) >= 2 * len(texts) > 0
 
     def require(self, words: Sequence[str], meaning: str, other_than: Sequence[str] = ()) -> str:
-        """The column of a meaning.
-
-        Raises:
-          UserError: No column has such a name.
-        """
+        """The column of a meaning."""
         if found := self.named(words, other_than):
             return found[0]
         raise UserError(
@@ -114,11 +102,7 @@ class FirstRows:
 
 
 def guess_config(click_log: str, catalogue: str | None = None) -> Config:
-    """A configuration that fits these files.
-
-    Raises:
-      UserError: A file cannot be read, or has no column of queries or of items.
-    """
+    """A configuration that fits these files."""
     log = FirstRows.of(local_sources("--clicks", click_log)[0])
     query = log.require(QUERY, "queries")
     item = log.require(ITEM, "item ids", (query,))
@@ -159,7 +143,7 @@ def guess_config(click_log: str, catalogue: str | None = None) -> Config:
 def _counts(log: FirstRows, name: str) -> bool:
     if not log.converts(name, convert.whole_number):
         return False
-    numbers, _ = convert.whole_number(convert.without_empty(log.columns.column(name)))
+    numbers = convert.whole_number(convert.without_empty(log.columns.column(name)))
     return bool((pc.min(numbers).as_py() or 0) >= 0)
 
 

@@ -36,11 +36,7 @@ class IngestSettings:
 
     @classmethod
     def of(cls, data: Data, split: Split, features: Features) -> IngestSettings:
-        """The settings of a configuration.
-
-        Raises:
-          UserError: The names or types of columns conflict.
-        """
+        """The settings of a configuration."""
         texts = tuple(dict.fromkeys(features.item_text + features.item_categories))
         numbers = features.item_numbers
         _require(set(texts) & set(numbers), "item_text and item_categories", "be no item_numbers")

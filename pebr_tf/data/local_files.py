@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import glob
 import re
 from pathlib import Path
-from typing import BinaryIO
 
 from pebr_tf.data.tables import Source
 from pebr_tf.errors import UserError
@@ -22,20 +20,13 @@ def local_sources(key: str, pattern: str, format: str = "auto") -> list[Source]:
     """The files of a pattern, sorted; of one with spans, the files of all spans.
 
     A pattern that is not local has none here.
-
-    Raises:
-      UserError: There is no file.
     """
     if is_remote(pattern):
         return []
     whole = Path(pattern)
     names = [pattern] if whole.is_file() else sorted(glob.glob(_SPAN.sub("*", pattern)))
     paths = [Path(name) for name in names if not Path(name).name.startswith(IGNORED)]
-    sources = [
-        Source(str(path), functools.partial(_open, path), format)
-        for path in paths
-        if path.is_file()
-    ]
+    sources = [Source.local(path, format) for path in paths if path.is_file()]
     if not sources:
         raise no_file(key, pattern, whole.is_dir())
     return sources
@@ -45,7 +36,3 @@ def no_file(key: str, pattern: str, is_folder: bool) -> UserError:
     """The error for a pattern that matches no file."""
     found = "a folder" if is_folder else "no such file"
     return UserError(f"{key} must name a file, or files by a glob. Received: {pattern}: {found}.")
-
-
-def _open(path: Path) -> BinaryIO:
-    return path.open("rb")

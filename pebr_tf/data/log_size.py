@@ -29,11 +29,7 @@ class LogSize:
 
     @classmethod
     def load(cls, directory: str | Path) -> LogSize:
-        """Reads the size that an artifact of examples states, local or remote.
-
-        Raises:
-          UserError: There is no such file, or it has other keys.
-        """
+        """Reads the size that an artifact of examples states, local or remote."""
         path = f"{directory}/{FILE}"
         try:
             return cls(**json.loads(storage.read_bytes(path)))

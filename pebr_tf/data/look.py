@@ -67,7 +67,7 @@ def find_problems(config: Config) -> list[str]:
     problems = []
     for key, columns in columns_of(config).items():
         try:
-            for source in local_sources(key, _pattern(config, key), config.data.format)[:1]:
+            for source in _sources(config, key)[:1]:
                 require_columns(source, column_names(source), columns)
         except UserError as error:
             problems.append(str(error))
@@ -77,12 +77,15 @@ def find_problems(config: Config) -> list[str]:
 def look(config: Config) -> DataCheck:
     """Reads the files, or the first batches of large ones, as ingestion does."""
     found = DataCheck(problems=find_problems(config))
-    places = [_pattern(config, key) for key in columns_of(config)]
-    if found.problems or any("://" in place for place in places):
+    if found.problems:
+        return found
+    sources = {key: _sources(config, key) for key in columns_of(config)}
+    if not all(sources.values()):
+        # Some files are not local.
         return found
     try:
-        for key in columns_of(config):
-            sample = FirstRows.of(_sources(config, key)[0])
+        for key, (first, *_) in sources.items():
+            sample = FirstRows.of(first)
             kinds = [f"{name} ({sample.kind(name)})" for name in sample.columns.schema.names]
             found.facts[f"columns of {key}"] = ", ".join(kinds)
         _check_rows(config, found)
@@ -93,11 +96,9 @@ def look(config: Config) -> DataCheck:
 
 def look_at_small_log(config: Config) -> DataCheck:
     """`look`, or nothing for a log that takes long to read or is not local."""
-    place = _pattern(config, "data.click_log")
-    if "://" in place:
-        return DataCheck()
-    size = sum(os.path.getsize(source.name) for source in _sources(config, "data.click_log"))
-    return look(config) if size <= SMALL_BYTES else DataCheck()
+    sources = _sources(config, "data.click_log")
+    size = sum(os.path.getsize(source.name) for source in sources)
+    return look(config) if sources and size <= SMALL_BYTES else DataCheck()
 
 
 def _check_rows(config: Config, found: DataCheck) -> None:
@@ -237,8 +238,4 @@ def _kept(source: Source, opened: list[BinaryIO]) -> BinaryIO:
 
 
 def _sources(config: Config, key: str) -> list[Source]:
-    return local_sources(key, _pattern(config, key), config.data.format)
-
-
-def _pattern(config: Config, key: str) -> str:
-    return str(config.value_at(key))
+    return local_sources(key, config.value_at(key), config.data.format)

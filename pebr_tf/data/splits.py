@@ -51,11 +51,7 @@ def assign(
 
 
 def check_splits(split: Split, kept: dict[str, int]) -> None:
-    """Checks that every split has a click.
-
-    Raises:
-      UserError: A split has none.
-    """
+    """Checks that every split has a click."""
     if all(kept.get(name) for name in NAMES):
         return
     shares = (1 - split.calibrate - split.test, split.calibrate, split.test)

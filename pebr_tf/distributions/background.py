@@ -15,24 +15,14 @@ from pebr_tf.distributions.beta import PARAMETER_HIGH, PARAMETER_LOW, Beta
 
 
 def background_law(query: Any, item_mean: Any, item_covariance: Any) -> Beta:
-    """The background law of each query.
+    """The background laws [B] of unit query vectors [B, n], in their dtype.
 
-    Args:
-      query: [B, n] unit query vectors.
-      item_mean: [n] mean of the unit item vectors.
-      item_covariance: [n, n] their covariance.
-
-    Returns:
-      A `Beta` law with parameters of shape [B], in the dtype of `query`.
-
-    Raises:
-      ValueError: The shapes do not fit together.
+    `item_mean` [n] and `item_covariance` [n, n] are those of the unit item vectors.
     """
     dtype = domain.result_dtype(query)
     query, item_mean, item_covariance = (
         domain.to_float64(value) for value in (query, item_mean, item_covariance)
     )
-    _require_shapes(query, item_mean, item_covariance)
     mean = (1.0 + tf.linalg.matvec(query, item_mean)) / 2.0
     variance = tf.einsum("bn,nm,bm->b", query, item_covariance, query) / 4.0
     law = beta_of_moments(mean, variance)
@@ -53,12 +43,3 @@ def beta_of_moments(mean: tf.Tensor, variance: tf.Tensor) -> Beta:
         for share in (mean, 1.0 - mean)
     )
     return Beta(alpha, beta)
-
-
-def _require_shapes(query: tf.Tensor, item_mean: tf.Tensor, item_covariance: tf.Tensor) -> None:
-    size = query.shape[-1] if query.shape.rank == 2 else None
-    if size is None or item_mean.shape != [size] or item_covariance.shape != [size, size]:
-        raise ValueError(
-            "query, item_mean and item_covariance must have the shapes [B, n], [n] and [n, n]. "
-            f"Received: {query.shape}, {item_mean.shape} and {item_covariance.shape}."
-        )

@@ -10,8 +10,6 @@ import tensorflow_probability as tfp
 from pebr_tf.distributions import domain
 from pebr_tf.distributions.law import CosineLaw
 
-TAU_HIGH = 1e3
-
 
 class TruncatedExponential(CosineLaw):
     """Density proportional to exp(s / tau) on [-1, 1].
@@ -23,7 +21,7 @@ class TruncatedExponential(CosineLaw):
     def __init__(self, tau: Any):
         """Makes the law of temperatures in [1e-6, 1000]."""
         super().__init__(tau)
-        self.tau = domain.float64_within("tau", tau, 1e-6, TAU_HIGH)
+        self.tau = domain.float64_within("tau", tau, 1e-6, 1e3)
         self._rate = 2.0 / self.tau
 
     def _log_prob(self, z: tf.Tensor) -> tf.Tensor:

@@ -6,17 +6,17 @@ puts it back from the query's own corpus, with a level temperature T:
     level_q(T) = T * log mean_d exp(logit(q, d) / T)
 
 T = 1 is the exact normaliser, T -> 0 the logit of the best item, T -> infinity the mean logit. An
-item is retrieved iff logit(q, d) - level_q >= cutoff, one number for all queries.
+item is retrieved iff logit(q, d) - level_q >= cutoff, one number for all queries. For the Beta
+family that is a cosine of at least 2 * exp(tau * (cutoff + level)) - 1.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import tensorflow as tf
 
-from pebr_tf.distributions.logit import UNIT_EPSILON, Family, cosine_of_logit, relevance_logit
+from pebr_tf.distributions.logit import UNIT_EPSILON, Family, relevance_logit
 
 
 def exact_level(logits: tf.Tensor, level_temperature: float = 1.0) -> tf.Tensor:
@@ -24,10 +24,6 @@ def exact_level(logits: tf.Tensor, level_temperature: float = 1.0) -> tf.Tensor:
 
     `level_temperature` is T, from 0 (the maximum) to infinity (the mean), both included.
     """
-    if not level_temperature >= 0:
-        raise ValueError(
-            f"level_temperature must be a number from 0 to infinity. Received: {level_temperature}."
-        )
     if level_temperature == 0:
         return tf.reduce_max(logits, axis=-1)
     if math.isinf(level_temperature):
@@ -49,13 +45,3 @@ def level_of_cosines(
     ratios = tf.maximum((1.0 + cosines) / best, UNIT_EPSILON)
     mass = tf.reduce_mean(tf.exp(rate * tf.math.log(ratios)), axis=1)
     return tf.math.log(best[:, 0] / 2.0) / tau + level_temperature * tf.math.log(mass)
-
-
-def level_threshold(cutoff: Any, level: Any, tau: Any, family: Family = "beta") -> tf.Tensor:
-    """[B] cosines at which logit - level = cutoff.
-
-    For the Beta family t = 2 * exp(tau * (cutoff + level)) - 1 = 2 * z_hi * exp(tau * cutoff) - 1.
-    A value above 1 means that no item can pass. `cutoff` is one number or [B]; `level` and `tau`
-    are [B]; `family` is that of the logits of the level.
-    """
-    return cosine_of_logit(cutoff + level, tau, family)

@@ -72,12 +72,9 @@ def level_of_mass(
 def levels_at(
     logits: np.ndarray, level_temperatures: Sequence[float], weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """[B, T] levels at several level temperatures; see `exact_level`.
+    """[B, T] levels at finite level temperatures [T] from logits [B, N]; see `exact_level`.
 
-    Args:
-      logits: [B, N] float32.
-      level_temperatures: T finite level temperatures from 0.
-      weights: [B, N] number of items that each logit represents; None: 1.
+    `weights` [B, N] are the numbers of items that the logits represent; None: 1.
     """
     top = logits.max(axis=1)
     scratch = np.empty_like(logits)

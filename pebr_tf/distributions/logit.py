@@ -31,7 +31,7 @@ def relevance_logit(s: tf.Tensor, tau: Any, family: Family = "beta") -> tf.Tenso
 
     Cosines `s` of any shape broadcast with temperatures `tau` (paper, sections 3.2.2 and 3.2.1).
     """
-    scores = log_unit(s) if require_family(family) == "beta" else s
+    scores = log_unit(s) if family == "beta" else s
     return scores / tau
 
 
@@ -40,13 +40,6 @@ def cosine_of_logit(logit: tf.Tensor, tau: Any, family: Family = "beta") -> tf.T
 
     A value above 1 means that no cosine has it.
     """
-    if require_family(family) == "exponential":
+    if family == "exponential":
         return logit * tau
     return 2.0 * tf.exp(logit * tau) - 1.0
-
-
-def require_family(family: Family) -> Family:
-    """The family itself, when it is one."""
-    if family not in ("beta", "exponential"):
-        raise ValueError(f"family must be 'beta' or 'exponential'. Received: {family!r}.")
-    return family

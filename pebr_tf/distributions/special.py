@@ -40,7 +40,7 @@ def quantile(
     cdf: Callable[[tf.Tensor], tf.Tensor],
     log_prob: Callable[[tf.Tensor], tf.Tensor],
     p: tf.Tensor,
-    guess: tf.Tensor | None = None,
+    guess: tf.Tensor,
 ) -> tf.Tensor:
     """The z in [0, 1] with cdf(z) = p, by a bracketed search, with its gradient.
 
@@ -48,21 +48,14 @@ def quantile(
     where the CDF confirms it. The search itself has no gradient; one Newton step from the root, of
     length zero, gives the implicit one, dz = (dp - dF) / f.
 
-    Args:
-      cdf: Maps float64 z to P(Z < z), elementwise, on [0, 1].
-      log_prob: Log density of z, finite on (0, 1).
-      p: Float64 probabilities in [0, 1], of the full, broadcast shape; NaN stays NaN.
-      guess: Values in [0, 1] of the shape of `p`.
-
-    Returns:
-      z of the shape of `p`, off by at most 2e-8.
+    `cdf` maps float64 z in [0, 1] to P(Z < z), elementwise; `log_prob` is the log density, finite
+    on (0, 1). The probabilities p have the full, broadcast shape, and so have the guesses, in
+    [0, 1]; NaN stays NaN. The result is off by at most 2e-8.
     """
-    low, high = tf.zeros_like(p), tf.ones_like(p)
-    if guess is not None:
-        near_low = tf.clip_by_value(guess - Z_TOLERANCE, 0.0, 1.0)
-        near_high = tf.clip_by_value(guess + Z_TOLERANCE, 0.0, 1.0)
-        confirmed = (cdf(near_low) <= p) & (p <= cdf(near_high))
-        low, high = tf.where(confirmed, near_low, low), tf.where(confirmed, near_high, high)
+    low = tf.clip_by_value(guess - Z_TOLERANCE, 0.0, 1.0)
+    high = tf.clip_by_value(guess + Z_TOLERANCE, 0.0, 1.0)
+    confirmed = (cdf(low) <= p) & (p <= cdf(high))
+    low, high = tf.where(confirmed, low, 0.0), tf.where(confirmed, high, 1.0)
     root = tfp.math.find_root_chandrupatla(
         lambda z: cdf(z) - p,
         low,

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from pebr_tf.distributions.logit import UNIT_EPSILON, log_unit, relevance_logit
 from pebr_tf.losses import similarity
-from pebr_tf.losses.negatives import Negatives
 from pebr_tf.losses.softmax import contrastive
 
 
@@ -45,14 +44,7 @@ def _scaled_logarithm(cosines: tf.Tensor, tau: tf.Tensor) -> tuple[tf.Tensor, An
 
 
 def beta_nce(
-    query_vectors: Any,
-    item_vectors: Any,
-    tau: Any,
-    *,
-    negatives: Negatives | None = None,
-    symmetric_weight: float = 0.0,
-    gamma: float = 0.0,
-    delta_beta: Any = 0.0,
+    query_vectors: Any, item_vectors: Any, tau: Any, delta_beta: Any = 0.0, **options: Any
 ) -> tf.Tensor:
     """[B] values of BetaNCE, the contrastive loss of log z / tau_q (paper, section 3.2.2).
 
@@ -62,11 +54,5 @@ def beta_nce(
     general form; 0 is the paper's final loss.
     """
     return contrastive(
-        query_vectors,
-        item_vectors,
-        beta_logits,
-        parameters={"tau": tau, "delta_beta": delta_beta},
-        negatives=negatives,
-        symmetric_weight=symmetric_weight,
-        gamma=gamma,
+        query_vectors, item_vectors, lambda s: beta_logits(s, tau, delta_beta), **options
     )

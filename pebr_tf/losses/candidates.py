@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from pebr_tf.losses import similarity
 from pebr_tf.losses.negatives import Negatives
-from pebr_tf.losses.shapes import Shapes
 
 
 class LossCandidates(NamedTuple):
@@ -26,34 +25,21 @@ class LossCandidates(NamedTuple):
     log_q: tf.Tensor | None
     log_query_prior: tf.Tensor | None
 
-    @property
-    def negative(self) -> tf.Tensor:
-        """[B, B] booleans, true where the candidate is a negative: not masked, not the positive."""
-        return _without_diagonal(~self.removed, self.cosines)
-
     def sum_negatives(self, values: tf.Tensor) -> tf.Tensor:
-        """[B] sums of values [B, B] over each query's negatives."""
-        return tf.reduce_sum(tf.where(self.negative, values, 0.0), axis=1)
+        """[B] sums of values [B, B] over each query's negatives: not masked, not the positive."""
+        negative = _without_diagonal(~self.removed, self.cosines)
+        return tf.reduce_sum(tf.where(negative, values, 0.0), axis=1)
 
 
 def collect(
-    query_vectors: Any, item_vectors: Any, negatives: Negatives | None = None, **parameters: Any
+    query_vectors: Any, item_vectors: Any, negatives: Negatives | None = None
 ) -> LossCandidates:
     """Scores every query against the batch's items, and masks.
 
-    Vectors are [B, n] of any float dtype. `parameters` are the loss's own, such as tau, [] or [B].
-
-    Raises:
-      ValueError: Shapes disagree, or `negatives` are not valid.
+    Vectors are [B, n] of any float dtype.
     """
     query_vectors, item_vectors = map(tf.convert_to_tensor, (query_vectors, item_vectors))
-    shapes = Shapes()
-    shapes.require("query_vectors", query_vectors, "B n")
-    shapes.require("item_vectors", item_vectors, "B n")
-    for name, value in parameters.items():
-        shapes.require(name, tf.convert_to_tensor(value), "", "B")
-    negatives = (negatives or Negatives()).validated(shapes)
-
+    negatives = negatives or Negatives()
     dtype = similarity.compute_dtype(query_vectors)
     queries = similarity.unit_vectors(query_vectors, dtype)
     items = similarity.unit_vectors(item_vectors, dtype)
@@ -67,27 +53,27 @@ def collect(
 
 
 def _removed(negatives: Negatives, cosines: tf.Tensor) -> tf.Tensor:
-    removed = None
+    removed = tf.zeros_like(cosines, tf.bool)
     if negatives.query_ids is not None:
-        removed = _equal_pairs(negatives.query_ids)
+        removed |= _equal_pairs(negatives.query_ids)
     if negatives.item_ids is not None:
-        relevant = _is_relevant(negatives.item_ids, negatives.known_positive_ids)
-        removed = relevant if removed is None else removed | relevant
-    if removed is None:
-        return tf.zeros_like(cosines, tf.bool)
+        removed |= _is_relevant(negatives.item_ids, negatives.known_positive_ids)
     return _without_diagonal(removed, cosines)
 
 
-def _equal_pairs(ids: tf.Tensor) -> tf.Tensor:
+def _equal_pairs(ids: Any) -> tf.Tensor:
     # Indices of the unique ids take half the bytes, and there are B * B of them to compare.
     _, indices = tf.unique(ids)
     return indices[tf.newaxis, :] == indices[:, tf.newaxis]
 
 
-def _is_relevant(item_ids: tf.Tensor, known_positive_ids: tf.Tensor | None) -> tf.Tensor:
+def _is_relevant(item_ids: Any, known_positive_ids: Any) -> tf.Tensor:
     """[B, B] booleans: whether an item is the query's own or one of its known positives."""
     if known_positive_ids is None:
         return _equal_pairs(item_ids)
+    item_ids, known_positive_ids = (
+        tf.cast(ids, tf.int64) for ids in (item_ids, known_positive_ids)
+    )
     # A search in sorted rows: comparing all with all takes P times the memory, and for P = 64
     # three times as long.
     known = tf.sort(tf.concat([item_ids[:, tf.newaxis], known_positive_ids], axis=1), axis=1)
@@ -101,5 +87,5 @@ def _without_diagonal(mask: tf.Tensor, cosines: tf.Tensor) -> tf.Tensor:
     return tf.linalg.set_diag(mask, tf.zeros(tf.shape(cosines)[:1], tf.bool))
 
 
-def _cast(values: tf.Tensor | None, dtype: tf.DType) -> tf.Tensor | None:
+def _cast(values: Any, dtype: tf.DType) -> tf.Tensor | None:
     return None if values is None else tf.cast(values, dtype)

@@ -6,7 +6,6 @@ from typing import Any
 import tensorflow as tf
 
 from pebr_tf.distributions import CosineLaw
-from pebr_tf.losses.shapes import Shapes
 
 
 def coverage_loss(law: CosineLaw, cosines: Any, recall: Sequence[float] = (0.9,)) -> tf.Tensor:
@@ -23,19 +22,13 @@ def coverage_loss(law: CosineLaw, cosines: Any, recall: Sequence[float] = (0.9,)
     making the law flat. Over all recalls at once it would be the continuous ranked probability
     score; a few recalls use the few parameters of the law where cut-offs are needed.
 
-    Args:
-      law: The queries' laws, with scalar or [B] parameters.
-      cosines: [B] cosines s of the positives, in [-1, 1].
-      recall: Nominal shares of relevant items at or above the threshold, in (0, 1).
-
-    Returns:
-      [B] losses in units of the cosine, 0 or more.
+    The parameters of `law` are scalar or [B], `cosines` [B] are those of the positives, in [-1, 1].
+    `recall` are nominal shares of relevant items at or above the threshold, in (0, 1). The losses
+    [B] are in units of the cosine, 0 or more.
     """
-    recalls = tf.constant(_require_recall(recall), tf.float32)[:, tf.newaxis]
-    cosines = tf.convert_to_tensor(cosines)
-    Shapes().require("cosines", cosines, "B")
+    recalls = tf.constant(recall, tf.float32)[:, tf.newaxis]
     # The law is to describe the towers; a gradient here would fit the towers to the law.
-    cosines = tf.stop_gradient(cosines)
+    cosines = tf.stop_gradient(tf.convert_to_tensor(cosines))
     above = cosines - tf.cast(law.threshold(recalls), cosines.dtype)
     below_share = tf.cast(1.0 - recalls, cosines.dtype)
     return tf.reduce_mean(tf.maximum(below_share * above, (below_share - 1.0) * above), axis=0)
@@ -51,8 +44,8 @@ class CoverageMetric(tf.keras.metrics.Metric):
 
     def __init__(self, recall: float) -> None:
         """Makes the metric of a share `recall` in (0, 1), named as in coverage_0.9."""
-        (self.recall,) = _require_recall([recall])
-        super().__init__(name=f"coverage_{self.recall:g}")
+        super().__init__(name=f"coverage_{recall:g}")
+        self.recall = recall
         self._kept = self.add_weight(name="kept", initializer="zeros")
         self._total = self.add_weight(name="total", initializer="zeros")
 
@@ -67,10 +60,3 @@ class CoverageMetric(tf.keras.metrics.Metric):
     def result(self) -> tf.Tensor:
         """The share so far; 0 before any positive."""
         return tf.math.divide_no_nan(self._kept, self._total)
-
-
-def _require_recall(recall: Sequence[float]) -> tuple[float, ...]:
-    values = tuple(float(value) for value in recall)
-    if not values or not all(0.0 < value < 1.0 for value in values):
-        raise ValueError(f"recall must hold shares in (0, 1). Received: {values}.")
-    return values

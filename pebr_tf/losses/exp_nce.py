@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from pebr_tf.distributions.logit import relevance_logit
 from pebr_tf.losses import similarity
-from pebr_tf.losses.negatives import Negatives
 from pebr_tf.losses.softmax import contrastive
 
 
@@ -18,38 +17,12 @@ def exp_logits(cosines: tf.Tensor, tau: Any) -> tf.Tensor:
     return relevance_logit(cosines, similarity.per_query(tau, cosines), "exponential")
 
 
-def exp_nce(
-    query_vectors: Any,
-    item_vectors: Any,
-    tau: Any,
-    *,
-    negatives: Negatives | None = None,
-    symmetric_weight: float = 0.0,
-    gamma: float = 0.0,
-) -> tf.Tensor:
-    """ExpNCE, the contrastive loss with a temperature for each query (paper, section 3.2.1).
+def exp_nce(query_vectors: Any, item_vectors: Any, tau: Any, **options: Any) -> tf.Tensor:
+    """[B] values of ExpNCE, with a temperature for each query (paper, section 3.2.1).
 
         loss[i] = log(1 + sum_j exp(s(q_i, d_j) / tau_i) / exp(s(q_i, d_i) / tau_i))
 
-    With one scalar tau for all queries it is InfoNCE (section 2.2.2).
-
-    Args:
-      query_vectors: [B, n] vectors.
-      item_vectors: [B, n] vectors; row i is the positive of query i.
-      tau: [B] temperatures (or a scalar), above 0.
-      negatives: Masks and corrections.
-      symmetric_weight: Weight of the item -> query term; see `softmax.contrastive`.
-      gamma: Query prior correction of that term.
-
-    Returns:
-      [B] losses.
+    With one scalar tau for all queries it is InfoNCE (section 2.2.2). Temperatures are [B] or a
+    scalar, above 0; vectors and `options` are those of `contrastive`.
     """
-    return contrastive(
-        query_vectors,
-        item_vectors,
-        exp_logits,
-        parameters={"tau": tau},
-        negatives=negatives,
-        symmetric_weight=symmetric_weight,
-        gamma=gamma,
-    )
+    return contrastive(query_vectors, item_vectors, lambda s: exp_logits(s, tau), **options)

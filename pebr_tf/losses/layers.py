@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import tensorflow as tf
 
@@ -14,7 +14,6 @@ from pebr_tf.losses.beta_nce import beta_nce
 from pebr_tf.losses.coverage import CoverageMetric, coverage_loss
 from pebr_tf.losses.law_head import LawHead, law_term
 from pebr_tf.losses.negatives import Negatives
-from pebr_tf.losses.shapes import Shapes
 
 # Below, a logit s / tau loses float32's digits; above, it hardly tells candidates apart.
 TEMPERATURE_LOW, TEMPERATURE_HIGH = 0.002, 1.0
@@ -26,9 +25,6 @@ class RetrievalLoss(tf.keras.layers.Layer):
     A layer and no `tf.keras.losses.Loss`, because it owns a variable or metrics that the model must
     track. It computes in float32 under every precision policy.
     """
-
-    # Whether `call` takes the temperature from the query; otherwise the layer has one of its own.
-    needs_tau: ClassVar[bool]
 
     def __init__(self, function: Callable[..., tf.Tensor], options: dict[str, Any]) -> None:
         """Makes the layer of a loss with [B] values, which also takes `options`."""
@@ -49,8 +45,8 @@ class RetrievalLoss(tf.keras.layers.Layer):
         Args:
           query_vectors: [B, n] vectors.
           item_vectors: [B, n] vectors; row i is the positive of query i.
-          tau: [B] temperatures where `needs_tau`, else None. Float32 under mixed precision, too:
-            its gradient, of the order of 1 / tau^2, does not fit into float16.
+          tau: [B] temperatures, for `QueryTemperature`. Float32 under mixed precision, too: its
+            gradient, of the order of 1 / tau^2, does not fit into float16.
           negatives: Masks and corrections.
           sample_weight: [B] weights.
 
@@ -75,16 +71,13 @@ class RetrievalLoss(tf.keras.layers.Layer):
         )
         if sample_weight is not None:
             sample_weight = tf.cast(sample_weight, tf.float32)
-            shapes = Shapes()
-            shapes.require("loss", loss, "B")
-            shapes.require("sample_weight", sample_weight, "B")
         cosines = similarity.positive_cosines(query_vectors, item_vectors)
         loss += self._coverage_term(cosines, tau, sample_weight)
         return tf.nn.compute_average_loss(tf.cast(loss, tf.float32), sample_weight=sample_weight)
 
     def _temperature_of(self, tau: Any) -> Any:
         """The temperature that the loss gets."""
-        raise NotImplementedError
+        return tau
 
     def _coverage_term(
         self, cosines: tf.Tensor, tau: Any, sample_weight: tf.Tensor | None
@@ -95,8 +88,6 @@ class RetrievalLoss(tf.keras.layers.Layer):
 
 class GlobalTemperature(RetrievalLoss):
     """A loss with one temperature of its own, fixed or learned."""
-
-    needs_tau = False
 
     def __init__(
         self,
@@ -120,11 +111,6 @@ class GlobalTemperature(RetrievalLoss):
         return tf.exp(self.log_temperature)
 
     def _temperature_of(self, tau: Any) -> tf.Tensor:
-        if tau is not None:
-            raise ValueError(
-                f"{type(self).__name__} has a temperature of its own and requires tau=None. "
-                f"Received: tau of shape {tuple(tf.convert_to_tensor(tau).shape)}."
-            )
         return self.temperature
 
 
@@ -135,8 +121,6 @@ def _clip_log_temperature(log_temperature: tf.Tensor) -> tf.Tensor:
 
 class QueryTemperature(RetrievalLoss):
     """A loss that gives each query a law: its coverage is measured, and trained on demand."""
-
-    needs_tau = True
 
     def __init__(
         self,
@@ -156,11 +140,6 @@ class QueryTemperature(RetrievalLoss):
         self._coverage_weight = coverage_weight
         self._recall = recall
         self.coverage = [CoverageMetric(share) for share in recall]
-
-    def _temperature_of(self, tau: Any) -> Any:
-        if tau is None:
-            raise ValueError(f"{type(self).__name__} requires tau of shape [B]. Received: None.")
-        return tau
 
     def _coverage_term(
         self, cosines: tf.Tensor, tau: Any, sample_weight: tf.Tensor | None

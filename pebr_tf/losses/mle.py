@@ -7,7 +7,6 @@ import tensorflow as tf
 from pebr_tf.distributions import Beta
 from pebr_tf.losses.candidates import collect
 from pebr_tf.losses.negatives import Negatives
-from pebr_tf.losses.softmax import require_no_log_q
 
 
 def mle(
@@ -25,9 +24,8 @@ def mle(
 
     The arguments are those of `exp_nce`; vectors have at least 3 dimensions.
     """
-    require_no_log_q("mle", negatives)
     query_vectors = tf.convert_to_tensor(query_vectors)
-    candidates = collect(query_vectors, item_vectors, negatives, tau=tau)
+    candidates = collect(query_vectors, item_vectors, negatives)
     cosines = tf.clip_by_value(candidates.cosines, -1.0, 1.0)
     # A law's parameters are [B] and meet the last axis of its argument.
     relevant, irrelevant = (

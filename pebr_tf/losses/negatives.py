@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import tensorflow as tf
-
-from pebr_tf.losses.shapes import Shapes
-
 
 class Negatives(NamedTuple):
     """Information about a batch's negatives; every field is optional.
@@ -33,24 +29,3 @@ class Negatives(NamedTuple):
     known_positive_ids: Any = None
     log_q: Any = None
     log_query_prior: Any = None
-
-    def validated(self, shapes: Shapes) -> Negatives:
-        """The fields as tensors, ids as int64; `shapes` has seen the batch's vectors, [B, n].
-
-        Raises:
-          ValueError: Shapes or dtypes are wrong, or `known_positive_ids` lack `item_ids`.
-        """
-        if self.known_positive_ids is not None and self.item_ids is None:
-            raise ValueError("known_positive_ids requires item_ids. Received: item_ids=None.")
-        values = {}
-        for name, value in self._asdict().items():
-            if value is None:
-                continue
-            tensor, is_id = tf.convert_to_tensor(value), name.endswith("_ids")
-            if is_id and not tensor.dtype.is_integer:
-                raise ValueError(f"{name} must be integers. Received: {tensor.dtype.name}.")
-            if not is_id and not tensor.dtype.is_floating:
-                raise ValueError(f"{name} must be floating point. Received: {tensor.dtype.name}.")
-            shapes.require(name, tensor, "B P" if name == "known_positive_ids" else "B")
-            values[name] = tf.cast(tensor, tf.int64) if is_id else tensor
-        return Negatives(**values)

@@ -7,7 +7,6 @@ import tensorflow as tf
 from pebr_tf.losses.candidates import collect
 from pebr_tf.losses.exp_nce import exp_logits
 from pebr_tf.losses.negatives import Negatives
-from pebr_tf.losses.softmax import require_no_log_q
 
 
 def pointwise(
@@ -21,8 +20,7 @@ def pointwise(
     cross-entropy that it describes has -log sigmoid(-s). The arguments are those of `mle`; the
     paper's tau is 1.
     """
-    require_no_log_q("pointwise", negatives)
-    candidates = collect(query_vectors, item_vectors, negatives, tau=tau)
+    candidates = collect(query_vectors, item_vectors, negatives)
     logits = exp_logits(candidates.cosines, tau)
     positive = tf.nn.softplus(-tf.linalg.diag_part(logits))
     return positive + candidates.sum_negatives(tf.nn.softplus(logits))

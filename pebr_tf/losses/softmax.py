@@ -6,19 +6,17 @@ from typing import Any
 
 import tensorflow as tf
 
-from pebr_tf.losses.candidates import LossCandidates, collect
+from pebr_tf.losses.candidates import collect
 from pebr_tf.losses.negatives import Negatives
 
 
 def contrastive(
     query_vectors: Any,
     item_vectors: Any,
-    logits: Callable[..., tf.Tensor],
-    *,
-    parameters: dict[str, Any],
-    negatives: Negatives | None,
-    symmetric_weight: float,
-    gamma: float,
+    logits: Callable[[tf.Tensor], tf.Tensor],
+    negatives: Negatives | None = None,
+    symmetric_weight: float = 0.0,
+    gamma: float = 0.0,
 ) -> tf.Tensor:
     """Noise-contrastive loss of the score log r(d, q) = logits (paper, section 3.2, equation 1).
 
@@ -33,23 +31,21 @@ def contrastive(
     its own temperature: there, levels compete. Without log_q the two together are least at
     l = log(p(d|q) / p(d)) + gamma * log p(q), up to one constant for all queries.
 
-    `logits` is the loss's own equation: cosines [B, B] and `parameters`, scalar or [B], such as
-    tau, to logits [B, B]. The other arguments are those of `exp_nce`.
+    Vectors are [B, n]; row i of the items is the positive of query i. `logits` is the loss's own
+    equation, from cosines [B, B] to logits [B, B]. `negatives` are masks and corrections; gamma
+    needs their `log_query_prior`.
     """
-    _require_symmetric(symmetric_weight, gamma)
-    candidates = collect(query_vectors, item_vectors, negatives, **parameters)
-    scores = logits(candidates.cosines, **parameters)
-    scores = without_removed(scores, candidates.removed)
+    candidates = collect(query_vectors, item_vectors, negatives)
+    scores = logits(candidates.cosines)
+    # No weight and no gradient where candidates are removed.
+    scores = tf.where(candidates.removed, tf.constant(-math.inf, scores.dtype), scores)
     corrected = scores if candidates.log_q is None else scores - candidates.log_q
     loss = cross_entropy(corrected)
     if symmetric_weight:
-        loss += symmetric_weight * _item_to_query(scores, candidates, gamma)
+        if gamma:
+            scores -= gamma * tf.expand_dims(candidates.log_query_prior, 1)
+        loss += symmetric_weight * column_cross_entropy(scores)
     return loss
-
-
-def without_removed(logits: tf.Tensor, removed: tf.Tensor) -> tf.Tensor:
-    """Logits [B, B] with -inf where they are removed: no weight and no gradient."""
-    return tf.where(removed, tf.constant(-math.inf, logits.dtype), logits)
 
 
 def cross_entropy(logits: tf.Tensor) -> tf.Tensor:
@@ -77,34 +73,3 @@ def column_cross_entropy(logits: tf.Tensor) -> tuple[tf.Tensor, Any]:
         return tf.linalg.set_diag(shares, tf.linalg.diag_part(shares) - upstream)
 
     return top - diagonal + tf.math.log(totals), gradient
-
-
-def _item_to_query(scores: tf.Tensor, candidates: LossCandidates, gamma: float) -> tf.Tensor:
-    if gamma:
-        if candidates.log_query_prior is None:
-            raise ValueError(
-                f"gamma > 0 requires log_query_prior. Received: gamma={gamma}, "
-                "log_query_prior=None."
-            )
-        scores -= gamma * candidates.log_query_prior[:, tf.newaxis]
-    return column_cross_entropy(scores)
-
-
-def _require_symmetric(symmetric_weight: float, gamma: float) -> None:
-    for name, value in (("symmetric_weight", symmetric_weight), ("gamma", gamma)):
-        if not 0.0 <= value < math.inf:
-            raise ValueError(f"{name} must be a finite number, 0 or more. Received: {value}.")
-    if gamma and not symmetric_weight:
-        raise ValueError(
-            "gamma corrects the symmetric term and requires symmetric_weight > 0. "
-            f"Received: gamma={gamma}, symmetric_weight={symmetric_weight}."
-        )
-
-
-def require_no_log_q(loss: str, negatives: Negatives | None) -> None:
-    """Raises ValueError if a loss without a softmax gets a correction that only a softmax has."""
-    if negatives is not None and negatives.log_q is not None:
-        raise ValueError(
-            f"{loss} has no softmax: log_q must be None. Received: a log_q of shape "
-            f"{tuple(tf.convert_to_tensor(negatives.log_q).shape)}."
-        )

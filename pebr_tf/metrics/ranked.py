@@ -77,6 +77,11 @@ class Ranks:
         inside = self.ranks < counts[self.rows]
         return np.bincount(self.rows[inside], minlength=len(counts))
 
+    def part(self, queries: np.ndarray) -> Ranks:
+        """The items of the queries where `queries` [Q] is true, numbered among these."""
+        inside = queries[self.rows]
+        return Ranks((np.cumsum(queries) - 1)[self.rows[inside]], self.ranks[inside])
+
 
 @dataclass(frozen=True)
 class RankedLists:
@@ -192,11 +197,9 @@ class RankedLists:
 
     def part(self, queries: np.ndarray) -> RankedLists:
         """The lists of the queries where `queries` [Q] is true."""
-        new_rows = np.cumsum(queries) - 1
-        inside = queries[self.relevant.rows]
-        ranks = Ranks(new_rows[self.relevant.rows[inside]], self.relevant.ranks[inside])
         offsets = None if self.offsets is None else self.offsets[queries]
-        return RankedLists(self.scores[queries], ranks, self.totals[queries], offsets)
+        relevant = self.relevant.part(queries)
+        return RankedLists(self.scores[queries], relevant, self.totals[queries], offsets)
 
     def shifted(self, offsets: np.ndarray) -> RankedLists:
         """The same lists with `offsets` [Q] subtracted from the scores."""

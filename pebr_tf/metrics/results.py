@@ -54,13 +54,9 @@ class ListSummary:
             else 0
             for percent in (10, 50, 90, 99)
         }
+        measures = ("precision", "recall", "micro_precision", "micro_recall", "average", "empty")
         return cls(
-            precision=figures.precision,
-            recall=figures.recall,
-            micro_precision=figures.micro_precision,
-            micro_recall=figures.micro_recall,
-            average=figures.average,
-            empty=figures.empty,
+            **{name: getattr(figures, name) for name in measures},
             truncated=float(truncated.mean()) if len(figures.counts) else 0.0,
             **percentiles,
         )

@@ -33,14 +33,12 @@ class Field:
 
 
 def query_fields(features: Features) -> tuple[Field, ...]:
-    """The inputs of the query tower."""
     if features.query_kind == "id":
         return (Field("query_tokens", "query", "whole", "queries"),)
     return (Field("query_tokens", "query", "text", TOKENS),)
 
 
 def item_fields(features: Features) -> tuple[Field, ...]:
-    """The inputs of the item tower."""
     texts = [Field(f"item_{c}_tokens", c, "text", TOKENS) for c in features.item_text]
     whole = [Field(f"item_{c}_value", c, "whole", f"values_{c}") for c in features.item_categories]
     numbers = [Field(f"item_{c}_number", c, "number") for c in features.item_numbers]

@@ -24,17 +24,8 @@ class TauHead(QueryHead):
         hidden: Sequence[int] = (64,),
         **kwargs: Any,
     ):
-        """Makes the head; every query starts at `tau_initial`. `hidden` are widths of layers.
-
-        Raises:
-          ValueError: Not 0 < tau_min <= tau_initial <= tau_max.
-        """
+        """Makes the head; every query starts at `tau_initial`. `hidden` are widths of layers."""
         super().__init__(1, hidden, **kwargs)
-        if not 0 < tau_min <= tau_initial <= tau_max < math.inf:
-            raise ValueError(
-                "TauHead requires 0 < tau_min <= tau_initial <= tau_max. "
-                f"Received: {tau_min}, {tau_initial} and {tau_max}."
-            )
         self.tau_initial, self.tau_min, self.tau_max = tau_initial, tau_min, tau_max
 
     def call(self, features: tf.Tensor) -> tf.Tensor:

@@ -11,16 +11,11 @@ import tensorflow_recommenders as tfrs
 from pebr_tf.config import Config, Loss
 from pebr_tf.distributions import Beta, TruncatedExponential
 from pebr_tf.distributions.logit import Family
-from pebr_tf.losses import (
-    BetaNCE,
-    GlobalTemperature,
-    Negatives,
-    QueryTemperature,
-    RetrievalLoss,
-    exp_nce,
-    mle,
-    pointwise,
-)
+from pebr_tf.losses.exp_nce import exp_nce
+from pebr_tf.losses.layers import BetaNCE, GlobalTemperature, QueryTemperature, RetrievalLoss
+from pebr_tf.losses.mle import mle
+from pebr_tf.losses.negatives import Negatives
+from pebr_tf.losses.pointwise import pointwise
 from pebr_tf.models.fields import item_fields, query_fields, table_sizes
 from pebr_tf.models.tau_head import TauHead
 from pebr_tf.models.tower import TokenTables, Tower
@@ -95,10 +90,9 @@ class TwoTower(tfrs.Model):
         pairs = {
             "query_vectors": query.vectors,
             "item_vectors": self.encode_item(inputs, training),
+            "tau": query.tau,
             **{name: inputs[name] for name in self._loss_inputs()},
         }
-        if self.loss_layer.needs_tau:
-            pairs["tau"] = query.tau
         options = {}
         if training:
             pairs = _of_all_replicas(pairs)
@@ -111,7 +105,7 @@ class TwoTower(tfrs.Model):
         return self.loss_layer(
             pairs["query_vectors"],
             pairs["item_vectors"],
-            pairs.get("tau"),
+            pairs["tau"],
             negatives=self._negatives(pairs),
             sample_weight=weight,
             **options,

@@ -41,7 +41,6 @@ class Moments:
 
     @classmethod
     def of(cls, vectors: np.ndarray) -> Moments:
-        """The moments of vectors [N, n]."""
         dimension = vectors.shape[1]
         mean = vectors.mean(axis=0, dtype=np.float64)
         covariance = np.zeros((dimension, dimension))
@@ -52,11 +51,7 @@ class Moments:
 
     @classmethod
     def load(cls, path: Path) -> Moments:
-        """Reads an .npz file.
-
-        Raises:
-          UserError: No such file, or one that does not hold `mean` [n] and `covariance` [n, n].
-        """
+        """Reads an .npz file."""
         try:
             with np.load(path) as arrays:
                 moments = cls(arrays["mean"], arrays["covariance"])
@@ -73,7 +68,6 @@ class Moments:
         return moments
 
     def save(self, path: Path) -> None:
-        """Writes an .npz file."""
         np.savez(path, mean=self.mean, covariance=self.covariance)
 
     def fingerprint(self) -> str:
@@ -111,7 +105,6 @@ class EmbeddedCatalogue:
 
     @property
     def index(self) -> Path:
-        """Folder of the search index."""
         return self.directory / _INDEX
 
     @property

@@ -226,11 +226,7 @@ class ModelEvaluation:
 
     @classmethod
     def load(cls, folder: Path) -> ModelEvaluation:
-        """Reads evaluation.json of a folder.
-
-        Raises:
-          UserError: The file is missing or does not fit.
-        """
+        """Reads evaluation.json of a folder."""
         path = Path(folder) / EVALUATION_FILE
         try:
             return cls.from_json(path.read_bytes())
@@ -239,11 +235,7 @@ class ModelEvaluation:
 
     @classmethod
     def from_json(cls, text: bytes) -> ModelEvaluation:
-        """Parses the content of evaluation.json.
-
-        Raises:
-          UserError: The content does not fit.
-        """
+        """Parses the content of evaluation.json."""
         # Imported here: most users of this module only write.
         from pydantic import TypeAdapter, ValidationError
 
@@ -272,7 +264,6 @@ class ModelEvaluation:
 
 
 def named_policy(policies: list[PolicyResult], name: str) -> PolicyResult:
-    """The policy of that name."""
     return next(policy for policy in policies if policy.name == name)
 
 

@@ -36,11 +36,7 @@ class Payload:
 
     @classmethod
     def load(cls, path: Path) -> Payload:
-        """Reads a Parquet file.
-
-        Raises:
-          UserError: Not a Parquet file, or one without `item_id`.
-        """
+        """Reads a Parquet file."""
         try:
             table = pq.read_table(path)
         except (OSError, pa.ArrowException) as error:
@@ -62,9 +58,7 @@ class Payload:
     ) -> dict[str, list[str | None]]:
         """Column -> [M] values of items [M], None where an item or its value is missing.
 
-        Args:
-          item_ids: [M].
-          columns: Some of `columns`; None: all of them.
+        `columns` of None stands for all of them.
         """
         names = self.columns if columns is None else list(columns)
         wanted = np.asarray(item_ids).astype(str)
@@ -86,11 +80,7 @@ class Payload:
         """Returns the values of items [M], one dict each, without columns that have no value.
 
         The dicts are kept for later lists and shared between them: do not change them. A lookup
-        for each list would take longer than its search.
-
-        Args:
-          item_ids: [M].
-          columns: Some of `columns`; None for all of them.
+        for each list would take longer than its search. `columns` of None stands for all of them.
         """
         texts = np.asarray(item_ids).astype(str).tolist()
         if columns not in self._kept and len(self._kept) >= KEPT_CHOICES:

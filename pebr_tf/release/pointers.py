@@ -49,16 +49,11 @@ class BlessedModel:
             return None
 
     def to_json(self) -> str:
-        """The content of a pointer."""
         return json.dumps(dataclasses.asdict(self)) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes, path: str) -> BlessedModel:
-        """Reads what `to_json` wrote; an error names `path`.
-
-        Raises:
-          UserError: Not JSON, or other keys or types.
-        """
+        """Reads what `to_json` wrote; an error names `path`."""
         try:
             content = json.loads(text)
         except ValueError as error:
@@ -86,7 +81,6 @@ class Pointers:
 
     @staticmethod
     def folder_of(config: Config) -> str:
-        """The folder of a configuration's pointers."""
         return f"{config.pipeline.root}/pointers/{config.pipeline.name}"
 
     def accepted_statistics(self) -> bytes | None:
@@ -106,9 +100,6 @@ class Pointers:
         A model counts if one of its releases is not withdrawn and it was not trained on the
         examples `other_than`. Models are ordered by their first push: an index-only run that
         pushes an older model at the same moment as a newer one does not bring it back.
-
-        Raises:
-          UserError: A pointer or the list of withdrawn versions is not valid.
         """
         stems = (name.removesuffix(".json") for name in storage.names(f"{self.folder}/{BLESSED}"))
         pushed = {int(stem) for stem in stems if is_version(stem)} - set(withdrawn(self.releases))
@@ -124,11 +115,7 @@ class Pointers:
         return newest
 
     def require_newest(self, pushed: BlessedModel) -> None:
-        """Rejects a model that was withdrawn, or followed by a newer one, since a run took it.
-
-        Raises:
-          UserError: It was.
-        """
+        """Rejects a model that was withdrawn, or followed by a newer one, since a run took it."""
         newest = self.newest_model()
         if newest is None or newest.model != pushed.model:
             raise UserError(

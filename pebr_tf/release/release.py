@@ -38,7 +38,6 @@ from pebr_tf.release.towers import QueryModelDescription
 from pebr_tf.release.versions import (
     MANIFEST,
     QUERY_MODEL,
-    Clock,
     is_version,
     link_models,
     newest_version,
@@ -114,12 +113,10 @@ class Release:
 
     @property
     def version(self) -> int:
-        """Its version."""
         return self.manifest.version
 
     @property
     def query_model(self) -> Path:
-        """Folder of the query model, a SavedModel."""
         return self.directory / QUERY_MODEL
 
     @property
@@ -129,11 +126,9 @@ class Release:
 
     @property
     def report(self) -> Path:
-        """The report, an HTML page."""
         return self.directory / REPORT_FILE
 
     def config(self) -> Config:
-        """The configuration that it was made with."""
         return load_config(self.directory)
 
 
@@ -174,11 +169,9 @@ class PushResult:
 
     @classmethod
     def load(cls, directory: Path) -> PushResult:
-        """Reads what `save` wrote."""
         return cls(**json.loads((directory / cls.FILE).read_text(encoding="utf-8")))
 
     def save(self, directory: Path) -> None:
-        """Writes release.json into `directory`."""
         text = json.dumps(asdict(self), indent=2) + "\n"
         (directory / self.FILE).write_text(text, encoding="utf-8")
 
@@ -192,7 +185,6 @@ def write_release(
     releases: Path,
     sources: ReleaseSources,
     finish: Callable[[Path], dict[str, str]] = ReleaseManifest.checksums,
-    now: Clock = utc_now,
 ) -> Release:
     """Writes a release, under a version above all others in `releases`.
 
@@ -201,10 +193,6 @@ def write_release(
 
     `finish` is called with the hidden folder, whose manifest lists no files yet. It may add files
     to the folder or reject it, and returns the checksums of all files.
-
-    Raises:
-      UserError: A source is missing, the query model does not belong to the index, or the disk is
-        full.
     """
     for source in sources.paths().values():
         if not source.exists():
@@ -217,7 +205,7 @@ def write_release(
             for name, source in sources.paths().items():
                 _copy(source, scratch / name)
             (scratch / CONFIG).write_text(sources.config.to_yaml(), encoding="utf-8")
-            time = now()
+            time = utc_now()
             manifest = ReleaseManifest(
                 version=int(time.strftime("%Y%m%d%H%M%S")),
                 created=time.isoformat(timespec="seconds"),
@@ -244,31 +232,16 @@ def link(releases: Path, version: int) -> None:
         LOGGER.warning("TF Serving will not find version %s: %s", version, error)
 
 
-def latest_release(releases: Path) -> Path | None:
-    """The folder of the newest version that is not withdrawn, or None if there is none.
-
-    Raises:
-      UserError: What `pebr_tf.release.versions.withdrawn` rejects.
-    """
-    found = served(releases)
-    return Path(releases) / str(found[-1]) if found else None
-
-
 def find_release(directory: Path) -> Path:
-    """`directory` itself if it is a release, else the latest of the releases in it.
-
-    Raises:
-      UserError: It is neither, or all of its releases are withdrawn.
-    """
+    """`directory` itself if it is a release, else the latest of the releases in it."""
     directory = Path(directory)
     if (directory / ReleaseManifest.FILE).exists():
         return directory
-    latest = latest_release(directory)
-    if latest is None and versions(directory):
+    if found := served(directory):
+        return directory / str(found[-1])
+    if versions(directory):
         raise UserError(f"{directory} must have a release that is not withdrawn.")
-    if latest is None:
-        raise UserError(f"{directory} must be a release or a folder of releases.")
-    return latest
+    raise UserError(f"{directory} must be a release or a folder of releases.")
 
 
 def _identity(directory: Path) -> str:

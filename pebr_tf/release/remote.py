@@ -34,11 +34,7 @@ CLAIMS = 10
 
 
 def remote_folder(path: str) -> str:
-    """A remote path without slashes at its end.
-
-    Raises:
-      UserError: It is not remote.
-    """
+    """A remote path without slashes at its end."""
     folder = path.rstrip("/")
     if not is_remote(folder):
         raise UserError(
@@ -57,9 +53,6 @@ def upload(
     one sees the other's claim and tries a later version, so no version is written by two. This
     needs a store whose listings are consistent, as those of Google Cloud Storage and S3 are.
     `confirm` is called before the manifest, and may raise.
-
-    Raises:
-      UserError: The remote folder cannot be written to, or no version was free.
     """
     releases = remote_folder(releases)
     version = _claim(releases, release.version)

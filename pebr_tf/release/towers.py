@@ -38,11 +38,7 @@ class TowersDescription:
 
     @classmethod
     def load(cls: type[Description], directory: str | Path) -> Description:
-        """Reads the description in a SavedModel's folder, local or remote.
-
-        Raises:
-          UserError: None that can be read, or one with other keys.
-        """
+        """Reads the description in a SavedModel's folder, local or remote."""
         path = f"{directory}/{cls.FILE}"
         try:
             content = json.loads(storage.read_bytes(path))
@@ -64,7 +60,6 @@ class TowersDescription:
             return None
 
     def save(self, directory: str | Path) -> None:
-        """Writes the description into a SavedModel's folder, local or remote."""
         text = json.dumps(dataclasses.asdict(self), indent=2) + "\n"
         storage.write_bytes(f"{directory}/{self.FILE}", text.encode())
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -28,11 +28,8 @@ QUERY_MODEL = "query_model"
 # The APIs and TF Serving hold versions in 64 bits.
 LARGEST = 2**63 - 1
 
-Clock = Callable[[], datetime]
-
 
 def utc_now() -> datetime:
-    """The time, in UTC."""
     return datetime.now(timezone.utc)
 
 
@@ -76,11 +73,7 @@ def versions(releases: str | Path) -> list[int]:
 
 
 def withdrawn(releases: str | Path) -> dict[int, Withdrawal]:
-    """The withdrawn versions, including those whose folders no longer exist.
-
-    Raises:
-      UserError: withdrawn.json is not valid.
-    """
+    """The withdrawn versions, including those whose folders no longer exist."""
     path = f"{releases}/{WITHDRAWN}"
     try:
         content = json.loads(storage.read_bytes(path))
@@ -123,31 +116,11 @@ def newest_served(releases: str | Path, without: Iterable[int] = ()) -> int | No
     return None
 
 
-def withdraw(releases: str | Path, version: int, reason: str = "", now: Clock = utc_now) -> None:
-    """Withdraws one version.
-
-    Raises:
-      UserError: No such version, one that is already withdrawn, or the last that may be served.
-    """
-    with _changing(releases):
-        _require_version(releases, version)
-        earlier = withdrawn(releases)
-        if version in earlier:
-            raise UserError(
-                f"version must be one that is not withdrawn. Received: {version}, withdrawn at "
-                f"{earlier[version].time}."
-            )
-        _withdraw(releases, [version], reason, now)
-
-
 def roll_back(releases: str | Path, to: int | None = None, reason: str = "") -> list[int]:
     """Withdraws the newest served version, or all served versions above `to`.
 
     Returns:
       The versions that were withdrawn, ascending.
-
-    Raises:
-      UserError: `to` is not served, or nothing would be left to serve.
     """
     with _changing(releases):
         if to is None:
@@ -160,16 +133,12 @@ def roll_back(releases: str | Path, to: int | None = None, reason: str = "") -> 
                 raise UserError(f"--to must name a version that is not withdrawn. Received: {to}.")
             above = [version for version in candidates if version > to]
         if above or to is None:
-            _withdraw(releases, above, reason, utc_now)
+            _withdraw(releases, above, reason)
     return above
 
 
 def restore(releases: str | Path, version: int) -> None:
-    """Reverses a withdrawal.
-
-    Raises:
-      UserError: The version is not withdrawn, or its folder no longer exists.
-    """
+    """Reverses a withdrawal."""
     with _changing(releases):
         earlier = withdrawn(releases)
         if version not in earlier:
@@ -190,7 +159,7 @@ def link_models(releases: Path) -> None:
         _link(releases, served(releases))
 
 
-def _withdraw(releases: str | Path, chosen: list[int], reason: str, now: Clock) -> None:
+def _withdraw(releases: str | Path, chosen: list[int], reason: str) -> None:
     before = newest_served(releases)
     if newest_served(releases, without=chosen) is None:
         raise UserError(
@@ -198,7 +167,7 @@ def _withdraw(releases: str | Path, chosen: list[int], reason: str, now: Clock) 
             f"Received: {'none' if before is None else before}, and no other that is not withdrawn."
         )
     printable = "".join(each if each.isprintable() else " " for each in reason)
-    entry = Withdrawal(" ".join(printable.split()), now().isoformat(timespec="seconds"))
+    entry = Withdrawal(" ".join(printable.split()), utc_now().isoformat(timespec="seconds"))
     _write(releases, {**withdrawn(releases), **dict.fromkeys(chosen, entry)})
     # Servers that have not looked yet still need the model that was served until now.
     _link(releases, [*served(releases), *([] if before is None else [before])])

@@ -3,5 +3,3 @@
 from pebr_tf.report.console import summary_table
 from pebr_tf.report.page import write_report
 from pebr_tf.report.verdict import next_steps, outcome, served
-
-__all__ = ["next_steps", "outcome", "served", "summary_table", "write_report"]

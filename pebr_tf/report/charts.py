@@ -56,7 +56,7 @@ def recall_chart(evaluation: ModelEvaluation) -> Markup:
     figure, axes = _figure(right=100)
     lines = _policy_lines(evaluation.policies, "average", "recall")
     axes.set_xscale("log")
-    _draw(axes, lines, "items per query on average, log scale", "recall", compact, _percent)
+    _draw(axes, lines, "items per query on average, log scale", "recall", compact)
     return _svg(
         figure,
         "recall-chart",
@@ -70,7 +70,7 @@ def precision_recall_chart(evaluation: ModelEvaluation) -> Markup:
     figure, axes = _figure(right=100)
     lines = _policy_lines(evaluation.policies, "recall", "precision")
     axes.set_yscale("log")
-    _draw(axes, lines, "recall", "precision, log scale", _percent, _percent)
+    _draw(axes, lines, "recall", "precision, log scale", _percent)
     return _svg(
         figure,
         "precision-recall-chart",
@@ -91,7 +91,7 @@ def calibration_chart(evaluation: ModelEvaluation) -> Markup:
         for style, group in enumerate(GROUPS)
         if group in found.measured
     ]
-    _draw(axes, lines, "requested recall", "measured recall", _percent, _percent)
+    _draw(axes, lines, "requested recall", "measured recall", _percent)
     values = [value for line in lines for point in line.points for value in point]
     ends = min(values), max(values)
     axes.plot(ends, ends, color=_COLOURS["muted"], linewidth=1, linestyle=(0, (3, 3)), zorder=1)
@@ -179,18 +179,13 @@ def _titles(axes: Axes, x: str, y: str) -> None:
 
 
 def _draw(
-    axes: Axes,
-    lines: Sequence[_Line],
-    x: str,
-    y: str,
-    x_text: Callable[[float], str],
-    y_text: Callable[[float], str],
+    axes: Axes, lines: Sequence[_Line], x: str, y: str, x_text: Callable[[float], str]
 ) -> None:
-    """Draws lines, each named where it ends, with ticks at round numbers."""
+    """Draws lines of shares, each named where it ends, with ticks at round numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     _titles(axes, x, y)
-    for axis, text in ((axes.xaxis, x_text), (axes.yaxis, y_text)):
+    for axis, text in ((axes.xaxis, x_text), (axes.yaxis, _percent)):
         is_log = axis.get_scale() == "log"
         axis.set_major_locator(
             LogLocator(10, (1, 2, 5)) if is_log else MaxNLocator(6, steps=[1, 2, 5])
@@ -216,7 +211,7 @@ def _draw(
                 marker=_MARKERS[line.style],
                 markersize=7,
                 zorder=5,
-                gid=_tip(line.label, x_text(point[0]), y_text(point[1])),
+                gid=_tip(line.label, x_text(point[0]), _percent(point[1])),
             )
     axes.margins(x=0.01, y=0.03)
     _label_ends(axes, lines)

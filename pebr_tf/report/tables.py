@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -62,7 +63,6 @@ class Table:
     Attributes:
       label: Its name for screen readers.
       head: Column heads, that of the rows' heads included.
-      rows: Its rows.
       groups: Titles above pairs of columns P and R, which then follow `head`'s first.
       caption: Shown above the table.
     """
@@ -107,14 +107,9 @@ def by_stratum(evaluation: ModelEvaluation) -> list[Table]:
         rows = []
         for group in GROUPS:
             cells = []
-            for k in evaluation.average_k:
-                for measure in MEASURES:
-                    ours, theirs = (
-                        _figure(policy, k, group, measure) for policy in (default, top_k)
-                    )
-                    cells.append(
-                        Cell(change(share(_difference(ours, theirs))), _pair_style(measure))
-                    )
+            for k, measure in itertools.product(evaluation.average_k, MEASURES):
+                both = (_figure(policy, k, group, measure) for policy in (default, top_k))
+                cells.append(Cell(change(share(_difference(*both))), _pair_style(measure)))
             rows.append(Row(group, cells))
         caption = f"Gain of {default.title} over top_k"
         tables.append(Table(caption, [Cell("Queries", "")], rows, titles, caption))
@@ -143,19 +138,13 @@ def calibration_table(evaluation: ModelEvaluation) -> Table:
     columns: dict[str, Sequence[float | None]] = {"expected": expected} if differs else {}
     for group in GROUPS:
         columns[group] = found.measured.get(group, [None] * len(expected))
-    rows = [
-        Row(
-            share(value),
-            [
-                *(Cell(share(column[index])) for column in columns.values()),
-                Cell(average(found.average[index])),
-            ],
-            "default" if knob.knob == "recall" and knob.value == value else "",
-        )
-        for index, value in enumerate(found.requested)
-    ]
-    errors = [Cell(share(found.error.get(group))) for group in GROUPS]
-    rows.append(Row("mean error", [*[Cell("")] * differs, *errors, Cell("")], "total"))
+    rows = []
+    for index, value in enumerate(found.requested):
+        recalls = (share(column[index]) for column in columns.values())
+        style = "default" if knob.knob == "recall" and knob.value == value else ""
+        rows.append(_row(share(value), *recalls, average(found.average[index]), style=style))
+    errors = (share(found.error.get(group)) for group in GROUPS)
+    rows.append(_row("mean error", *[""] * differs, *errors, "", style="total"))
     head = _heads("requested", *columns, "items per query")
     return Table("Requested and measured recall", head, rows)
 
@@ -171,7 +160,7 @@ def counts_table(evaluation: ModelEvaluation) -> Table:
             counts = (found.p10, found.p50, found.p90, found.p99)
             rates = (found.empty, found.truncated)
             texts = [average(found.average), *map(count, counts), *map(percent, rates)]
-        rows.append(Row(group, [Cell(text) for text in texts]))
+        rows.append(_row(group, *texts))
     return Table("Items per query by stratum", _heads("queries", *names), rows)
 
 
@@ -179,15 +168,11 @@ def budget_table(evaluation: ModelEvaluation) -> Table:
     """The requested and the measured average."""
     budget = evaluation.budget
     rows = [
-        Row(
-            count(requested),
-            [Cell(average(measured)), Cell(change(percent(measured / requested - 1)))],
-        )
+        _row(count(requested), average(measured), change(percent(measured / requested - 1)))
         for requested, measured in zip(budget.requested, budget.measured, strict=True)
     ]
-    return Table(
-        "Requested and measured budget", _heads("requested", "measured", "difference"), rows
-    )
+    heads = _heads("requested", "measured", "difference")
+    return Table("Requested and measured budget", heads, rows)
 
 
 def gates_table(evaluation: ModelEvaluation) -> Table:
@@ -211,13 +196,11 @@ def gates_table(evaluation: ModelEvaluation) -> Table:
 def latency_table(evaluation: ModelEvaluation) -> Table:
     """Time of a search by batch size."""
     rows = [
-        Row(
+        _row(
             count(found.batch),
-            [
-                Cell(milliseconds(found.p50_ms)),
-                Cell(milliseconds(found.p99_ms)),
-                Cell(count(found.queries_per_second)),
-            ],
+            milliseconds(found.p50_ms),
+            milliseconds(found.p99_ms),
+            count(found.queries_per_second),
         )
         for found in evaluation.latency
     ]
@@ -309,7 +292,7 @@ def _policy_rows(
     empty_at: int | None = None,
 ) -> list[Row]:
     """Precision and recall at each average, and the empty rate at one of them."""
-    columns = [(k, measure) for k in average_k for measure in MEASURES]
+    columns = list(itertools.product(average_k, MEASURES))
     best = {column: best_figure(policies, column[0], group, column[1]) for column in columns}
     rows = []
     for policy in sorted(policies, key=lambda policy: policy.name == ORACLE):
@@ -350,6 +333,10 @@ def _difference(new: float | None, old: float | None) -> float | None:
 
 def _average_titles(evaluation: ModelEvaluation) -> list[str]:
     return [f"k = {count(k)}" for k in evaluation.average_k]
+
+
+def _row(head: str, *texts: str, style: str = "") -> Row:
+    return Row(head, [Cell(text) for text in texts], style)
 
 
 def _heads(first: str, *others: str) -> list[Cell]:

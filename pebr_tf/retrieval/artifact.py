@@ -68,7 +68,6 @@ def write_check(directory: Path, examples: TuningExamples) -> None:
 
 
 def write_leaves(directory: Path, leaves: Leaves) -> None:
-    """Stores the statistics of the leaves."""
     np.save(directory / "centroids.npy", leaves.centroids)
     np.save(directory / "leaves.npy", np.stack([leaves.sizes, leaves.spreads]))
     np.save(directory / "scatter.npy", leaves.scatter)

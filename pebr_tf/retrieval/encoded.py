@@ -24,7 +24,7 @@ class EncodedQueries:
       tau: [B] float32 temperatures.
       frequency: [B] float32 clicks of each query in the training split.
       unfamiliar: [B] bool, true for queries that the model knows nothing of.
-      stratum: [B] int64 indices into `pebr_tf.metrics.STRATA`.
+      stratum: [B] int64 indices into `pebr_tf.metrics.strata.STRATA`.
       level: [B] float32 levels, from the items that the query model holds or from a search; this
         and the law are NaN where nothing asked for them.
       alpha, beta: [B] float32, the Beta law of each query's relevant items, with that level.

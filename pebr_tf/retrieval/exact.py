@@ -31,13 +31,11 @@ class ExactSearcher(Searcher):
         background: np.ndarray | None = None,
         checked: bool = False,
     ):
-        """Makes the searcher.
+        """Makes the searcher of item vectors [N, n], which are scaled to length 1.
 
-        Args:
-          vectors: [N, n] item vectors, scaled to length 1 unless they have it.
-          ids: [N] different integers or texts; None numbers the items from 0.
-          background: [M, n] sample that represents the catalogue; None draws 2,000 items.
-          checked: Skip the checks of float32 unit vectors and ids, e.g. from a verified file.
+        Ids [N] are different integers or texts; None numbers the items from 0. `background` [M, n]
+        is a sample that represents the catalogue; None draws 2,000 items. `checked` skips the
+        checks of float32 unit vectors and ids, e.g. from a verified file.
 
         Raises:
           ValueError: A vector that is not finite or of length zero, or an id twice.

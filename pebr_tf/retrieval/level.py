@@ -8,15 +8,10 @@ from typing import Any
 import numpy as np
 
 from pebr_tf.distributions.level_numpy import cosines_of, level_of_mass, logits_of, masses_of
-from pebr_tf.distributions.logit import Family, require_family
+from pebr_tf.distributions.logit import Family
 from pebr_tf.retrieval.result import RangeResult, assemble, splits_of, take_rows
-from pebr_tf.retrieval.searcher import (
-    DEFAULT_LIMIT,
-    Searcher,
-    check_positive,
-    check_thresholds,
-)
-from pebr_tf.retrieval.vectors import reject_rows, unit_vectors
+from pebr_tf.retrieval.searcher import DEFAULT_LIMIT, Searcher, check_thresholds
+from pebr_tf.retrieval.vectors import unit_vectors
 
 # A sampled item this close to the probe's last item may be that item, scored in another way.
 ROUNDING = np.float32(1e-6)
@@ -31,7 +26,7 @@ class LevelCut:
     Attributes:
       cutoff: c, one number for all queries or [B].
       level_temperature: T of the level, from 0 to infinity.
-      probe_size: Items of the small search that gives the level.
+      probe_size: Items of the small search that gives the level, at least `floor`.
     """
 
     cutoff: float | np.ndarray
@@ -39,21 +34,6 @@ class LevelCut:
     family: Family = "beta"
     probe_size: int = 100
     floor: int = 1
-
-    def __post_init__(self) -> None:
-        require_family(self.family)
-        check_positive("probe_size", self.probe_size)
-        if np.isnan(self.cutoff).any():
-            raise ValueError(f"cutoff must be a number. Received: {self.cutoff}.")
-        if not self.level_temperature >= 0:
-            raise ValueError(
-                f"level_temperature must be a number from 0 to infinity. Received: "
-                f"{self.level_temperature}."
-            )
-        if not 0 <= self.floor <= self.probe_size:
-            raise ValueError(
-                f"floor must be from 0 to probe_size ({self.probe_size}). Received: {self.floor}."
-            )
 
 
 @dataclass(frozen=True)
@@ -83,31 +63,11 @@ def search_by_level(
     representing all other items, and the level gives the threshold. Only queries whose lists do
     not end inside the probe are searched again, down to their thresholds.
 
-    Args:
-      searcher: Any index.
-      queries: [B, n] vectors.
-      tau: [B] temperatures, above 0.
-      cut: Where lists end.
-      limit: Most items of a query; a row that it shortens is `truncated`.
-
-    Raises:
-      ValueError: As `Searcher.search`, or temperatures that are not [B] numbers above 0.
+    Queries are [B, n], their temperatures `tau` [B]. A row that `limit` shortens is `truncated`.
     """
     queries = unit_vectors("queries", queries, searcher.dimension)
     tau = np.asarray(tau, np.float32)
-    if tau.shape != (len(queries),):
-        raise ValueError(
-            f"tau must be {len(queries)} numbers, one per query. Received: shape {tau.shape}."
-        )
-    reject_rows("tau", "be finite and above 0", ~((tau > 0) & np.isfinite(tau)))
-    cutoff = np.asarray(cut.cutoff, np.float32)
-    if cutoff.shape not in ((), tau.shape):
-        raise ValueError(
-            f"cutoff must be one number or {len(queries)}, one per query. "
-            f"Received: shape {cutoff.shape}."
-        )
-    check_positive("limit", limit)
-    cutoff = np.broadcast_to(cutoff, tau.shape)
+    cutoff = np.broadcast_to(np.asarray(cut.cutoff, np.float32), tau.shape)
     probe = searcher.probe(queries, cut.probe_size)
     if not len(probe.scores):
         nothing = np.zeros(len(queries), np.float32)
@@ -133,9 +93,7 @@ def search_by_level(
         raised = np.maximum(refined, thresholds[rows])
         found = _cut(found, check_thresholds(raised, len(rows)))
         items = assemble([(done, items), (rows, found)])
-    over = items.counts > limit
-    items = replace(items.head(limit), truncated=items.truncated | over)
-    return LevelResult(items, levels, extended)
+    return LevelResult(items.limited(limit), levels, extended)
 
 
 def _followed_by(first: RangeResult, second: RangeResult) -> RangeResult:
@@ -196,12 +154,6 @@ class _Sample:
         if self.cut.level_temperature > 0:
             masses_of(out, top, self.cut.level_temperature, out=out)
 
-    def _weigh_again(self, rows: np.ndarray, top: np.ndarray) -> None:
-        """Makes `rows` relative to higher logits `top`, of items that the first search missed."""
-        masses = np.empty((len(rows), self.masses.shape[1]), np.float32)
-        self._weigh(self.scores[rows], self.tau[rows], top, masses)
-        self.top[rows], self.masses[rows] = top, masses
-
     def take(self, rows: np.ndarray) -> _Sample:
         taken = {name: getattr(self, name)[rows] for name in ("tau", "scores", "top", "masses")}
         return replace(self, **taken)
@@ -221,7 +173,10 @@ class _Sample:
             return top
         risen = (top > self.top + level_temperature).nonzero()[0]
         if len(risen):
-            self._weigh_again(risen, top[risen])
+            # Relative to the higher logits of items that the first search missed.
+            masses = np.empty((len(risen), self.masses.shape[1]), np.float32)
+            self._weigh(self.scores[risen], self.tau[risen], top[risen], masses)
+            self.top[risen], self.masses[risen] = top[risen], masses
         # Few sampled items are among the best: set those to 0, sum, and restore them.
         last = best.scores[best.row_splits[1:] - 1][:, None] - ROUNDING
         among = (self.scores >= last).ravel().nonzero()[0]

@@ -241,13 +241,8 @@ def _exceeded_by(
 ) -> np.ndarray:
     """[B, 1] the cosine that `limit` items of the leaves are expected to exceed.
 
-    Newton's method on the logarithm of their number, kept inside a bracket that shrinks.
-
-    Args:
-      limit: The number of items.
-      near: [B, M] similarities of the leaves.
-      sizes: [B, M] their items.
-      precisions: [B, M] one over their deviations.
+    Newton's method on the logarithm of their number, kept inside a bracket that shrinks. `near`,
+    `sizes` and `precisions` [B, M] are the leaves' similarities, items, and 1 over deviations.
     """
     exceeded = np.empty((len(near), 1), np.float32)
     rows = np.arange(len(near))
@@ -291,12 +286,8 @@ def _covering(
 ) -> np.ndarray:
     """[B] the similarity down to which leaves hold the share `cover` of a row's items.
 
-    Args:
-      rows: [M] ascending, the query of each of M leaves.
-      near: [M] their similarities.
-      items: [M] the items expected in them.
-      total: [B] the sum of `items` of each row.
-      cover: The share, below 1.
+    Of M leaves, `rows` are their queries, ascending, `near` their similarities, and `items` the
+    expected items, whose sums by query are `total` [B]. `cover` is below 1.
     """
     # One sort serves all rows: similarities are at most FARTHEST in size, so rows stay apart.
     order = np.argsort(rows * (3.0 * FARTHEST) - near)

@@ -59,6 +59,10 @@ class RangeResult:
         rank = np.arange(len(self.scores)) - np.repeat(self.row_splits[:-1], self.counts)
         return self.keep(rank < np.repeat(np.broadcast_to(limit, len(self)), self.counts))
 
+    def limited(self, limit: int | np.ndarray) -> RangeResult:
+        """The same as `head`; queries that lose items are marked as truncated."""
+        return replace(self.head(limit), truncated=self.truncated | (self.counts > limit))
+
     def between(self, begin: int, end: int) -> RangeResult:
         """The results of queries `begin` to `end` - 1; shares memory with this one."""
         rows, first, last = slice(begin, end), self.row_splits[begin], self.row_splits[end]

@@ -57,16 +57,10 @@ class RetrievalModule(tf.Module):
     """
 
     def __init__(self, query_model: EncodeFunction, directory: Path, limit: int = DEFAULT_LIMIT):
-        """Makes the module.
+        """Makes the module of an index folder of kind "scann", for `limit` items of a query.
 
-        Args:
-          query_model: From texts [B] to `embedding` [B, n] and `threshold` [B]; a tf.Module or a
-            loaded SavedModel, so that its variables are saved as well.
-          directory: An index folder of kind "scann".
-          limit: The most items of a query.
-
-        Raises:
-          UserError: An index that is searched exactly, or one that `load_index` rejects.
+        `query_model` maps texts [B] to `embedding` [B, n] and `threshold` [B]. It is a tf.Module or
+        a loaded SavedModel, so that its variables are saved as well.
         """
         super().__init__()
         searcher = load_index(directory)

@@ -63,12 +63,10 @@ class ScannSearcher(Searcher):
 
     @property
     def leaves(self) -> Leaves:
-        """Statistics of the leaves."""
         return self._planner.leaves
 
     @property
     def tuning(self) -> IndexTuning:
-        """How far to search."""
         return self._planner.tuning
 
     def with_tuning(self, tuning: IndexTuning) -> ScannSearcher:

@@ -104,14 +104,10 @@ def tune(
     error: float,
     target: float,
 ) -> IndexTuning:
-    """The cheapest tuning that reaches `target` on `examples`.
+    """The cheapest tuning with which `target`, a recall below 1, is reached on `examples`.
 
-    Args:
-      searcher: The index, with positions as ids.
-      examples: Queries to tune on; the ids of their results are positions.
-      tokens: [N] leaf of each position.
-      error: Deviation of a quantised cosine.
-      target: Recall inside the thresholds, above 0 and below 1.
+    Ids are positions in the index, and `tokens` [N] their leaves. `error` is the deviation of a
+    quantised cosine.
     """
     lowest = lowest_recall(target)
     coverage = LeafCoverage(searcher.leaves, examples, tokens)

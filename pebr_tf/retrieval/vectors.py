@@ -13,12 +13,7 @@ SHOWN = 5
 
 
 def unit_vectors(name: str, vectors: Any, dimension: int | None = None) -> np.ndarray:
-    """Vectors [M, n] as contiguous float32 of length 1; others are scaled.
-
-    Raises:
-      ValueError: Not two-dimensional, of another dimension, not finite, or of length zero; the
-        text names the first rows at fault.
-    """
+    """Vectors [M, n] as contiguous float32 of length 1; others are scaled."""
     vectors = np.asarray(vectors)
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise ValueError(
@@ -38,11 +33,7 @@ def unit_vectors(name: str, vectors: Any, dimension: int | None = None) -> np.nd
 
 
 def item_ids(ids: Any, count: int) -> np.ndarray:
-    """Ids [count] as int64 or text, all different; None numbers the items from 0.
-
-    Raises:
-      ValueError: Another number of ids, another type, or an id twice.
-    """
+    """Ids [count] as int64 or text, all different; None numbers the items from 0."""
     if ids is None:
         return np.arange(count, dtype=np.int64)
     ids = np.asarray(ids)

@@ -31,15 +31,10 @@ def training_batches(
     `parse` is traced without AutoGraph, which would convert the whole graph of Transform.
 
     Every worker reads all pairs in the same order and parses its own. Reading is cheap, and so a
-    step has the same pairs as on one device.
+    step has the same pairs as on one device. The files, gzipped TFRecords, have the same order on
+    every worker. With a `context`, the parts of this worker's replicas come in turn.
 
-    Args:
-      files: Gzipped TFRecords, in the same order on every worker.
-      parse: Makes a batch of serialized examples.
-      training: Batch size, shuffle buffer and seed.
-      begin: The step that training resumes from; it changes the order of the pairs.
-      context: Index and number of workers, so that the parts of this worker's replicas come in
-        turn; None for one device.
+    `begin`, the step that training resumes from, changes the order of the pairs.
     """
     seed = training.seed + begin
     records = _records(tf.data.Dataset.from_tensor_slices(list(files)).shuffle(len(files), seed))

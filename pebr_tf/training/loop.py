@@ -58,16 +58,8 @@ class Trainer:
     ):
         """Makes the trainer and restores the last checkpoint if there is one.
 
-        Args:
-          model: A model with `train_step` and `test_step`, built.
-          optimizer: Its optimizer.
-          training: Steps, intervals and patience.
-          checkpoints: Folder for this training only, shared by all workers.
-          logs: Folder for TensorBoard, which the chief writes; None writes none.
-          strategy: The strategy in whose scope the model was made.
-
-        Raises:
-          UserError: The workers have found different checkpoints.
+        The model is built, in the scope of `strategy`. `checkpoints` is a folder for this training
+        only, shared by all workers; `logs` one for TensorBoard, which the chief writes.
         """
         self._model, self._training = model, training
         self._strategy = strategy or tf.distribute.get_strategy()
@@ -113,9 +105,6 @@ class Trainer:
           validation: Batches for every validation; without any, the last weights are the best.
           progress: Called every few steps with the step and the training loss.
           recall: The recall of the model as it is and its standard error, the same on all workers.
-
-        Raises:
-          UserError: The loss is not finite, or another worker was lost.
         """
         with all_staying(lambda: f"after step {self._step.numpy()}"):
             return self._finish(self._steps(iter(batches), validation, progress, recall))
@@ -127,7 +116,6 @@ class Trainer:
         progress: Callable[[int, float], None],
         recall: Callable[[], tuple[float, float]],
     ) -> int:
-        """The last step."""
         training, stopped = self._training, self._out_of_patience()
         step = self.resumed_from
         while step < training.steps and not stopped:

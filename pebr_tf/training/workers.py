@@ -22,12 +22,7 @@ _ABORTED = re.compile(r"Collective ops is aborted by: (.*?)(?:\. .*)?\.?$", re.M
 
 
 def strategy_of(training: Training) -> tf.distribute.Strategy:
-    """The strategy that the config names; several workers find each other through TF_CONFIG.
-
-    Raises:
-      UserError: TF_CONFIG does not name a worker, TensorFlow has computed before several workers
-        could be set up, or the devices cannot have equal parts of a batch.
-    """
+    """The strategy that the config names; several workers find each other through TF_CONFIG."""
     strategy = _strategy(training)
     replicas = strategy.num_replicas_in_sync
     if training.batch_size % replicas:
@@ -53,11 +48,7 @@ def _strategy(training: Training) -> tf.distribute.Strategy:
 
 
 def worker_count(text: str | None) -> int:
-    """The number of workers that the text of a TF_CONFIG names; 1 without one.
-
-    Raises:
-      UserError: The text is not JSON, or its cluster does not contain this task.
-    """
+    """The number of workers that the text of a TF_CONFIG names; 1 without one."""
     if text is None:
         return 1
     try:
@@ -103,7 +94,6 @@ def numbers_of_all(strategy: tf.distribute.Strategy, number: int) -> list[int]:
 
 
 def wait_for_all(strategy: tf.distribute.Strategy) -> None:
-    """Returns when every worker has called it."""
     numbers_of_all(strategy, 0)
 
 
@@ -112,9 +102,6 @@ def all_staying(when: Callable[[], str]) -> Iterator[None]:
     """Turns the loss of another worker into a UserError; no worker can continue without it.
 
     `when` returns the time of the loss in words.
-
-    Raises:
-      UserError: A worker was lost.
     """
     try:
         yield

@@ -40,43 +40,33 @@ def fetch(source: str, releases: Path, every: int | None) -> None:
     Servers that follow ROOT load it by themselves. With --every, a failed attempt prints one line
     and the next one follows; SIGTERM or Ctrl-C stops the command and leaves no incomplete release.
     """
-    if every is None:
-        _fetch_once(source, releases)
-    else:
+    if every is not None:
         _follow(source, releases, every)
-
-
-def _fetch_once(source: str, releases: Path) -> None:
-    from pebr_tf.release import remote
     from pebr_tf.release.versions import newest_version
 
-    found = remote.fetch(source, releases)
-    if found is None:
+    if not _fetch(source, releases):
         click.echo(f"release {newest_version(releases)} is here already")
-    else:
-        _announce(found)
+
+
+def _fetch(source: str, releases: Path) -> bool:
+    from pebr_tf.release import remote
+
+    found = remote.fetch(source, releases)
+    if found is not None:
+        click.echo(f"release {found.name} -> {found}")
+    return found is not None
 
 
 def _follow(source: str, releases: Path, every: int) -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _stop)
+        signal.signal(number, lambda *_: sys.exit(0))
     from pebr_tf.release import remote
 
     # A later attempt cannot fix an invalid address, so this error ends the command.
     source = remote.remote_folder(source)
     while True:
         try:
-            found = remote.fetch(source, releases)
-            if found is not None:
-                _announce(found)
+            _fetch(source, releases)
         except UserError as error:
             click.echo(f"pebr: {error}", err=True)
         time.sleep(every)
-
-
-def _announce(release: Path) -> None:
-    click.echo(f"release {release.name} -> {release}")
-
-
-def _stop(number: int, frame: object) -> NoReturn:
-    sys.exit(0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,28 +41,13 @@ BATCH = 256
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per query.")
 @click.argument("queries", nargs=-1, required=True, metavar="QUERY...")
 def query(
-    release: Path,
-    recall: float | None,
-    share: float | None,
-    budget: float | None,
-    top_k: int | None,
-    score: float | None,
-    limit: int,
-    as_json: bool,
-    queries: tuple[str, ...],
+    release: Path, limit: int, as_json: bool, queries: tuple[str, ...], **knobs: float | None
 ) -> None:
     """Answer queries from a release.
 
     Without a knob, the default of the release decides how many items are returned. A QUERY of -
     reads queries from standard input, one per line.
     """
-    knobs = {
-        "recall": recall,
-        "share": share,
-        "budget": budget,
-        "top_k": top_k,
-        "score": score,
-    }
     given = {name: value for name, value in knobs.items() if value is not None}
     if len(given) > 1:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
@@ -75,13 +59,15 @@ def query(
 
     with current_step("loading the release"):
         retriever = Retriever.load(find_release(release))
-    show: Callable[[RetrievalResponse, int, int], None] = _print_json if as_json else _print_table
     for begin in range(0, len(texts), BATCH):
         answer = retriever.retrieve(texts[begin : begin + BATCH], knob, value)
         for index in range(len(answer)):
-            if not as_json and begin + index:
+            if as_json:
+                _print_json(answer, index, limit)
+                continue
+            if begin + index:
                 click.echo()
-            show(answer, index, limit)
+            _print_table(answer, index, limit)
 
 
 def _texts(queries: tuple[str, ...]) -> list[str]:

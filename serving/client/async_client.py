@@ -10,7 +10,6 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from serving.client.connection import Connection, TlsFiles
-from serving.client.errors import retrieval_error
 from serving.client.request import retrieve_request
 from serving.client.results import ReleaseInfo, Results
 from serving.proto import retrieval_pb2, retrieval_pb2_grpc
@@ -111,14 +110,12 @@ class AsyncRetrievalClient:
         self, method: str, request: Any, timeout: float | None, request_id: str | None = None
     ) -> Any:
         self._channel()
-        attempts = self._connection.attempts(timeout)
+        call = self._connection.begin(timeout)
         metadata = self._connection.metadata(request_id)
         while True:
             try:
-                call = getattr(self._stub, method)
-                return await call(request, timeout=attempts.remaining(), metadata=metadata)
+                stub = getattr(self._stub, method)
+                return await stub(request, timeout=call.remaining(), metadata=metadata)
             except grpc.RpcError as error:
-                pause = attempts.pause_after(error)
-                if pause is None:
-                    raise retrieval_error(error) from error
+                pause = call.pause_after(error)
             await asyncio.sleep(pause)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import grpc
 
-from serving.client.errors import REQUEST_ID
-from serving.client.retries import Attempts
-from serving.retry_budget import RetryBudget
+from serving.client.errors import REQUEST_ID, Overloaded, Unavailable, retrieval_error
+from serving.retries import Attempts, RetryBudget
 
+# Seconds before the first retry, doubled for each further one.
+FIRST_PAUSE = 0.025
 CHANNEL_OPTIONS = (
     # Long lists of many queries; gRPC's default is 4 MB.
     ("grpc.max_receive_message_length", -1),
@@ -85,13 +86,11 @@ class Connection:
             raise ValueError(f"retries must be at least 0. Received: {self.retries!r}.")
 
     def options(self) -> tuple[tuple[str, int | str], ...]:
-        """Returns the options of the channel."""
         if self.tls is None or self.tls.server_name is None:
             return CHANNEL_OPTIONS
         return (*CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", self.tls.server_name))
 
     def metadata(self, request_id: str | None = None) -> tuple[tuple[str, str], ...]:
-        """Returns the metadata of a call."""
         pairs = {"authorization": self.token and f"Bearer {self.token}", REQUEST_ID: request_id}
         return tuple((name, value) for name, value in pairs.items() if value is not None)
 
@@ -103,6 +102,33 @@ class Connection:
             raise ValueError(f"timeout must be a number of seconds above 0. Received: {timeout!r}.")
         return timeout
 
-    def attempts(self, timeout: float | None) -> Attempts:
-        """Begins a call."""
-        return Attempts(self.seconds(timeout), self.retries, self.budget)
+    def begin(self, timeout: float | None) -> Call:
+        return Call(self.seconds(timeout), self.retries, self.budget, FIRST_PAUSE)
+
+
+class Call(Attempts):
+    """The attempts of one call of the client.
+
+    Two statuses are worth another attempt: UNAVAILABLE, because another connection or server may
+    respond, and RESOURCE_EXHAUSTED, once, because each retry adds to the load. Retrieval writes
+    nothing, so it can safely be repeated.
+    """
+
+    _was_overloaded = False
+
+    def pause_after(self, error: grpc.RpcError) -> float:
+        """Returns the seconds to wait before the next attempt.
+
+        Raises:
+          RetrievalError: There is no other attempt.
+        """
+        failure = retrieval_error(error)
+        is_overloaded = isinstance(failure, Overloaded)
+        may_succeed = isinstance(failure, Unavailable) or (
+            is_overloaded and not self._was_overloaded
+        )
+        self._was_overloaded |= is_overloaded
+        pause = self.pause() if may_succeed else None
+        if pause is None:
+            raise failure from error
+        return pause

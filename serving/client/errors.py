@@ -16,29 +16,22 @@ class RetrievalError(Exception):
     Attributes:
       status: Name of the gRPC status, such as "INTERNAL".
       request_id: Id of the request in the server's log, or None.
-    """
-
-    def __init__(self, message: str, status: str = "UNKNOWN", request_id: str | None = None):
-        super().__init__(message)
-        self.status, self.request_id = status, request_id
-
-
-class InvalidRequest(RetrievalError):
-    """The request is invalid; another attempt would fail as well.
-
-    Attributes:
-      field: The invalid field, such as "recall", or None.
+      field: The invalid field of an `InvalidRequest`, such as "recall", or None.
     """
 
     def __init__(
         self,
         message: str,
-        status: str = "INVALID_ARGUMENT",
+        status: str = "UNKNOWN",
         request_id: str | None = None,
         field: str | None = None,
     ):
-        super().__init__(message, status, request_id)
-        self.field = field
+        super().__init__(message)
+        self.status, self.request_id, self.field = status, request_id, field
+
+
+class InvalidRequest(RetrievalError):
+    """The request is invalid; another attempt would fail as well."""
 
 
 class Overloaded(RetrievalError):
@@ -58,6 +51,7 @@ class Unauthenticated(RetrievalError):
 
 
 _KINDS = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidRequest,
     grpc.StatusCode.RESOURCE_EXHAUSTED: Overloaded,
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,
     grpc.StatusCode.UNAVAILABLE: Unavailable,
@@ -66,19 +60,10 @@ _KINDS = {
 
 
 def retrieval_error(error: grpc.RpcError) -> RetrievalError:
-    """Converts an error of gRPC."""
     code, message = error.code(), error.details() or "The server gave no reason."
     # By way of a tuple, because the metadata of grpc.aio has `keys` but is not a mapping.
     metadata = dict(tuple(error.trailing_metadata() or ()))
-    request_id = metadata.get(REQUEST_ID)
-    if is_invalid(error):
-        return InvalidRequest(message, code.name, request_id, metadata.get(FIELD))
-    return _KINDS.get(code, RetrievalError)(message, code.name, request_id)
-
-
-def is_invalid(error: grpc.RpcError) -> bool:
-    """Returns whether the request itself is invalid."""
-    too_large = error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in (
-        error.details() or ""
-    )
-    return too_large or error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    kind = _KINDS.get(code, RetrievalError)
+    if kind is Overloaded and _TOO_LARGE in message:
+        kind = InvalidRequest
+    return kind(message, code.name, metadata.get(REQUEST_ID), metadata.get(FIELD))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from serving.client.errors import InvalidRequest
 from serving.proto import retrieval_pb2
+
+_TEXTS, _WHOLE_NUMBER = "list of texts", "whole number of at least 0"
+_KINDS = {"queries": _TEXTS, "fields": _TEXTS, "top_k": _WHOLE_NUMBER, "limit": _WHOLE_NUMBER}
 
 
 def retrieve_request(
@@ -24,40 +28,30 @@ def retrieve_request(
     """
     given = {name: value for name, value in knobs.items() if value is not None}
     if len(given) > 1:
-        raise InvalidRequest(
-            f"at most one of {', '.join(knobs)} may be given. Received: {', '.join(given)}.",
-            field=list(given)[1],
-        )
+        listed = f"{', '.join(knobs)} may be given. Received: {', '.join(given)}."
+        raise _invalid(list(given)[1], f"at most one of {listed}")
     request = retrieval_pb2.RetrieveRequest()
-    _extend(request.queries, "queries", queries)
+    _assign("queries", queries, request.queries.extend)
     for name, value in (*given.items(), ("limit", limit)):
         if value is not None:
-            _set(request, name, value)
+            _assign(name, value, partial(setattr, request, name))
     if fields is not None:
         request.fields.SetInParent()
-        _extend(request.fields.names, "fields", fields)
+        _assign("fields", fields, request.fields.names.extend)
     return request
 
 
-def _extend(target: Any, name: str, values: Sequence[str]) -> None:
-    # A string is a sequence of strings as well.
-    if isinstance(values, str | bytes):
-        raise InvalidRequest(f"{name} must be a list of texts. Received: {values!r}.", field=name)
+def _assign(name: str, value: Any, assign: Callable[[Any], None]) -> None:
+    """Assigns a value to a field of a message, which checks its type."""
+    kind = _KINDS.get(name, "number")
     try:
-        # `list` because protobuf takes None for an empty list.
-        target.extend(list(values))
-    except (TypeError, ValueError):
-        raise InvalidRequest(
-            f"{name} must be a list of texts. Received: {values!r}.", field=name
-        ) from None
-
-
-def _set(request: retrieval_pb2.RetrieveRequest, name: str, value: float) -> None:
-    whole = name in ("top_k", "limit")
-    try:
-        if isinstance(value, bool):
+        # protobuf takes a text for a sequence of texts, and None for an empty one.
+        if value is None or isinstance(value, str | bytes | bool):
             raise TypeError
-        setattr(request, name, value)
+        assign(value)
     except (TypeError, ValueError):
-        kind = "whole number of at least 0" if whole else "number"
-        raise InvalidRequest(f"{name} must be a {kind}. Received: {value!r}.", field=name) from None
+        raise _invalid(name, f"{name} must be a {kind}. Received: {value!r}.") from None
+
+
+def _invalid(field: str, message: str) -> InvalidRequest:
+    return InvalidRequest(message, "INVALID_ARGUMENT", field=field)

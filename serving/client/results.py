@@ -68,7 +68,6 @@ class QueryResult:
 
     @classmethod
     def from_message(cls, query: str, result: retrieval_pb2.QueryResult) -> QueryResult:
-        """Converts the protobuf message."""
         values = {
             name: getattr(result, name) for name in cls.__dataclass_fields__ if name != "query"
         }
@@ -96,8 +95,6 @@ class Results:
     """The results of one call, one per query in the same order, all from one release.
 
     Attributes:
-      queries: The results.
-      release: Version of the release.
       knob: What ended the lists: recall, share, budget, top_k or score.
       value: Value of the knob.
       timings: Time that the server spent.
@@ -165,6 +162,5 @@ class ReleaseInfo:
 
     @classmethod
     def from_message(cls, message: retrieval_pb2.Release) -> ReleaseInfo:
-        """Converts the protobuf message."""
         values = {name: getattr(message, name) for name in cls.__dataclass_fields__}
         return cls(**{**values, "fields": tuple(message.fields)})

@@ -6,10 +6,9 @@ every value of a fine grid, found by the same search that answers requests.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ import numpy as np
 
 from pebr_tf.cutoff.calibration import CALIBRATED_KNOBS
 from pebr_tf.errors import UserError
-from pebr_tf.metrics import STRATA
 from pebr_tf.metrics.results import ExampleQuery
+from pebr_tf.metrics.strata import STRATA
 from pebr_tf.release.evaluation import ModelEvaluation
 from pebr_tf.retrieval.encoded import EncodedQueries
 from serving.retrieval import RetrievalRequest, RetrievalResponse
@@ -57,8 +56,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
     encoded = retriever.encoder.encode([query])
     # A model may return other last bits for a text in a batch than alone, and a list that ends
     # between two items could then end beside one of them: the query is encoded once for all stops.
-    fixed = copy.copy(retriever)
-    fixed.encoder = _FixedEncoder(encoded)
+    fixed = replace(retriever, encoder=_FixedEncoder(encoded))
     requests = [RetrievalRequest((query,), knob, value, fields=()) for value in values]
     responses = fixed.answer(requests)
     best = retriever.searcher.search(encoded.embedding, top_k=limit, limit=limit)

@@ -58,11 +58,10 @@ def explorer_router(
     @router.get("/v1/explain")
     async def _explain(query: str, limit: int = 200, knob: str = KNOBS[0]) -> Response:
         if not query.strip():
-            requirement = f"a text that is not blank. Received: {query!r}."
-            raise InvalidArgument("query", f"query must be {requirement}")
+            raise InvalidArgument.must_be("query", "a text that is not blank", repr(query))
         if len(query) > query_characters:
-            requirement = f"at most {query_characters} characters. Received: {len(query)}."
-            raise InvalidArgument("query", f"query must be {requirement}")
+            requirement = f"at most {query_characters} characters"
+            raise InvalidArgument.must_be("query", requirement, len(query))
         if limiter.statistics().tasks_waiting >= MAX_WAITING:
             raise OverloadError("the explorer is busy: try again in a moment.")
         arguments = (current_retriever(), query, limit, knob)

@@ -29,7 +29,7 @@ class Pending:
     """An admitted request.
 
     Attributes:
-      future: Receives the response, on the caller's event loop.
+      future: Receives the response, on the event loop that all callers share.
       admitted: `time.perf_counter()` of its admission.
     """
 
@@ -39,7 +39,6 @@ class Pending:
 
     @property
     def size(self) -> int:
-        """Number of queries."""
         return len(self.request.queries)
 
 
@@ -123,12 +122,9 @@ class Batcher:
             with self._changed:
                 self._returning = self.queries + sum(pending.size for pending in batch)
                 self._patience = min(time.perf_counter() - began, self._delay)
-            by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Pending, Outcome]]] = {}
-            for pending, outcome in zip(batch, outcomes, strict=True):
-                by_loop.setdefault(pending.future.get_loop(), []).append((pending, outcome))
-            for loop, settled in by_loop.items():
-                if not loop.is_closed():
-                    loop.call_soon_threadsafe(_settle, settled)
+            loop = batch[0].future.get_loop()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_settle, batch, outcomes)
             self._afterwards(outcomes)
 
     def _next(self) -> list[Pending]:
@@ -167,8 +163,8 @@ class Batcher:
         return batch
 
 
-def _settle(settled: Sequence[tuple[Pending, Outcome]]) -> None:
-    for pending, outcome in settled:
+def _settle(batch: Sequence[Pending], outcomes: Sequence[Outcome]) -> None:
+    for pending, outcome in zip(batch, outcomes, strict=True):
         if pending.future.done():
             continue
         if isinstance(outcome, Exception):

@@ -8,12 +8,12 @@ import time
 from collections.abc import Sequence
 
 from pebr_tf.config import Serving
-from serving.errors import InvalidArgument, ServiceError
+from serving.errors import ServiceError
 from serving.retrieval import RetrievalRequest, RetrievalResponse
 from serving.retriever import Retriever
 from serving.service.batcher import Batcher, Outcome, Pending
 from serving.service.metrics import Metrics
-from serving.service.release_manager import ReleaseManager, ReleaseSource
+from serving.service.release_manager import ReleaseManager
 
 log = logging.getLogger("pebr.engine")
 
@@ -27,25 +27,11 @@ class Engine:
         self.ready = True
         self._batcher = Batcher(settings.batching, self._answer, self._count)
 
-    @classmethod
-    def open(cls, source: ReleaseSource, settings: Serving, metrics: Metrics) -> Engine:
-        """Loads a release and starts the threads; blocks until requests can be answered.
-
-        Raises:
-          UserError: There is no release that can be served.
-        """
-        return cls(ReleaseManager(source, settings, metrics), settings, metrics)
-
     def retriever(self) -> Retriever:
-        """Returns the release that answers now."""
         return self._releases.retriever
 
     async def retrieve(self, request: RetrievalRequest) -> RetrievalResponse:
-        """Answers a request, together with others that wait at the same time.
-
-        Raises:
-          ServiceError: Why there is no response; see `serving.errors`.
-        """
+        """Answers a request, together with others that wait at the same time."""
         try:
             return await self._batcher.submit(request)
         finally:
@@ -69,11 +55,9 @@ class Engine:
         for pending in batch:
             try:
                 retriever.check(pending.request)
-            except InvalidArgument as error:
-                outcomes[pending] = error
             except Exception as error:
                 # No request may end the thread that answers all others.
-                outcomes[pending] = _internal_error(error)
+                outcomes[pending] = _service_error(error)
         valid = [pending for pending in batch if pending not in outcomes]
         if valid:
             outcomes.update(_answer_together(retriever, valid))
@@ -95,16 +79,16 @@ def _answer_together(retriever: Retriever, batch: Sequence[Pending]) -> dict[Pen
     try:
         responses = retriever.answer([pending.request for pending in batch])
         return dict(zip(batch, responses, strict=True))
-    except ServiceError as error:
-        return dict.fromkeys(batch, error)
     except Exception as error:
-        if len(batch) == 1:
-            return {batch[0]: _internal_error(error)}
+        if isinstance(error, ServiceError) or len(batch) == 1:
+            return dict.fromkeys(batch, _service_error(error))
         # One request may be the cause, so each is tried alone.
         return {each: _answer_together(retriever, [each])[each] for each in batch}
 
 
-def _internal_error(error: Exception) -> ServiceError:
-    """Logs the exception being handled, and returns what the caller is told about it."""
+def _service_error(error: Exception) -> ServiceError:
+    """Returns what the caller is told about an exception, and logs it if it is internal."""
+    if isinstance(error, ServiceError):
+        return error
     log.exception("failed")
     return ServiceError(f"the search failed: {type(error).__name__}.")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_health.v1 import health, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from pebr_tf.config import Serving
 from serving.errors import AuthenticationError, InvalidArgument, ServiceError
@@ -31,8 +31,6 @@ from serving.service.rendering import describe_release, to_message
 SERVICE = DESCRIPTOR.services_by_name["Retrieval"].full_name
 _CONTEXT: TypeAlias = grpc.aio.ServicerContext
 _MESSAGE = TypeVar("_MESSAGE", bound=Message)
-_SERVING = health_pb2.HealthCheckResponse.SERVING
-_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 # protobuf warns about a message that ends too early, which `parse` detects by its length.
 warnings.filterwarnings("ignore", "Unexpected end-group tag", RuntimeWarning)
@@ -40,10 +38,9 @@ warnings.filterwarnings("ignore", "Unexpected end-group tag", RuntimeWarning)
 
 def grpc_server(
     engine: Engine, settings: Serving, metrics: Metrics, access: Access
-) -> tuple[grpc.aio.Server, HealthService]:
+) -> tuple[grpc.aio.Server, health.aio.HealthServicer]:
     """Returns a gRPC server without a port, and its health service."""
     server = grpc.aio.server(
-        interceptors=[_TokenInterceptor(access)] if access.required else [],
         options=[
             ("grpc.max_receive_message_length", settings.limits.request_bytes),
             # The limit of the release bounds a response.
@@ -67,10 +64,10 @@ def grpc_server(
         ),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-    health_service = HealthService(engine)
+    health_service = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
     names = (SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
-    reflection.enable_server_reflection(names, server)
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(_Reflection(names, access), server)
     return server, health_service
 
 
@@ -83,7 +80,6 @@ class RetrievalApi:
         self._log_queries = settings.log_queries
 
     async def retrieve(self, body: bytes, context: _CONTEXT) -> Message:
-        """Returns the items of each query."""
         record = _record("Retrieve", context)
 
         async def answer() -> Message:
@@ -107,7 +103,6 @@ class RetrievalApi:
             self._metrics.request("grpc", record.status, record.seconds())
 
     async def get_release(self, body: bytes, context: _CONTEXT) -> Message:
-        """Returns the release that answers now, and what it accepts."""
 
         async def answer() -> Message:
             parse(GetReleaseRequest, body)
@@ -144,51 +139,22 @@ class RetrievalApi:
         raise AssertionError("abort raises")
 
 
-class HealthService(health.aio.HealthServicer):
-    """The standard health service: SERVING while the engine is ready, as a whole and by name."""
+class _Reflection(reflection.aio.ReflectionServicer):
+    """The standard reflection service, which requires a token like the methods above."""
 
-    def __init__(self, engine: Engine):
-        super().__init__()
-        self._engine = engine
-
-    async def Check(self, request: Any, context: _CONTEXT) -> Any:
-        """Returns the state at this moment."""
-        await self.refresh()
-        return await super().Check(request, context)
-
-    async def refresh(self) -> None:
-        """Notifies watchers when the engine has become ready, or no longer is."""
-        for name in ("", SERVICE):
-            await self.set(name, _SERVING if self._engine.ready else _NOT_SERVING)
-
-
-class _TokenInterceptor(grpc.aio.ServerInterceptor):
-    """Requires a token for every method that is neither health nor one of `RetrievalApi`.
-
-    The latter check it themselves, so that a rejection is logged and counted.
-    """
-
-    def __init__(self, access: Access):
+    def __init__(self, names: Sequence[str], access: Access):
+        super().__init__(names)
         self._access = access
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler]],
-        details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler:
-        if not details.method.startswith((f"/{health.SERVICE_NAME}/", f"/{SERVICE}/")):
-            try:
-                self._access.check(dict(details.invocation_metadata).get("authorization"))
-            except AuthenticationError as error:
-                return _rejection(error)
-        return await continuation(details)
-
-
-def _rejection(error: ServiceError) -> grpc.RpcMethodHandler:
-    async def reject(_: Any, context: _CONTEXT) -> None:
-        await context.abort(error.grpc_status, str(error))
-
-    return grpc.stream_stream_rpc_method_handler(reject)
+    async def ServerReflectionInfo(
+        self, requests: AsyncIterable[Any], context: _CONTEXT
+    ) -> AsyncIterator[Any]:
+        try:
+            self._access.check(_metadata(context).get("authorization"))
+        except AuthenticationError as error:
+            await context.abort(error.grpc_status, str(error))
+        async for response in super().ServerReflectionInfo(requests, context):
+            yield response
 
 
 def parse(kind: type[_MESSAGE], body: bytes) -> _MESSAGE:
@@ -204,11 +170,8 @@ def parse(kind: type[_MESSAGE], body: bytes) -> _MESSAGE:
     except DecodeError:
         complete = False
     if not complete:
-        raise InvalidArgument(
-            "request",
-            f"request must be a {kind.DESCRIPTOR.full_name}. "
-            f"Received: {len(body)} bytes that are not one.",
-        )
+        received = f"{len(body)} bytes that are not one"
+        raise InvalidArgument.must_be("request", f"a {kind.DESCRIPTOR.full_name}", received)
     _reject_unknown_fields(message, "")
     return message
 

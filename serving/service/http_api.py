@@ -197,30 +197,25 @@ def _errors(*kinds: type[ServiceError]) -> dict[int | str, dict[str, Any]]:
 def _check_content_type(request: Request) -> None:
     given = request.headers.get("content-type", "")
     if given.partition(";")[0].strip().lower() != _JSON:
-        raise WrongContentType(
-            "content-type",
-            f"content-type must be {_JSON}. Received: {given[:100] or 'nothing'}.",
-        )
+        raise WrongContentType.must_be("content-type", _JSON, given[:100] or "nothing")
 
 
 async def _read_body(request: Request, settings: Serving) -> bytes:
     limit = settings.limits.request_bytes
+    requirement = f"at most {limit} bytes"
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
-        raise _too_large(limit, declared)
+        raise BodyTooLarge.must_be("body", requirement, declared[:20])
     body = b""
     try:
         with anyio.fail_after(settings.deadline_milliseconds / 1_000):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > limit:
-                    raise _too_large(limit, f"at least {len(body)}")
+                    received = f"at least {len(body)}"
+                    raise BodyTooLarge.must_be("body", requirement, received)
     except TimeoutError:
         raise DeadlineError("the body did not arrive before the deadline.") from None
     except ClientDisconnect:
-        raise InvalidArgument("body", "body must be complete. Received: a part of it.") from None
+        raise InvalidArgument.must_be("body", "complete", "a part of it") from None
     return body
-
-
-def _too_large(limit: int, received: str) -> BodyTooLarge:
-    return BodyTooLarge("body", f"body must be at most {limit} bytes. Received: {received[:20]}.")

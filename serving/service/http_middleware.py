@@ -71,7 +71,6 @@ class RequestMiddleware:
 
 
 def record_of(request: Request) -> logs.RequestRecord:
-    """Returns the log record of a request."""
     return request.scope[_RECORD]
 
 

@@ -91,11 +91,7 @@ def request_schema(settings: Serving) -> dict[str, Any]:
 
 
 def parse_request(body: bytes) -> RetrieveRequestBody:
-    """Parses a request.
-
-    Raises:
-      InvalidArgument: The body is not JSON, or a field has the wrong type; names the first.
-    """
+    """Parses a request; an error names the first field with the wrong type."""
     try:
         return RetrieveRequestBody.model_validate_json(body)
     except ValidationError as error:
@@ -110,9 +106,9 @@ def _invalid_argument(error: ErrorDetails) -> InvalidArgument:
     kind, location, received = error["type"], error["loc"], shown(error["input"])
     if kind == "json_invalid":
         reason = error["ctx"]["error"]
-        return InvalidArgument("body", f"body must be JSON. Received: {reason}.")
+        return InvalidArgument.must_be("body", "JSON", reason)
     if not location:
-        return InvalidArgument("body", f"body must be a JSON object. Received: {received}.")
+        return InvalidArgument.must_be("body", "a JSON object", received)
     name = str(location[0])
     if kind == "extra_forbidden":
         printable = shown(name)[1:-1]
@@ -120,12 +116,12 @@ def _invalid_argument(error: ErrorDetails) -> InvalidArgument:
             name, f"{printable} must be one of the known keys, {_known()}. Received: {received}."
         )
     if kind == "missing":
-        return InvalidArgument(name, f"{name} must be given. Received: nothing.")
+        return InvalidArgument.must_be(name, "given", "nothing")
     path = name + "".join(f"[{part}]" for part in location[1:] if isinstance(part, int))
     nouns = {"queries": "a list of texts", "fields": "a list of texts"}
     nouns |= dict.fromkeys(("recall", "share", "budget", "score"), "a number")
     required = "a text" if path != name else nouns.get(name, "a whole number")
-    return InvalidArgument(path, f"{path} must be {required}. Received: {received}.")
+    return InvalidArgument.must_be(path, required, received)
 
 
 def _known() -> str:

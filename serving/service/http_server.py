@@ -37,7 +37,6 @@ class HttpServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Captures no signal."""
         yield
 
 
@@ -47,7 +46,6 @@ class HttpProtocol(HttpToolsProtocol):
     _head_bytes: int | None = None
 
     def on_message_begin(self) -> None:
-        """Begins to count the bytes of the headers."""
         self._head_bytes = 0
         super().on_message_begin()
 

@@ -68,38 +68,24 @@ class RequestLimits:
                 "queries", f"queries must hold 1 to {most} texts. Received: {len(queries)}."
             )
         for index, query in enumerate(queries):
-            name = f"queries[{index}]"
-            if len(query) > longest:
-                raise InvalidArgument(
-                    name, f"{name} must be at most {longest} characters. Received: {len(query)}."
-                )
+            name, size = f"queries[{index}]", len(query)
+            if size > longest:
+                raise InvalidArgument.must_be(name, f"at most {longest} characters", size)
             if not query or query.isspace():
-                raise InvalidArgument(
-                    name, f"{name} must be a text that is not blank. Received: {shown(query)}."
-                )
+                raise InvalidArgument.must_be(name, "a text that is not blank", shown(query))
 
 
 def deadline_seconds(milliseconds: int | None) -> float | None:
-    """Returns the field `deadline_milliseconds` in seconds, or None.
-
-    Raises:
-      InvalidArgument: It is out of range.
-    """
+    """Returns the field `deadline_milliseconds` in seconds, or None."""
     if milliseconds is None:
         return None
     if not 1 <= milliseconds <= LONGEST_DEADLINE_MILLISECONDS:
-        raise InvalidArgument(
-            "deadline_milliseconds",
-            "deadline_milliseconds must be a whole number from 1 to "
-            f"{LONGEST_DEADLINE_MILLISECONDS}. Received: {shown(milliseconds)}.",
-        )
+        requirement = f"a whole number from 1 to {LONGEST_DEADLINE_MILLISECONDS}"
+        raise InvalidArgument.must_be("deadline_milliseconds", requirement, shown(milliseconds))
     return milliseconds / 1_000
 
 
 def _check_whole_number(name: str, value: float | None) -> None:
     if value is not None and abs(value) > LARGEST_WHOLE_NUMBER:
-        raise InvalidArgument(
-            name,
-            f"{name} must be a whole number up to {LARGEST_WHOLE_NUMBER}. "
-            f"Received: {shown(value)}.",
-        )
+        requirement = f"a whole number up to {LARGEST_WHOLE_NUMBER}"
+        raise InvalidArgument.must_be(name, requirement, shown(value))

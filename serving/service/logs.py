@@ -73,7 +73,6 @@ class RequestRecord:
     fields: Content = field(default_factory=dict)
 
     def seconds(self) -> float:
-        """Returns the time since the arrival."""
         return time.perf_counter() - self.begun
 
     def add_request(self, request: RetrievalRequest, with_text: bool) -> None:
@@ -83,7 +82,6 @@ class RequestRecord:
             self.fields["texts"] = request.queries
 
     def add_response(self, response: RetrievalResponse) -> None:
-        """Adds what was found, and the time of each stage."""
         self.fields["items"] = len(response.items.scores)
         self.fields["release"] = response.release
         self.fields["stages"] = {
@@ -104,7 +102,6 @@ class RequestRecord:
         LOGGER.error("failed", extra=fields, exc_info=True)
 
     def write(self) -> None:
-        """Writes the line."""
         event(
             "request",
             _LEVELS.get(self.status, logging.INFO),
@@ -125,7 +122,6 @@ class EventFormatter(logging.Formatter):
         self._plain = plain
 
     def format(self, record: logging.LogRecord) -> str:
-        """Returns the line, with the traceback of an exception."""
         level, content = record.levelname.lower(), _content(record)
         traceback = self.formatException(record.exc_info) if record.exc_info else None
         if self._plain:
@@ -145,8 +141,7 @@ class EventFormatter(logging.Formatter):
 def configure(stream: TextIO | None = None) -> None:
     """Sends the logs of the service, and the warnings of its libraries, to `stream`.
 
-    Args:
-      stream: None for standard error. JSON lines, unless it is a terminal.
+    None is standard error. They are JSON lines, unless the stream is a terminal.
     """
     stream = sys.stderr if stream is None else stream
     handler = logging.StreamHandler(stream)

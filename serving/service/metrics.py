@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from serving.retrieval import STAGES, RetrievalResponse
+from serving.tf_serving.circuit_breaker import CircuitBreaker
 
 _SECONDS = (
     0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1, 5
@@ -65,7 +66,6 @@ class Metrics:
         self._breaker = gauge("tf_serving_breaker", "0: closed, 1: half-open, 2: open")
 
     def request(self, api: str, status: str, seconds: float) -> None:
-        """Counts a request, whatever its outcome."""
         self._request_counter(api, status).inc()
         self._request_seconds(api).observe(seconds)
 
@@ -91,7 +91,6 @@ class Metrics:
         self._truncated.inc(sum(int(each.truncated.sum()) for each in items))
 
     def release(self, version: int, swapped: bool) -> None:
-        """Sets the release that answers from now on."""
         self._version.set(version)
         self._loaded.set(time.time())
         if swapped:
@@ -103,6 +102,6 @@ class Metrics:
         for version, reason in reasons.items():
             self._rejected.labels(str(version), reason).set(1)
 
-    def breaker(self, state: Callable[[], str]) -> None:
+    def breaker(self, breaker: CircuitBreaker) -> None:
         """Exports the state of a circuit breaker, read at each scrape."""
-        self._breaker.set_function(lambda: _BREAKER.index(state()))
+        self._breaker.set_function(lambda: _BREAKER.index(breaker.state))

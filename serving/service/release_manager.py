@@ -14,23 +14,19 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pebr_tf.config import Serving
 from pebr_tf.errors import UserError
 from pebr_tf.release.release import ReleaseManifest, find_release
 from pebr_tf.release.towers import QueryModelDescription
 from pebr_tf.release.versions import QUERY_MODEL, served
-from serving import self_test
 from serving.errors import ServiceError
 from serving.retriever import Retriever
+from serving.self_test import SelfTest
 from serving.service.metrics import Metrics
-
-if TYPE_CHECKING:
-    from serving.tf_serving.remote_encoder import RemoteEncoder
 
 # The pause before a rejected version is tried again: `poll_seconds`, doubled each time, up to this.
 LONGEST_PAUSE = 300.0
@@ -64,20 +60,13 @@ class ReleaseManager:
     _current: Retriever | None = None
     _previous: Retriever | None = None
 
-    def __init__(
-        self,
-        source: ReleaseSource,
-        settings: Serving,
-        metrics: Metrics,
-        clock: Callable[[], float] = time.monotonic,
-    ):
+    def __init__(self, source: ReleaseSource, settings: Serving, metrics: Metrics):
         """Loads the first release.
 
         Raises:
           UserError: No release can be loaded; gives the reason for the newest.
         """
         self._source, self._settings, self._metrics = source, settings, metrics
-        self._clock = clock
         self._rejections: dict[int, _Rejection] = {}
         # TF Serving may be starting beside this process: the first release waits for it.
         self._patience = START_SECONDS
@@ -107,7 +96,6 @@ class ReleaseManager:
         return self._current
 
     def close(self) -> None:
-        """Stops polling."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
@@ -124,7 +112,7 @@ class ReleaseManager:
             if self._current is not None and version == self._current.release.version:
                 break
             rejection = self._rejections.get(version)
-            if rejection is not None and self._clock() < rejection.next_try:
+            if rejection is not None and time.monotonic() < rejection.next_try:
                 continue
             try:
                 retriever = self._load(root / str(version))
@@ -139,10 +127,21 @@ class ReleaseManager:
         self._metrics.rejected_releases({v: each.reason for v, each in self._rejections.items()})
 
     def _load(self, directory: Path) -> Retriever:
-        encoder = self._remote_encoder(directory)
+        encoder = None
         try:
+            if self._settings.backend == "tf_serving":
+                from serving.tf_serving.remote_encoder import RemoteEncoder
+
+                encoder = RemoteEncoder(
+                    self._settings.tf_serving,
+                    version=ReleaseManifest.load(directory).version,
+                    dimension=QueryModelDescription.load(directory / QUERY_MODEL).dimension,
+                )
+                patience, self._patience = self._patience, 0.0
+                encoder.wait_ready(patience)
+                self._metrics.breaker(encoder.breaker)
             retriever = Retriever.load(directory, encoder=encoder)
-            self_test.check(retriever)
+            SelfTest.load(directory).compare(retriever)
             size = 1
             while size <= self._settings.batching.max_size:
                 retriever.retrieve([WARM_UP_QUERY] * size)
@@ -151,27 +150,6 @@ class ReleaseManager:
             _close(encoder)
             raise
         return retriever
-
-    def _remote_encoder(self, directory: Path) -> RemoteEncoder | None:
-        if self._settings.backend == "embedded":
-            return None
-        from serving.tf_serving.remote_encoder import RemoteEncoder
-
-        encoder = RemoteEncoder(
-            self._settings.tf_serving,
-            version=ReleaseManifest.load(directory).version,
-            dimension=QueryModelDescription.load(directory / QUERY_MODEL).dimension,
-        )
-        patience, self._patience = self._patience, 0.0
-        try:
-            if patience:
-                encoder.wait_ready(patience)
-            encoder.check()
-        except Exception:
-            encoder.close()
-            raise
-        self._metrics.breaker(lambda: encoder.breaker.state)
-        return encoder
 
     def _switch_to(self, retriever: Retriever) -> None:
         self._previous, self._current = self._current, retriever
@@ -196,7 +174,7 @@ class ReleaseManager:
     def _reject(self, version: int, reason: str, before: _Rejection | None) -> None:
         tries = 1 if before is None else before.tries + 1
         pause = min(self._settings.poll_seconds * 2 ** min(tries, 30), LONGEST_PAUSE)
-        self._rejections[version] = _Rejection(reason, tries, self._clock() + pause)
+        self._rejections[version] = _Rejection(reason, tries, time.monotonic() + pause)
         self._metrics.rejections.inc()
         if before is None or before.reason != reason:
             log.error("rejected", extra={"release": version, "reason": reason})

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from pebr_tf.metrics import STRATA
+from pebr_tf.metrics.strata import STRATA
 from serving.proto import retrieval_pb2
 from serving.retrieval import STAGES, RetrievalResponse
 from serving.retriever import Retriever

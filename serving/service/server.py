@@ -11,6 +11,7 @@ import socket
 import sys
 
 import uvloop
+from grpc_health.v1.health_pb2 import HealthCheckResponse
 
 from pebr_tf.config import Serving
 from pebr_tf.errors import UserError
@@ -18,17 +19,15 @@ from serving.encoder import tune_for_small_graphs
 from serving.service import logs
 from serving.service.access import Access
 from serving.service.engine import Engine
-from serving.service.grpc_api import grpc_server
+from serving.service.grpc_api import SERVICE, grpc_server
 from serving.service.http_api import http_app
 from serving.service.http_server import HttpServer
 from serving.service.metrics import Metrics
-from serving.service.release_manager import ReleaseSource
+from serving.service.release_manager import ReleaseManager, ReleaseSource
 from serving.service.tls import load_credentials
 
 # Python's default of 5 ms makes the event loop wait too long for the thread of the batches.
 SWITCH_SECONDS = 0.002
-# How often watchers of the health service are notified.
-HEALTH_SECONDS = 1.0
 # Time for finished responses to be sent after `drain_seconds` have passed.
 LAST_RESPONSES_SECONDS = 1.0
 
@@ -37,11 +36,7 @@ class Server:
     """Both APIs of one engine, on the running event loop."""
 
     def __init__(self, engine: Engine, settings: Serving, metrics: Metrics):
-        """Prepares both servers, which stop the engine when they stop.
-
-        Raises:
-          UserError: The token file, a certificate or a key is invalid.
-        """
+        """Prepares both servers, which stop the engine when they stop."""
         self._engine, self._settings = engine, settings
         self._credentials = load_credentials(settings.tls)
         access = Access.from_file(settings.token_file)
@@ -52,18 +47,14 @@ class Server:
         self.grpc_port = self.http_port = 0
 
     async def start(self) -> None:
-        """Listens on both ports, and sets `grpc_port` and `http_port`.
-
-        Raises:
-          UserError: An address cannot be listened on.
-        """
+        """Listens on both ports, and sets `grpc_port` and `http_port`."""
         self.grpc_port = self._listen_grpc()
         listener = listen(self._settings.host, self._settings.http_port, "http_port")
         self.http_port = listener.getsockname()[1]
         await self._grpc.start()
-        await self._health.refresh()
+        for name in ("", SERVICE):
+            await self._health.set(name, HealthCheckResponse.SERVING)
         self._http_task = asyncio.create_task(self._http.serve(sockets=[listener]))
-        self._health_task = asyncio.create_task(self._watch_health())
         while not self._http.started:
             if self._http_task.done():
                 self._http_task.result()
@@ -72,12 +63,10 @@ class Server:
     async def stop(self) -> bool:
         """Rejects new requests, finishes those admitted within `drain_seconds`, closes the ports.
 
-        Returns:
-          Whether all admitted requests were finished.
+        Returns whether all admitted requests were finished.
         """
         self._engine.drain()
         await self._health.enter_graceful_shutdown()
-        self._health_task.cancel()
         loop = asyncio.get_running_loop()
         end = loop.time() + self._settings.drain_seconds
         engine_task = asyncio.ensure_future(self._engine.stop())
@@ -98,11 +87,6 @@ class Server:
         await asyncio.wait([self._http_task], timeout=seconds)
         self._http.force_exit = True
         await self._http_task
-
-    async def _watch_health(self) -> None:
-        while True:
-            await asyncio.sleep(HEALTH_SECONDS)
-            await self._health.refresh()
 
     def _listen_grpc(self) -> int:
         host, port = self._settings.host, self._settings.grpc_port
@@ -151,10 +135,7 @@ def _cannot_listen(name: str, host: str, port: int, reason: str) -> UserError:
 
 
 def run(source: ReleaseSource, settings: Serving) -> bool:
-    """Serves until a signal arrives; the work of `pebr serve`.
-
-    Returns:
-      Whether all admitted requests were finished.
+    """Serves until a signal arrives; returns whether all admitted requests were finished.
 
     Raises:
       UserError: The settings or the release must be fixed.
@@ -169,7 +150,7 @@ def run(source: ReleaseSource, settings: Serving) -> bool:
     tune_for_small_graphs()
     sys.setswitchinterval(SWITCH_SECONDS)
     metrics = Metrics()
-    engine = Engine.open(source, settings, metrics)
+    engine = Engine(ReleaseManager(source, settings, metrics), settings, metrics)
     logs.event("ready", release=engine.retriever().release.version)
     # Not `asyncio.run`, which would wait for threads that are still busy after the drain.
     loop = uvloop.new_event_loop()
@@ -177,10 +158,19 @@ def run(source: ReleaseSource, settings: Serving) -> bool:
 
 
 async def _serve(engine: Engine, settings: Serving, metrics: Metrics) -> bool:
-    signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     loop = asyncio.get_running_loop()
+    received: asyncio.Future[signal.Signals] = loop.create_future()
+
+    def on_signal(number: signal.Signals) -> None:
+        if not received.done():
+            received.set_result(number)
+            return
+        logs.event("stop", level=logging.WARNING, finished=False, signal=number.name)
+        logging.shutdown()
+        os._exit(1)
+
     for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, signals.put_nowait, each)
+        loop.add_signal_handler(each, on_signal, each)
     server = Server(engine, settings, metrics)
     await server.start()
     scheme = "http" if settings.tls.certificate is None else "https"
@@ -193,17 +183,8 @@ async def _serve(engine: Engine, settings: Serving, metrics: Metrics) -> bool:
         http_port=server.http_port,
         tls=scheme == "https",
     )
-    received = await signals.get()
-    logs.event("drain", signal=received.name, seconds=settings.drain_seconds)
-    stopping = asyncio.ensure_future(server.stop())
-    again = asyncio.ensure_future(signals.get())
-    await asyncio.wait([stopping, again], return_when=asyncio.FIRST_COMPLETED)
-    if not stopping.done():
-        logs.event("stop", level=logging.WARNING, finished=False, signal=again.result().name)
-        logging.shutdown()
-        os._exit(1)
-    again.cancel()
-    finished = stopping.result()
+    logs.event("drain", signal=(await received).name, seconds=settings.drain_seconds)
+    finished = await server.stop()
     logs.event("stop", level=logging.INFO if finished else logging.WARNING, finished=finished)
     return finished
 

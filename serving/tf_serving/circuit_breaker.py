@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Literal
 
+# Failures in a row after which the breaker opens.
 FAILURES = 5
+# From opening to the call that tries again.
 WAIT_SECONDS = 1.0
 
 State = Literal["closed", "open", "half-open"]
@@ -20,22 +21,7 @@ class CircuitBreaker:
     concurrent callers.
     """
 
-    def __init__(
-        self,
-        failures: int = FAILURES,
-        wait_seconds: float = WAIT_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ):
-        """Creates a closed breaker.
-
-        Args:
-          failures: Number of failures in a row after which it opens.
-          wait_seconds: Time from opening to the call that tries again.
-          clock: Monotonic time in seconds.
-        """
-        self._limit = failures
-        self._wait = wait_seconds
-        self._clock = clock
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         # Number of failed calls in a row.
         self.failures = 0
@@ -61,18 +47,16 @@ class CircuitBreaker:
             return True
 
     def succeeded(self) -> None:
-        """Records a valid response."""
         with self._lock:
             self.failures = 0
             self._opened = None
             self._probing = False
 
     def failed(self) -> None:
-        """Records a failed call or an invalid response."""
         with self._lock:
             self.failures += 1
-            if self._probing or (self._opened is None and self.failures >= self._limit):
-                self._opened = self._clock()
+            if self._probing or (self._opened is None and self.failures >= FAILURES):
+                self._opened = time.monotonic()
                 self._probing = False
 
     def abandoned(self) -> None:
@@ -83,4 +67,4 @@ class CircuitBreaker:
     def _remaining(self) -> float:
         """Seconds until a call tries again; requires the lock and an open breaker."""
         assert self._opened is not None
-        return self._opened + self._wait - self._clock()
+        return self._opened + WAIT_SECONDS - time.monotonic()

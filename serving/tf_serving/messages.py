@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
-from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import model_pb2, predict_pb2
 
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS, TOWER_FIELDS, EncodedQueries
 
 SIGNATURE, TOWERS_SIGNATURE = "serving_default", "encode"
 INPUT = "query"
-# The outputs that are not float32.
-_TYPES = {"stratum": types_pb2.DT_INT64, "unfamiliar": types_pb2.DT_BOOL}
-_ARRAY_TYPES = {types_pb2.DT_INT64: np.int64, types_pb2.DT_BOOL: np.bool_}
-_VALUES = {types_pb2.DT_INT64: "int64_val", types_pb2.DT_BOOL: "bool_val"}
+# Type of an output in a message and in an array, and the field of the message with its values.
+_FLOAT = (types_pb2.DT_FLOAT, np.dtype(np.float32), "float_val")
+_TYPES = {
+    "stratum": (types_pb2.DT_INT64, np.dtype(np.int64), "int64_val"),
+    "unfamiliar": (types_pb2.DT_BOOL, np.dtype(np.bool_), "bool_val"),
+}
 
 
 class InvalidResponse(Exception):
@@ -81,57 +82,25 @@ def decode(
     return EncodedQueries.of(arrays)
 
 
-def check_signature(signatures: Mapping[str, meta_graph_pb2.SignatureDef], dimension: int) -> None:
-    """Requires a usable `serving_default` with embeddings [B, dimension].
-
-    Raises:
-      InvalidResponse: The signature, its input or an output is missing or differs.
-    """
-    if SIGNATURE not in signatures:
-        raise InvalidResponse(f"a model without the signature {SIGNATURE}")
-    signature = signatures[SIGNATURE]
-    inputs = {name: each.dtype for name, each in signature.inputs.items()}
-    if inputs != {INPUT: types_pb2.DT_STRING}:
-        listed = ", ".join(f"{name} {_type_name(each)}" for name, each in sorted(inputs.items()))
-        raise InvalidResponse(
-            f"a model with the input {listed or 'nothing'} instead of {INPUT} string"
-        )
-    for name in ENCODED_FIELDS:
-        if name not in signature.outputs:
-            raise InvalidResponse(f"a model without the output {name}")
-        _check_output(name, signature.outputs[name], -1, dimension)
-
-
 def _array(name: str, tensor: tensor_pb2.TensorProto, size: int, dimension: int) -> np.ndarray:
-    shape = _check_output(name, tensor, size, dimension)
-    dtype = np.dtype(_ARRAY_TYPES.get(tensor.dtype, np.float32))
+    expected_type, dtype, field = _TYPES.get(name, _FLOAT)
+    if tensor.dtype != expected_type:
+        raise InvalidResponse(
+            f"{name} of type {_type_name(tensor.dtype)} instead of {_type_name(expected_type)}"
+        )
+    expected = [size, dimension] if name == "embedding" else [size]
+    shape = [each.size for each in tensor.tensor_shape.dim]
+    if shape != expected:
+        raise InvalidResponse(f"{name} of shape {shape} instead of {expected}")
     if tensor.tensor_content:
         if len(tensor.tensor_content) % dtype.itemsize:
             raise InvalidResponse(f"{name} of {len(tensor.tensor_content)} bytes")
         values = np.frombuffer(tensor.tensor_content, dtype)
     else:
-        values = np.array(getattr(tensor, _VALUES.get(tensor.dtype, "float_val")), dtype)
+        values = np.array(getattr(tensor, field), dtype)
     if len(values) != np.prod(shape):
         raise InvalidResponse(f"{name} of shape {shape} with {len(values)} values")
     return values.reshape(shape)
-
-
-def _check_output(
-    name: str,
-    output: tensor_pb2.TensorProto | meta_graph_pb2.TensorInfo,
-    size: int,
-    dimension: int,
-) -> list[int]:
-    dtype = _TYPES.get(name, types_pb2.DT_FLOAT)
-    if output.dtype != dtype:
-        raise InvalidResponse(
-            f"{name} of type {_type_name(output.dtype)} instead of {_type_name(dtype)}"
-        )
-    expected = [size, dimension] if name == "embedding" else [size]
-    shape = [each.size for each in output.tensor_shape.dim]
-    if output.tensor_shape.unknown_rank or shape != expected:
-        raise InvalidResponse(f"{name} of shape {shape} instead of {expected}")
-    return shape
 
 
 def _type_name(dtype: int) -> str:

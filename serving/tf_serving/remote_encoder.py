@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +11,6 @@ from typing import Any
 import grpc
 import numpy as np
 from tensorflow_serving.apis import (
-    get_model_metadata_pb2,
     get_model_status_pb2,
     model_service_pb2_grpc,
     predict_pb2,
@@ -22,11 +20,10 @@ from tensorflow_serving.apis import (
 from pebr_tf.config import TfServing
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS, TOWER_FIELDS, EncodedQueries
 from serving.errors import DeadlineError, UnavailableError
-from serving.retry_budget import RetryBudget
+from serving.retries import Attempts, RetryBudget
 from serving.tf_serving.circuit_breaker import CircuitBreaker
 from serving.tf_serving.messages import (
     InvalidResponse,
-    check_signature,
     decode,
     encode_request,
     model_spec,
@@ -38,8 +35,8 @@ RETRIED = (
     grpc.StatusCode.ABORTED,
     grpc.StatusCode.CANCELLED,
 )
-# Longest pause before the first retry; it doubles with each retry.
-PAUSE_SECONDS = 0.005
+# Seconds before the first retry, doubled for each further one.
+FIRST_PAUSE = 0.005
 # 65,536 vectors of 1,024 dimensions.
 LARGEST_RESPONSE_BYTES = 1 << 28
 # Time limit of the calls of `check`, which no user waits for.
@@ -55,26 +52,13 @@ class RemoteEncoder:
     put an encrypting mesh in between.
     """
 
-    def __init__(
-        self,
-        settings: TfServing,
-        version: int,
-        dimension: int,
-        breaker: CircuitBreaker | None = None,
-        budget: RetryBudget | None = None,
-    ):
-        """Creates the client without connecting.
-
-        `settings` must contain an address. Responses of other versions than `version` are rejected.
-        """
-        if settings.address is None:
-            raise ValueError("settings.address must be host:port. Received: None.")
+    def __init__(self, settings: TfServing, version: int, dimension: int):
+        """`settings` must contain an address; responses of other versions are rejected."""
         self._settings = settings
         self._time_limit = settings.deadline_milliseconds / 1_000
         self._version = version
         self._dimension = dimension
-        self.breaker = breaker or CircuitBreaker()
-        self._budget = budget or RetryBudget()
+        self.breaker, self._budget = CircuitBreaker(), RetryBudget()
         self._closed = threading.Event()
         self._channel = grpc.insecure_channel(
             settings.address,
@@ -95,7 +79,7 @@ class RemoteEncoder:
     def encode(
         self, queries: Sequence[str], deadline: float = math.inf, with_law: bool = True
     ) -> EncodedQueries:
-        """Encodes texts [B], by `deadline` on the clock of `time.monotonic`.
+        """Encodes texts [B]; see `Encoder`.
 
         Raises:
           DeadlineError: The caller's deadline passed.
@@ -108,49 +92,32 @@ class RemoteEncoder:
             encoded = decode(response, self._version, len(queries), self._dimension, with_law)
         except InvalidResponse as error:
             self.breaker.failed()
-            raise UnavailableError(f"{self._server} returned {error}.") from None
+            raise self._unavailable(f"returned {error}.") from None
         # A number that is not finite is no failure of the server: if it were, one query could open
         # the breaker for all.
         self.breaker.succeeded()
         for name in ENCODED_FIELDS if with_law else TOWER_FIELDS:
             if not np.isfinite(getattr(encoded, name)).all():
-                raise UnavailableError(
-                    f"{self._server} returned a number in {name} that is not finite."
-                )
+                raise self._unavailable(f"returned a number in {name} that is not finite.")
         return encoded
 
     def check(self) -> None:
-        """Checks that the version is loaded, has the right signature, and answers.
+        """Checks that the version is loaded, and answers by both signatures.
 
         A model without warm-up requests may need seconds for its first response, so this call waits
         longer than `encode` does.
-
-        Raises:
-          UnavailableError: A check failed, or TF Serving cannot be reached.
         """
         self._check_status()
-        request = get_model_metadata_pb2.GetModelMetadataRequest(
-            model_spec=model_spec(self._settings.model, self._version),
-            metadata_field=["signature_def"],
-        )
-        response = self._call(self._prediction.GetModelMetadata, request)
-        signatures = get_model_metadata_pb2.SignatureDefMap()
-        response.metadata["signature_def"].Unpack(signatures)
         try:
-            check_signature(signatures.signature_def, self._dimension)
             for with_law in (True, False):
                 trial = encode_request([TRIAL_QUERY], self._settings.model, self._version, with_law)
                 response = self._call(self._prediction.Predict, trial)
                 decode(response, self._version, 1, self._dimension, with_law)
         except InvalidResponse as error:
-            raise UnavailableError(f"{self._server} returned {error}.") from None
+            raise self._unavailable(f"returned {error}.") from None
 
     def wait_ready(self, timeout: float) -> None:
-        """Waits up to `timeout` seconds for TF Serving to find and load the version.
-
-        Raises:
-          UnavailableError: `check` still fails after that time, or the version failed to load.
-        """
+        """Waits until `check` passes, up to `timeout` seconds, unless the version fails to load."""
         end = time.monotonic() + timeout
         while True:
             try:
@@ -170,6 +137,9 @@ class RemoteEncoder:
     def _server(self) -> str:
         return f"TF Serving at {self._settings.address}"
 
+    def _unavailable(self, text: str) -> UnavailableError:
+        return UnavailableError(f"{self._server} {text}")
+
     @property
     def _model(self) -> str:
         return f"version {self._version} of {self._settings.model}"
@@ -181,21 +151,13 @@ class RemoteEncoder:
 
         Reports all failed attempts to the breaker; the caller reports a success.
         """
-        self._budget.request()
-        failure: UnavailableError | DeadlineError | None = None
-        for attempt in range(self._settings.retries + 1):
-            if attempt and not self._pause(attempt, end):
-                break
-            remaining = end - time.monotonic()
-            if remaining <= 0:
-                failure = failure or self._late(is_caller_deadline)
-                break
-            if not self.breaker.admit():
-                failure = failure or UnavailableError(
-                    f"{self._server} failed {self.breaker.failures} times in a row; calls are "
-                    f"paused for a moment."
-                )
-                break
+        seconds = end - time.monotonic()
+        attempts = Attempts(seconds, self._settings.retries, self._budget, FIRST_PAUSE)
+        if not self.breaker.admit():
+            failures = f"failed {self.breaker.failures} times in a row"
+            raise self._unavailable(f"{failures}; calls are paused for a moment.")
+        while True:
+            remaining = attempts.remaining()
             try:
                 return self._prediction.Predict(request, timeout=remaining)
             except (grpc.RpcError, ValueError) as error:
@@ -207,35 +169,24 @@ class RemoteEncoder:
                 else:
                     self.breaker.failed()
                 failure = self._late(is_caller_deadline) if late else self._failure(error, code)
-                failure.__cause__ = error
-                if code not in RETRIED or self._closed.is_set():
-                    break
-        assert failure is not None
-        raise failure
-
-    def _pause(self, attempt: int, end: float) -> bool:
-        """Waits before a retry; False if no time or budget is left, or the client is closed."""
-        # Jitter keeps clients that failed together from retrying together.
-        seconds = random.uniform(0, PAUSE_SECONDS * 2 ** (attempt - 1))
-        if time.monotonic() + seconds >= end or not self._budget.retry():
-            return False
-        return not self._closed.wait(seconds)
+                pause = attempts.pause() if code in RETRIED else None
+                if pause is None or self._closed.wait(pause) or not self.breaker.admit():
+                    raise failure from error
 
     def _late(self, is_caller_deadline: bool) -> UnavailableError | DeadlineError:
         if is_caller_deadline:
             return DeadlineError("The deadline passed before the queries were encoded.")
-        return UnavailableError(
-            f"{self._server} did not respond within {self._settings.deadline_milliseconds} ms."
-        )
+        limit = self._settings.deadline_milliseconds
+        return self._unavailable(f"did not respond within {limit} ms.")
 
     def _failure(self, error: Any, code: Any) -> UnavailableError:
         if self._closed.is_set():
             return UnavailableError(f"The connection to {self._server} is closed.")
         if code is grpc.StatusCode.NOT_FOUND:
-            return UnavailableError(f"{self._server} has no {self._model}.")
+            return self._unavailable(f"has no {self._model}.")
         if code in RETRIED:
-            return UnavailableError(f"{self._server} cannot be reached or is overloaded.")
-        return UnavailableError(f"{self._server} failed, {code.name}: {error.details()}")
+            return self._unavailable("cannot be reached or is overloaded.")
+        return self._unavailable(f"failed, {code.name}: {error.details()}")
 
     def _code(self, error: Exception) -> grpc.StatusCode | None:
         if isinstance(error, grpc.RpcError):
@@ -252,7 +203,7 @@ class RemoteEncoder:
         response = self._call(self._models.GetModelStatus, request)
         states = {each.version: each for each in response.model_version_status}
         if self._version not in states:
-            raise UnavailableError(f"{self._server} has no {self._model}.")
+            raise self._unavailable(f"has no {self._model}.")
         status = states[self._version]
         name = get_model_status_pb2.ModelVersionStatus.State.Name(status.state)
         if name == "END" and status.status.error_code:
@@ -260,7 +211,7 @@ class RemoteEncoder:
                 f"{self._server} failed to load {self._model}: {status.status.error_message}"
             )
         if name != "AVAILABLE":
-            raise UnavailableError(f"{self._server} has {self._model} in the state {name}.")
+            raise self._unavailable(f"has {self._model} in the state {name}.")
 
     def _call(self, method: Callable[..., Any], request: Any) -> Any:
         try:
@@ -268,9 +219,8 @@ class RemoteEncoder:
         except (grpc.RpcError, ValueError) as error:
             code = self._code(error)
             if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-                raise UnavailableError(
-                    f"{self._server} did not respond within {CHECK_SECONDS:g} seconds."
-                ) from error
+                text = f"did not respond within {CHECK_SECONDS:g} seconds."
+                raise self._unavailable(text) from error
             raise self._failure(error, code) from error
 
 

@@ -16,7 +16,6 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from pebr_tf.config import TfServing
-from pebr_tf.errors import UserError
 from pebr_tf.files import replacing_file
 from serving.tf_serving.messages import encode_request, query_at_request
 
@@ -31,18 +30,11 @@ def write_warm_up(
 ) -> None:
     """Writes warm-up requests into a query model and replaces existing ones.
 
-    One request per signature is written for each of BATCH_SIZES; `queries` are repeated to fill
-    them.
-
-    Raises:
-      UserError: No queries or no model.
+    One request per signature is written for each of BATCH_SIZES; `queries`, at least one, are
+    repeated to fill them.
     """
-    if not queries:
-        raise UserError("a warm-up must have at least one query. Received: none.")
-    if not (Path(model_directory) / "saved_model.pb").is_file():
-        raise UserError(f"{model_directory} must be a SavedModel.")
     with (
-        replacing_file(Path(model_directory) / WARM_UP) as path,
+        replacing_file(model_directory / WARM_UP) as path,
         tf.io.TFRecordWriter(str(path)) as writer,
     ):
         for request in _requests(queries, model):

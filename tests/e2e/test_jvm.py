@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pebr_tf.release.release import latest_release
+from pebr_tf.release.release import find_release
 
 JVM = Path(__file__).parents[2] / "serving/jvm"
 DEMO = Path(__file__).parents[2] / "demo/releases"
@@ -41,7 +41,7 @@ def model(request):
     if request.param == "of the demo":
         if not DEMO.exists():
             pytest.skip("make demo has not made a release")
-        return latest_release(DEMO) / "query_model"
+        return find_release(DEMO) / "query_model"
     return request.getfixturevalue("base").releases[-1] / "query_model"
 
 

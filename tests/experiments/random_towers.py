@@ -6,7 +6,7 @@ import numpy as np
 from small_logs import small_corpus
 
 from experiments.study import Study
-from pebr_tf.cutoff import QueryVectors
+from pebr_tf.cutoff.candidates import QueryVectors
 
 
 def random_towers() -> Study:

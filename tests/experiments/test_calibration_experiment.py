@@ -7,9 +7,10 @@ from random_towers import clicked_in, random_towers
 from experiments.calibration_measured import ASKED, WAYS, measure
 from experiments.coverage import coverage, telling_part
 from experiments.released import released
-from pebr_tf.cutoff import KnobMap
 from pebr_tf.cutoff.calibration import recall_map
-from pebr_tf.metrics import STRATA, RankedLists, Ranks
+from pebr_tf.cutoff.knob_map import KnobMap
+from pebr_tf.metrics.ranked import RankedLists, Ranks
+from pebr_tf.metrics.strata import STRATA
 
 
 def random_lists(seed, queries=31, candidates=40, ties=False):

@@ -8,7 +8,7 @@ from experiments import comparison
 from experiments.comparison_bars import beats, closed, strongest_point
 from experiments.comparison_measured import at_recall
 from experiments.comparison_tables import MAIN
-from pebr_tf.metrics import RankedLists, Ranks
+from pebr_tf.metrics.ranked import RankedLists, Ranks
 
 AVERAGES = (5, 15, 50)
 POLICIES = {policy for _, _, policy in MAIN} | {"level"}

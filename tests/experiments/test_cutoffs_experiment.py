@@ -10,7 +10,7 @@ from small_logs import small_corpus
 from experiments.cutoffs_measured import POLICIES, RECALLS, SHOWN, measure
 from experiments.released import released
 from experiments.study import Study
-from pebr_tf.cutoff import QueryVectors
+from pebr_tf.cutoff.candidates import QueryVectors
 
 
 @pytest.fixture(scope="module", params=["pdf", "paper"])

@@ -14,9 +14,9 @@ from small_logs import small_config, small_corpus, small_tables
 from experiments import corpora
 from experiments.corpora import corpus, corpus_key, prepared
 from experiments.settings import GOODBOOKS, SYNTHETIC, ExperimentSettings
-from pebr_tf.cutoff import ClickedPairs
+from pebr_tf.cutoff.candidates import ClickedPairs
 from pebr_tf.data import splits, synthetic
-from pebr_tf.metrics import STRATA
+from pebr_tf.metrics.strata import STRATA
 from pebr_tf.models.text import tokens_of
 
 

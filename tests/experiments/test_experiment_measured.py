@@ -9,7 +9,7 @@ from small_logs import small_corpus
 
 from experiments import ablation_cutoffs, measured
 from experiments.study import Study
-from pebr_tf.cutoff import QueryVectors
+from pebr_tf.cutoff.candidates import QueryVectors
 from pebr_tf.cutoff.level_temperature import GRID, TIE
 from pebr_tf.retrieval import ExactSearcher
 from pebr_tf.retrieval.level import LevelCut, search_by_level

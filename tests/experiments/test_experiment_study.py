@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from random_towers import clicked_in, random_towers
 
-from pebr_tf.cutoff import ClickedPairs
+from pebr_tf.cutoff.candidates import ClickedPairs
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,18 @@
 """Every setting at the edges of what it accepts."""
 
 import math
+import re
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
+import yaml
 
 from pebr_tf.config import Config, ConfigError
 from pebr_tf.config.section import leaves
 from pebr_tf.config.setting import split_null
 
 LEAVES = dict(leaves(Config))
-DIGEST = "sha256:" + "0f" * 32
+DIGEST = "0f" * 32
 
 
 def kind_of(key):
@@ -72,100 +74,90 @@ def test_choices_are_all_accepted():
 
 
 # Written by hand, so that a slip in the definitions cannot hide in a test derived from them.
-# path, accepted, rejected, and other settings that the case needs.
-BOUNDS: list[tuple[Any, ...]] = [
-    ("data.reject_limit", [0, 0.01, 1], [-0.001, 1.001]),
-    ("data.statistics_rows", [100, 10_000_000], [99, 10_000_001]),
-    ("split.calibrate", [0.001, 0.89], [0, 1, -0.1]),
-    ("split.test", [0.001, 0.89], [0, 1]),
-    ("split.seed", [0, 2147483647], [-1, 2147483648]),
-    ("strata.head", [0.5], [0, 1]),
-    ("features.word_ngrams", [[], [1], [1, 5]], [[0], [6], [2, 1], [1, 1]]),
-    ("features.character_ngrams", [[], [1, 8]], [[0], [9], [3, 2]]),
-    ("features.vocabulary_size", [1, 100_000_000], [0, 100_000_001]),
-    ("features.oov_buckets", [1, 10_000_000], [0, 10_000_001]),
-    ("features.item_text", [["a"], ["a", "b"]], [["a", "a"], [""]]),
-    ("towers.dimension", [2, 128, 4096], [1, 0, -128, 4097]),
-    ("towers.hidden_layers", [[], [1], [65536, 65536]], [[0], [65537]]),
-    ("towers.dropout", [0, 0.999], [-0.001, 1]),
-    ("towers.tau_initial", [0.0021, 0.999], [0.0019, 1.001]),
-    ("towers.tau_min", [0.002, 0.049], [0.0019]),
-    ("towers.tau_max", [0.051, 1], [1.001]),
-    ("loss.symmetric_weight", [0, 100], [-0.1, 100.1]),
-    ("loss.gamma", [0, 0.5, 1], [-0.1, 1.1]),
-    ("loss.delta_beta", [-0.999, 100], [-1, 100.1]),
-    ("loss.coverage_recall", [[0.001], [0.5, 0.999]], [[], [0], [1], [0.9, 0.5]]),
-    ("training.batch_size", [2, 1_048_576], [1, 0, 1_048_577]),
-    ("training.learning_rate", [None, 1e-9, 10], [0, -0.003, 10.1]),
-    ("training.steps", [1, 1_000_000_000], [0]),
-    ("training.early_stop_patience", [None, 1, 1000], [0, 1001]),
-    ("cutoff.level_temperature", [None, 0, 0.6, 10], [-0.1, 10.1]),
-    ("cutoff.probe_size", [1, 100_000], [0, 100_001]),
-    ("cutoff.background_sample", [1, 1_000_000], [0, 1_000_001]),
-    ("cutoff.default_value", [0.001, 0.999], [0, 1, -2]),
-    ("cutoff.default_value", [1, 10_000], [0.5, 10_001], {"cutoff.default_knob": "budget"}),
-    ("cutoff.default_value", [1, 10_000], [0, 2.5, 10_001], {"cutoff.default_knob": "top_k"}),
-    ("cutoff.default_value", [-1, 1], [-1.001, 1.001], {"cutoff.default_knob": "score"}),
-    ("cutoff.floor", [0, 1, 10_000], [-1, 10_001]),
-    ("cutoff.limit", [500, 1_000_000], [0, 1_000_001]),
-    ("index.recall_target", [0.98, 0.9999], [0, 1]),
-    ("index.exact_below", [0, 100_000_000], [-1, 100_000_001]),
-    ("index.leaves", [None, 1, 1_000_000], [0, 1_000_001]),
-    ("index.dimensions_per_block", [1, 16], [0, 17]),
-    ("evaluation.average_k", [[1], [1, 10_000]], [[], [0], [5, 5], [9, 5]]),
-    ("evaluation.gates.min_precision_lift", [-1, 10], [-1.1, 10.1]),
-    ("evaluation.gates.min_recall_lift", [-1, 10], [-1.1, 10.1]),
-    ("evaluation.gates.min_baseline_recall_lift", [None, -1, 10], [-1.1, 10.1]),
-    ("evaluation.gates.max_calibration_error", [0, 1], [-0.1, 1.1]),
-    ("evaluation.gates.min_index_recall", [0, 0.99], [-0.1, 1.1]),
-    ("evaluation.gates.max_empty_rate", [0, 1], [-0.1, 1.1]),
-    ("evaluation.gates.max_p99_milliseconds", [None, 0.1, 600_000], [0, 600_001]),
-    ("serving.grpc_port", [0, 65_535], [-1, 65_536]),
-    ("serving.batching.max_size", [1, 1024], [0, 1025]),
-    ("serving.batching.queue_limit", [256, 1_000_000], [0, 63, 1_000_001]),
-    ("serving.limits.queries_per_call", [1, 1024], [0, 1025]),
-    ("serving.limits.request_bytes", [1024, 1_073_741_824], [1023, 1_073_741_825]),
-    ("serving.tf_serving.retries", [0, 10], [-1, 11]),
-    (
-        "serving.tf_serving.address",
-        [None, "localhost:8500", "10.0.0.1:1", "[::1]:8500"],
-        ["localhost", ":8500", "localhost:", "http://localhost:8500", "a b:1", "::1:8500"],
-    ),
-    (
-        "cloud.project",
-        [None, "shop-search", "example.com:shop-search", "a12345"],
-        ["Shop", "shop", "shop-", "-shop-search", "shop_search", "a" * 31],
-    ),
-    ("cloud.region", [None, "europe-west4"], ["europe", "EU-west4", "us-central"]),
-    (
-        "cloud.image",
-        ["pebr:1", "host:5000/team/pebr:1.2-gpu", f"a/b@{DIGEST}", f"a/pebr:1@{DIGEST}"],
-        ["pebr", "host:5000/pebr", "a/b/pebr:", "pebr:1 2", "pebr@sha256:0", ":1", "a/b:1/c"],
-    ),
-    (
-        "cloud.service_account",
-        [None, "pebr@shop-search.iam.gserviceaccount.com"],
-        ["pebr", "pebr@shop", "@shop.com", "a b@shop.com"],
-    ),
-    ("cloud.retries", [0, 10], [-1, 11]),
-    ("cloud.dataflow.machine_type", ["e2-standard-4"], ["e2", "E2-standard-4"]),
-    ("cloud.training_job.workers", [1, 1_000], [0, 1_001], {"training.strategy": "multi_worker"}),
-    (
-        "cloud.resources.trainer",
-        ["1 cpu, 1 GB", "96 cpu, 624 GB, 8 NVIDIA_L4"],
-        ["4 cpu", "0 cpu, 1 GB", "4, 16", "4 cpu, 16 GB, 1 TPU_V3", "4 cpu, 16 GB, NVIDIA_L4"],
-    ),
-]
+# path: accepted, rejected, and other settings that the case needs.
+BOUNDS = f"""\
+data.reject_limit: [0, 0.01, 1], [-0.001, 1.001]
+data.statistics_rows: [100, 10_000_000], [99, 10_000_001]
+split.calibrate: [0.001, 0.89], [0, 1, -0.1]
+split.test: [0.001, 0.89], [0, 1]
+split.seed: [0, 2_147_483_647], [-1, 2_147_483_648]
+strata.head: [0.5], [0, 1]
+features.word_ngrams: [[], [1], [1, 5]], [[0], [6], [2, 1], [1, 1]]
+features.character_ngrams: [[], [1, 8]], [[0], [9], [3, 2]]
+features.vocabulary_size: [1, 100_000_000], [0, 100_000_001]
+features.oov_buckets: [1, 10_000_000], [0, 10_000_001]
+features.item_text: [[a], [a, b]], [[a, a], [""]]
+towers.dimension: [2, 128, 4096], [1, 0, -128, 4097]
+towers.hidden_layers: [[], [1], [65_536, 65_536]], [[0], [65_537]]
+towers.dropout: [0, 0.999], [-0.001, 1]
+towers.tau_initial: [0.0021, 0.999], [0.0019, 1.001]
+towers.tau_min: [0.002, 0.049], [0.0019]
+towers.tau_max: [0.051, 1], [1.001]
+loss.symmetric_weight: [0, 100], [-0.1, 100.1]
+loss.gamma: [0, 0.5, 1], [-0.1, 1.1]
+loss.delta_beta: [-0.999, 100], [-1, 100.1]
+loss.coverage_recall: [[0.001], [0.5, 0.999]], [[], [0], [1], [0.9, 0.5]]
+training.batch_size: [2, 1_048_576], [1, 0, 1_048_577]
+training.learning_rate: [null, 1.0e-9, 10], [0, -0.003, 10.1]
+training.steps: [1, 1_000_000_000], [0]
+training.early_stop_patience: [null, 1, 1000], [0, 1001]
+cutoff.level_temperature: [null, 0, 0.6, 10], [-0.1, 10.1]
+cutoff.probe_size: [1, 100_000], [0, 100_001]
+cutoff.background_sample: [1, 1_000_000], [0, 1_000_001]
+cutoff.default_value: [0.001, 0.999], [0, 1, -2]
+cutoff.default_value: [1, 10_000], [0.5, 10_001], {{cutoff.default_knob: budget}}
+cutoff.default_value: [1, 10_000], [0, 2.5, 10_001], {{cutoff.default_knob: top_k}}
+cutoff.default_value: [-1, 1], [-1.001, 1.001], {{cutoff.default_knob: score}}
+cutoff.floor: [0, 1, 10_000], [-1, 10_001]
+cutoff.limit: [500, 1_000_000], [0, 1_000_001]
+index.recall_target: [0.98, 0.9999], [0, 1]
+index.exact_below: [0, 100_000_000], [-1, 100_000_001]
+index.leaves: [null, 1, 1_000_000], [0, 1_000_001]
+index.dimensions_per_block: [1, 16], [0, 17]
+evaluation.average_k: [[1], [1, 10_000]], [[], [0], [5, 5], [9, 5]]
+evaluation.gates.min_precision_lift: [-1, 10], [-1.1, 10.1]
+evaluation.gates.min_recall_lift: [-1, 10], [-1.1, 10.1]
+evaluation.gates.min_baseline_recall_lift: [null, -1, 10], [-1.1, 10.1]
+evaluation.gates.max_calibration_error: [0, 1], [-0.1, 1.1]
+evaluation.gates.min_index_recall: [0, 0.99], [-0.1, 1.1]
+evaluation.gates.max_empty_rate: [0, 1], [-0.1, 1.1]
+evaluation.gates.max_p99_milliseconds: [null, 0.1, 600_000], [0, 600_001]
+serving.grpc_port: [0, 65_535], [-1, 65_536]
+serving.batching.max_size: [1, 1024], [0, 1025]
+serving.batching.queue_limit: [256, 1_000_000], [0, 63, 1_000_001]
+serving.limits.queries_per_call: [1, 1024], [0, 1025]
+serving.limits.request_bytes: [1024, 1_073_741_824], [1023, 1_073_741_825]
+serving.tf_serving.retries: [0, 10], [-1, 11]
+serving.tf_serving.address:
+    [null, localhost:8500, "10.0.0.1:1", "[::1]:8500"],
+    [localhost, ":8500", "localhost:", http://localhost:8500, "a b:1", "::1:8500"]
+cloud.project:
+    [null, shop-search, example.com:shop-search, a12345],
+    [Shop, shop, shop-, "-shop-search", shop_search, aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]
+cloud.region: [null, europe-west4], [europe, EU-west4, us-central]
+cloud.image:
+    [pebr:1, host:5000/team/pebr:1.2-gpu, a/b@sha256:{DIGEST}, a/pebr:1@sha256:{DIGEST}],
+    [pebr, host:5000/pebr, "a/b/pebr:", "pebr:1 2", pebr@sha256:0, ":1", a/b:1/c]
+cloud.service_account:
+    [null, pebr@shop-search.iam.gserviceaccount.com],
+    [pebr, pebr@shop, "@shop.com", "a b@shop.com"]
+cloud.retries: [0, 10], [-1, 11]
+cloud.dataflow.machine_type: [e2-standard-4], [e2, E2-standard-4]
+cloud.training_job.workers: [1, 1000], [0, 1001], {{training.strategy: multi_worker}}
+cloud.resources.trainer:
+    ["1 cpu, 1 GB", "96 cpu, 624 GB, 8 NVIDIA_L4"],
+    ["4 cpu", "0 cpu, 1 GB", "4, 16", "4 cpu, 16 GB, 1 TPU_V3", "4 cpu, 16 GB, NVIDIA_L4"]
+"""
 
 
-@pytest.mark.parametrize("case", BOUNDS, ids=lambda case: case[0])
+@pytest.mark.parametrize("case", re.split(r"\n(?! )", BOUNDS.strip()))
 def test_bounds_written_by_hand(case):
-    path, accepted, rejected, *others = case
-    first = others[0] if others else {}
+    path, values = case.split(":", maxsplit=1)
+    accepted, rejected, *others = yaml.safe_load(f"[{values}]")
+    others = others[0] if others else {}
     for value in accepted:
-        config = Config().replace_all({**first, path: value})
-        stored = config.value_at(path)
+        stored = Config().replace_all({**others, path: value}).value_at(path)
         assert (list(stored) if isinstance(stored, tuple) else stored) == value
     for value in rejected:
         with pytest.raises(ConfigError, match=r" must .* Received: "):
-            Config().replace_all({**first, path: value})
+            Config().replace_all({**others, path: value})

@@ -5,8 +5,14 @@ from tiny_release import CONFIG, item_vectors, write_parts, write_towers
 from tiny_release import item_ids as tiny_item_ids
 
 from pebr_tf.release.catalogue import Moments
-from pebr_tf.release.release import latest_release, write_release
+from pebr_tf.release.release import find_release, write_release
 from serving.retriever import Retriever
+
+
+@pytest.fixture
+def anyio_backend():
+    """Runs the tests that are coroutines, which are marked anyio, in asyncio."""
+    return "asyncio"
 
 
 @pytest.fixture(scope="session")
@@ -57,4 +63,4 @@ def releases(tmp_path_factory, parts):
 @pytest.fixture(scope="session")
 def retriever(releases):
     """The loaded release."""
-    return Retriever.load(latest_release(releases))
+    return Retriever.load(find_release(releases))

@@ -1,6 +1,5 @@
 """A real server on loopback, and real clients of both of its APIs."""
 
-import asyncio
 import contextlib
 import datetime
 import functools
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import grpc
 import httpx
-import uvloop
+from anyio.from_thread import start_blocking_portal
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -29,6 +28,11 @@ from serving.service.server import Server
 
 # Far above what any answer takes: a test that waits so long has failed.
 PATIENCE = 30
+# The head of a request whose body does not come.
+PARTIAL_POST = (
+    b"POST /v1/retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    b"content-length: 100\r\n\r\n{"
+)
 # Above what the start of a process or a drain takes on a busy machine.
 START = 120
 
@@ -48,6 +52,11 @@ class Served:
         """The answer to a call of the HTTP API."""
         return self.http.post("/v1/retrieve", json=body, **options)
 
+    def post_bytes(self, content, kind="application/json"):
+        """The answer to a body of a content type."""
+        headers = {"content-type": kind}
+        return self.http.post("/v1/retrieve", content=content, headers=headers)
+
     def count(self, api, status):
         """Calls of an API so far, by the metrics."""
         labels = {"api": api, "status": status}
@@ -55,11 +64,10 @@ class Served:
 
 
 class GatedEngine(Engine):
-    """The engine, whose batches wait while `gate` is not set."""
+    """The engine, whose batches wait until `gate` is set."""
 
     def __init__(self, *arguments):
         self.gate = threading.Event()
-        self.gate.set()
         self.waiting = threading.Event()
         super().__init__(*arguments)
 
@@ -91,30 +99,19 @@ def loaded(directory):
 @contextlib.contextmanager
 def running(engine, settings, metrics):
     """Serves an engine while the block runs, and stops it at the end; yields the `Server`."""
-    loop = uvloop.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="server")
-    thread.start()
-
-    def run(coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(START)
 
     async def start():
         server = Server(engine, settings, metrics)
         await server.start()
         return server
 
-    try:
-        server = run(start())
+    # In a thread of its own: this one may already run the loop of a browser.
+    with start_blocking_portal(backend_options={"use_uvloop": True}) as portal:
+        server = portal.call(start)
         try:
             yield server
         finally:
-            run(server.stop())
-    finally:
-        # On the loop's own thread: this one may already run the loop of a browser.
-        run(loop.shutdown_default_executor())
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+            portal.call(lambda: server.stop())
 
 
 @contextlib.contextmanager

@@ -14,11 +14,11 @@ import tensorflow as tf
 from tiny_release import write_parts
 
 from pebr_tf.errors import UserError
-from pebr_tf.release.release import Release, latest_release
+from pebr_tf.release.release import Release, find_release
 from pebr_tf.release.versions import versions
 from serving.push import push, push_anywhere
 from serving.retriever import Retriever
-from serving.self_test import RecordedAnswer, SelfTest, check, difference
+from serving.self_test import RecordedAnswer, SelfTest, difference
 
 PAGE = 4_096
 QUERIES = ("red phone", "phone", "white laptop bag", "手机")
@@ -115,7 +115,7 @@ def test_a_push_stores_the_answers_of_the_release(pushed, loaded, retriever):
             assert answer.threshold == pytest.approx(float(found.items.thresholds[0]), abs=1e-6)
         else:
             assert answer.count == 10
-    check(loaded)
+    SelfTest.load(pushed.directory).compare(loaded)
 
 
 def test_a_push_adds_warm_up_requests_and_links_for_tf_serving(pushed, sources):
@@ -129,7 +129,7 @@ def test_a_push_adds_warm_up_requests_and_links_for_tf_serving(pushed, sources):
     link = releases / "query_model" / str(pushed.version)
     assert link.resolve() == pushed.query_model.resolve()
     # Also compares all checksums with those of the push.
-    assert Release.load(latest_release(releases)) == pushed
+    assert Release.load(find_release(releases)) == pushed
 
 
 def test_a_release_that_answers_otherwise_is_rejected(tmp_path, loaded, pushed):
@@ -141,7 +141,7 @@ def test_a_release_that_answers_otherwise_is_rejected(tmp_path, loaded, pushed):
     answers[5] = dataclasses.replace(answers[5], scores=wrong)
     SelfTest(tuple(answers)).save(tmp_path)
     with pytest.raises(UserError) as caught:
-        check(other)
+        SelfTest.load(tmp_path).compare(other)
     assert str(caught.value) == (
         f"{tmp_path} must answer as when it was pushed. Received: for 'phone' by top_k 10, "
         f"score {right[2]:.5f} at rank 3 instead of {wrong[2]:.5f}."
@@ -154,7 +154,7 @@ def test_a_release_that_answers_otherwise_is_rejected(tmp_path, loaded, pushed):
 
 def test_without_examples_there_is_no_self_test(retriever, tmp_path, parts, caplog):
     with caplog.at_level("INFO"):
-        check(retriever)
+        SelfTest.load(retriever.release.directory).compare(retriever)
     assert f"Release {retriever.release.version} has no self-test." in caplog.messages
     release = push(tmp_path, parts)
     assert SelfTest.load(release.directory) == SelfTest()

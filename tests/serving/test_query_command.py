@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from pebr_tf.errors import UserError
-from pebr_tf.release.release import latest_release
+from pebr_tf.release.release import find_release
 from serving.cli.query import query
 
 
@@ -49,7 +49,7 @@ def test_the_header_says_what_the_list_promises(releases, retriever):
 
 
 def test_json_lines_from_a_release_with_queries_from_standard_input(releases, retriever):
-    release = latest_release(releases)
+    release = find_release(releases)
     result = run("--release", release, "--json", "--limit", 2, "-", stdin="phone\n\n 手机 \n")
     lines = [json.loads(line) for line in result.output.splitlines()]
     assert [line["query"] for line in lines] == ["phone", "手机"]

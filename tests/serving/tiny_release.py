@@ -118,7 +118,7 @@ def write_parts(folder, towers_directory, towers, config=CONFIG, examples=None):
     moments = EmbeddedCatalogue.save(index, items, vectors[np.argsort(ids)]).moments()
     cutoff = folder / "cutoff"
     cutoff.mkdir()
-    (cutoff / "cutoff.json").write_text(calibration().to_json())
+    calibration().save(cutoff)
     held = HeldItems(vectors, len(vectors), moments)
     export_query_model(towers_directory, cutoff / "query_model", calibration(), held, config)
     evaluation = folder / "evaluation"

@@ -112,10 +112,7 @@ class Policy(abc.ABC):
         list that its limit shortens is marked as `truncated`.
         """
         items, levels = self._search(searcher, encoded, cutoffs, int(np.max(limits, initial=1)))
-        over = items.counts > limits
-        return PolicySearchResult(
-            replace(items.head(limits), truncated=items.truncated | over), levels
-        )
+        return PolicySearchResult(items.limited(limits), levels)
 
     def _search(
         self, searcher: Searcher, encoded: EncodedQueries, cutoffs: np.ndarray, limit: int

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.policies.base import Policy
-from pebr_tf.distributions.level import level_threshold
+from pebr_tf.distributions.logit import cosine_of_logit
 from pebr_tf.retrieval import RangeResult, Searcher
 from pebr_tf.retrieval.encoded import EncodedQueries
 from pebr_tf.retrieval.level import LevelCut, search_by_level
@@ -43,7 +43,7 @@ class LevelPolicy(Policy):
         return candidates.levels[self.level_temperature]
 
     def threshold(self, cutoffs: Any, encoded: Any) -> tf.Tensor | None:
-        return level_threshold(cutoffs, encoded.level, encoded.tau, self.family)
+        return cosine_of_logit(cutoffs + encoded.level, encoded.tau, self.family)
 
     def _search(
         self, searcher: Searcher, encoded: EncodedQueries, cutoffs: np.ndarray, limit: int

@@ -27,12 +27,9 @@ class OraclePolicy(Policy):
 
 
 def oracle_scores(relevant: Ranks, totals: np.ndarray, depth: int) -> np.ndarray:
-    """[Q, M] float32 recall that an item buys; -inf past the last relevant item.
+    """[Q, M] float32 recall that an item buys, for M = `depth`; -inf past the last relevant item.
 
-    Args:
-      relevant: Ranks of the relevant items.
-      totals: [Q] number of relevant items of each query.
-      depth: M, the candidates per query.
+    `totals` [Q] are the numbers of relevant items.
     """
     scores = np.full((len(totals), depth), -np.inf, np.float32)
     inside = relevant.ranks < depth
@@ -51,8 +48,7 @@ def oracle_scores(relevant: Ranks, totals: np.ndarray, depth: int) -> np.ndarray
 def _envelope(ends: np.ndarray) -> list[tuple[int, int]]:
     """Segments of the concave envelope: where each ends, and how many relevant items it has.
 
-    Args:
-      ends: Rising lengths of the prefixes that end in a relevant item.
+    `ends` are the rising lengths of the prefixes that end in a relevant item.
     """
     # Length and relevant items of each segment. A segment steeper than its predecessor joins it.
     segments: list[tuple[int, int]] = []

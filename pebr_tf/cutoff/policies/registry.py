@@ -9,13 +9,11 @@ from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.policies.adapter import AdapterPolicy
 from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.cutoff.policies.cdf import CdfPolicy
-from pebr_tf.cutoff.policies.gap import GapPolicy
 from pebr_tf.cutoff.policies.level import LevelPolicy, SampleLevelPolicy
 from pebr_tf.cutoff.policies.nucleus import NucleusPolicy
 from pebr_tf.cutoff.policies.oracle import OraclePolicy
-from pebr_tf.cutoff.policies.score import ScorePolicy
+from pebr_tf.cutoff.policies.plain import GapPolicy, ScorePolicy, TopKPolicy
 from pebr_tf.cutoff.policies.share import SharePolicy
-from pebr_tf.cutoff.policies.top_k import TopKPolicy
 from pebr_tf.distributions.logit import Family
 
 

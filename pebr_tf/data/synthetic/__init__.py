@@ -14,5 +14,3 @@ from pebr_tf.data.synthetic.clicks import click_chunks
 from pebr_tf.data.synthetic.spec import SyntheticSpec, config
 from pebr_tf.data.synthetic.world import World, make_world
 from pebr_tf.data.synthetic.writer import write
-
-__all__ = ["SyntheticSpec", "World", "click_chunks", "config", "make_world", "write"]

@@ -21,16 +21,13 @@ _NAME_STRIDE = 1_000_003
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The items (N) and models (M) of the shop.
+    """The items (N) and models (M) of the shop; an array of models begins with `model_`.
 
     Attributes:
       line: Brand within category of each item, int16 [N].
-      model: int32 [N].
       attributes: 1 + the number of the value, 0 for none, uint8 [SLOTS, N].
       popularity: Share of a catalogue-wide draw, Zipf over the items, float64 [N], sums to 1.
-      model_line: int16 [M].
       model_series: Index into `series`, int32 [M].
-      model_number: int32 [M].
       model_suffix: Index into `Shop.suffixes`, int16 [M].
       series: First words of the model names.
     """
@@ -46,7 +43,6 @@ class Catalogue:
     series: tuple[str, ...]
 
     def __len__(self) -> int:
-        """Returns the number of items."""
         return len(self.line)
 
     def place(self, name: str) -> npt.NDArray[np.integer]:
@@ -76,8 +72,7 @@ def make_catalogue(items: int, generator: np.random.Generator) -> Catalogue:
     series, number, suffix = _names(model_line, words, generator)
     # Without this permutation, an item's id would reveal its category.
     order = generator.permutation(items)
-    rank = generator.permutation(items)
-    popularity = (1.0 + rank) ** -_POPULARITY_EXPONENT
+    popularity = (1.0 + generator.permutation(items)) ** -_POPULARITY_EXPONENT
     return Catalogue(
         line=line[order],
         model=model[order],
@@ -139,9 +134,8 @@ def _names(
     line_start = np.cumsum(line_models) - line_models
     rank = np.arange(len(model_line), dtype=np.int64) - line_start[model_line]
     name = (offset[model_line] + rank * _NAME_STRIDE) % names[model_line]
-    series = model_line.astype(np.int32) * SERIES_PER_LINE + (name % SERIES_PER_LINE).astype(
-        np.int32
-    )
+    series = model_line.astype(np.int64) * SERIES_PER_LINE + name % SERIES_PER_LINE
     department = words.category_department[words.line_category[model_line]]
-    suffix = department * suffixes + (name // SERIES_PER_LINE % suffixes).astype(np.int16)
-    return series, (1 + name // spellings).astype(np.int32), suffix.astype(np.int16)
+    suffix = department * suffixes + name // SERIES_PER_LINE % suffixes
+    number = 1 + name // spellings
+    return series.astype(np.int32), number.astype(np.int32), suffix.astype(np.int16)

@@ -42,7 +42,6 @@ class ClickSampler:
     """
 
     def __init__(self, world: World, spec: SyntheticSpec):
-        """Prepares the cumulative weights of a world that was made from the same spec."""
         self._world = world
         self._spec = spec
         self._query_cumulative = np.cumsum(world.queries.popularity)
@@ -54,7 +53,6 @@ class ClickSampler:
         self._minute_cumulative = np.cumsum(activity)
 
     def __len__(self) -> int:
-        """Returns the number of chunks."""
         return -(-self._spec.clicks // CHUNK_CLICKS)
 
     def chunk(self, number: int) -> ClickColumns:
@@ -70,7 +68,7 @@ class ClickSampler:
         return ClickColumns(query, item, self._timestamps(size, generator), is_noise)
 
     def table(self, columns: ClickColumns) -> pa.Table:
-        """Returns the log rows of a chunk: query, item_id, clicks (1) and timestamp."""
+        """The log rows of a chunk: query, item_id, clicks (1) and timestamp."""
         return pa.table(
             {
                 "query": self._world.queries.texts.take(pa.array(columns.query)),
@@ -105,10 +103,7 @@ class ClickSampler:
 
 
 def click_chunks(world: World, spec: SyntheticSpec) -> Iterator[pa.Table]:
-    """Yields the click log in tables of at most `CHUNK_CLICKS` rows, one table per shard.
-
-    The columns are query, item_id (strings), clicks (1) and timestamp (int64).
-    """
+    """The click log in tables of at most `CHUNK_CLICKS` rows; see `ClickSampler.table`."""
     sampler = ClickSampler(world, spec)
     for number in range(len(sampler)):
         yield sampler.table(sampler.chunk(number))

@@ -74,7 +74,7 @@ class Grouping:
     anywhere: bool = False
 
     def keys(self, catalogue: Catalogue) -> npt.NDArray[np.int64]:
-        """Returns the groups of every item.
+        """The groups of every item.
 
         Returns:
           int64 [passes, N]: an item is in the group of each of its passes (one, or one per slot if
@@ -82,7 +82,14 @@ class Grouping:
         """
         base = catalogue.place(LEVELS[self.level].place).astype(np.int64)
         if not self.anywhere:
-            return self._slot_keys(catalogue, base)[np.newaxis]
+            codes = catalogue.attributes[list(self.slots)]
+            for code in codes:
+                # In place, because a large catalogue fills the memory.
+                base *= VALUES
+                base += code
+                base -= 1
+            base[(codes == 0).any(axis=0)] = -1
+            return base[np.newaxis]
         words = shop()
         category = words.line_category[catalogue.line]
         keys = np.empty((SLOTS, len(catalogue)), np.int64)
@@ -92,12 +99,9 @@ class Grouping:
         return keys
 
     def values(
-        self,
-        keys: npt.NDArray[np.int64],
-        items: npt.NDArray[np.int32],
-        catalogue: Catalogue,
+        self, keys: npt.NDArray[np.int64], items: npt.NDArray[np.int32], catalogue: Catalogue
     ) -> npt.NDArray[np.int16]:
-        """Returns what groups [K], each with one item [K], require; see `Constraints.values`."""
+        """What groups [K], each with one item [K], require; see `Constraints.values`."""
         words = shop()
         values = np.full((len(keys), 2), -1, np.int16)
         if self.anywhere:
@@ -107,19 +111,6 @@ class Grouping:
             codes = catalogue.attributes[slot, items]
             values[:, column] = words.value_number[category, slot, codes]
         return values
-
-    def _slot_keys(
-        self, catalogue: Catalogue, base: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
-        missing = np.zeros(len(base), bool)
-        for slot in self.slots:
-            codes = catalogue.attributes[slot]
-            base *= VALUES
-            base += codes
-            base -= 1
-            missing |= codes == 0
-        base[missing] = -1
-        return base
 
 
 def _groupings(number: int, level: Level) -> list[Grouping]:
@@ -151,7 +142,6 @@ class Constraints:
     values: npt.NDArray[np.int16]
 
     def __len__(self) -> int:
-        """Returns the number of queries."""
         return len(self.level)
 
     def place(self, catalogue: Catalogue, name: str) -> npt.NDArray[np.integer]:

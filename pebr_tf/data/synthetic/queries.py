@@ -36,7 +36,6 @@ class Queries:
     popularity: npt.NDArray[np.float64]
 
     def __len__(self) -> int:
-        """Returns the number of queries."""
         return len(self.constraints)
 
     @property
@@ -45,7 +44,7 @@ class Queries:
         return np.diff(self.row_splits)
 
     def relevant(self, query: int) -> npt.NDArray[np.int32]:
-        """Returns the items relevant to one query, ascending, int32 [relevant items]."""
+        """The items relevant to one query, ascending, int32 [relevant items]."""
         return self.item_indices[self.row_splits[query] : self.row_splits[query + 1]]
 
 
@@ -66,9 +65,6 @@ def make_queries(catalogue: Catalogue, queries: int, generator: np.random.Genera
 
     Memory: 4 bytes per relevant pair, of which there are at most `PAIRS_PER_ITEM` per item for any
     number of queries, and about 150 bytes per item during the computation.
-
-    Raises:
-      UserError: The catalogue has fewer possible queries.
     """
     available = np.zeros(len(LEVELS), np.int64)
     candidates = []

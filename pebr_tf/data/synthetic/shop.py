@@ -5,33 +5,31 @@ vocabulary fixes. Models and items are drawn inside lines.
 """
 
 import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pebr_tf.data.synthetic.vocabulary import DEPARTMENTS, SLOTS, VALUES, Category
+from pebr_tf.data.synthetic.vocabulary import DEPARTMENTS, SLOTS, VALUES
 
 # How much smaller the next department, category or brand of a list is: weight = rank ** -exponent.
 _DEPARTMENT_EXPONENT = 0.8
 _CATEGORY_EXPONENT = 0.6
 _BRAND_EXPONENT = 0.8
+Member = TypeVar("Member")
 
 
 @dataclass(frozen=True)
 class Shop:
     """Departments (D), categories (C), brands (B) and lines (L) by number.
 
+    The first word of a name tells the axis: `line_category` is the category of each line, [L].
+
     Attributes:
-      departments: Names, string [D].
-      categories: Names, string [C].
-      brands: Names, string [B].
       suffixes: Endings of model names, string [D * suffixes per department]; null is no ending.
-      suffixes_per_department: How many endings a department has.
-      category_department: int16 [C].
-      line_category: int16 [L].
-      line_brand: int16 [L].
       line_weight: Share of the catalogue, float64 [L].
       line_variants: Items that a model can have without two being equal, int32 [L].
       slot_values: Number of values of each attribute, int16 [C, SLOTS]; 0: there is none.
@@ -66,44 +64,49 @@ class Shop:
 
 @functools.cache
 def shop() -> Shop:
-    """Returns the shop of the built-in vocabulary."""
+    """The shop of the built-in vocabulary."""
     categories = [category for department in DEPARTMENTS for category in department.categories]
-    brands = list(dict.fromkeys(brand for category in categories for brand in category.brands))
-    brand_number = {brand: number for number, brand in enumerate(brands)}
-    category_department = np.array(
-        [number for number, department in enumerate(DEPARTMENTS) for _ in department.categories],
-        np.int16,
-    )
-    line_category = np.array(
-        [number for number, category in enumerate(categories) for _ in category.brands], np.int16
-    )
-    slot_values, slot_share, slot_stride = _slots(categories)
-    variants = (np.where(slot_stride > 0, slot_values, 1)).prod(axis=1)
+    lines = [(place, brand) for place, each in enumerate(categories) for brand in each.brands]
+    brands = list(dict.fromkeys(brand for _, brand in lines))
     attribute_of_value = {
         value: attribute
         for category in categories
         for attribute in category.attributes
         for value in attribute.values
     }
+    number_of_value = {value: number for number, value in enumerate(attribute_of_value)}
+    shape = len(categories), SLOTS
+    slot_values, slot_share = np.zeros(shape, np.int16), np.zeros(shape)
+    slot_stride = np.zeros(shape, np.int32)
+    value_number = np.full((*shape, VALUES + 1), -1, np.int16)
+    variants = np.ones(len(categories), np.int32)
+    for place, category in enumerate(categories):
+        for slot, attribute in enumerate(category.attributes):
+            count = len(attribute.values)
+            slot_values[place, slot], slot_share[place, slot] = count, attribute.share
+            numbers = [number_of_value[value] for value in attribute.values]
+            value_number[place, slot, 1 : count + 1] = numbers
+            if not attribute.by_model:
+                slot_stride[place, slot] = variants[place]
+                variants[place] *= count
+    line_category = np.array([place for place, _ in lines], np.int16)
+    suffixes = [suffix or None for department in DEPARTMENTS for suffix in department.suffixes]
+    sizes = [len(department.categories) for department in DEPARTMENTS]
     return Shop(
         departments=pa.array([department.name for department in DEPARTMENTS]),
         categories=pa.array([category.name for category in categories]),
         brands=pa.array(brands),
-        suffixes=pa.array(
-            [suffix or None for department in DEPARTMENTS for suffix in department.suffixes]
-        ),
+        suffixes=pa.array(suffixes),
         suffixes_per_department=len(DEPARTMENTS[0].suffixes),
-        category_department=category_department,
+        category_department=np.repeat(np.arange(len(DEPARTMENTS), dtype=np.int16), sizes),
         line_category=line_category,
-        line_brand=np.array(
-            [brand_number[brand] for category in categories for brand in category.brands], np.int16
-        ),
+        line_brand=np.array([brands.index(brand) for _, brand in lines], np.int16),
         line_weight=_line_weight(),
-        line_variants=variants[line_category].astype(np.int32),
+        line_variants=variants[line_category],
         slot_values=slot_values,
         slot_share=slot_share,
         slot_stride=slot_stride,
-        value_number=_value_number(categories, list(attribute_of_value)),
+        value_number=value_number,
         values=pa.array(attribute_of_value),
         named_values=pa.array(f"{a.name}={value}" for value, a in attribute_of_value.items()),
         leading=np.array([attribute.leading for attribute in attribute_of_value.values()]),
@@ -111,47 +114,14 @@ def shop() -> Shop:
 
 
 def _line_weight() -> npt.NDArray[np.float64]:
-    departments = _falling(len(DEPARTMENTS), _DEPARTMENT_EXPONENT)
-    return np.concatenate(
-        [
-            share * category_share * _falling(len(category.brands), _BRAND_EXPONENT)
-            for share, department in zip(departments, DEPARTMENTS, strict=True)
-            for category_share, category in zip(
-                _falling(len(department.categories), _CATEGORY_EXPONENT),
-                department.categories,
-                strict=True,
-            )
-        ]
-    )
+    weights = []
+    for department, large in _shares(DEPARTMENTS, _DEPARTMENT_EXPONENT):
+        for category, part in _shares(department.categories, _CATEGORY_EXPONENT):
+            brands = _shares(category.brands, _BRAND_EXPONENT)
+            weights += [large * part * small for _, small in brands]
+    return np.array(weights)
 
 
-def _falling(count: int, exponent: float) -> npt.NDArray[np.float64]:
-    weights = np.arange(1, count + 1, dtype=np.float64) ** -exponent
-    return weights / weights.sum()
-
-
-def _slots(
-    categories: list[Category],
-) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.float64], npt.NDArray[np.int32]]:
-    values = np.zeros((len(categories), SLOTS), np.int16)
-    share = np.zeros((len(categories), SLOTS), np.float64)
-    stride = np.zeros((len(categories), SLOTS), np.int32)
-    for number, category in enumerate(categories):
-        step = 1
-        for slot, attribute in enumerate(category.attributes):
-            values[number, slot] = len(attribute.values)
-            share[number, slot] = attribute.share
-            if not attribute.by_model:
-                stride[number, slot] = step
-                step *= len(attribute.values)
-    return values, share, stride
-
-
-def _value_number(categories: list[Category], values: list[str]) -> npt.NDArray[np.int16]:
-    number_of_value = {value: number for number, value in enumerate(values)}
-    numbers = np.full((len(categories), SLOTS, VALUES + 1), -1, np.int16)
-    for number, category in enumerate(categories):
-        for slot, attribute in enumerate(category.attributes):
-            for code, value in enumerate(attribute.values, start=1):
-                numbers[number, slot, code] = number_of_value[value]
-    return numbers
+def _shares(members: Sequence[Member], exponent: float) -> Iterator[tuple[Member, float]]:
+    weights = np.arange(1, len(members) + 1, dtype=np.float64) ** -exponent
+    return zip(members, weights / weights.sum(), strict=True)

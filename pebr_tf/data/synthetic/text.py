@@ -14,25 +14,14 @@ _ID_DIGITS = 7
 
 
 def item_ids(indices: npt.NDArray[np.integer], items: int) -> pa.Array:
-    """Spells numbers [n] of items, as in `i0000123`; all ids of a catalogue have the same length.
-
-    The digits are computed, not looked up: a table of ids would outweigh a large catalogue.
-    """
-    digits = max(_ID_DIGITS, len(str(items - 1)))
-    letters = np.empty((len(indices), digits + 1), np.uint8)
-    letters[:, 0] = ord("i")
-    rest = np.asarray(indices).astype(np.uint32)
-    for column in range(digits, 0, -1):
-        rest, digit = np.divmod(rest, np.uint32(10))
-        letters[:, column] = digit + ord("0")
-    offsets = np.arange(len(indices) + 1, dtype=np.int32) * np.int32(digits + 1)
-    return pa.StringArray.from_buffers(
-        len(indices), pa.py_buffer(offsets), pa.py_buffer(letters.ravel())
-    )
+    """The ids [n] of items, such as `i0000123`; all ids of a catalogue have the same length."""
+    digits = pc.cast(pa.array(indices), pa.string())
+    padded = pc.utf8_lpad(digits, max(_ID_DIGITS, len(str(items - 1))), "0")
+    return pc.binary_join_element_wise("i", padded, "")
 
 
 def catalogue_table(catalogue: Catalogue, start: int, stop: int) -> pa.Table:
-    """Returns the items from `start` to before `stop` with their words.
+    """The items from `start` to before `stop` with their words.
 
     The columns are item_id, title, department, category, brand, model and attributes, the last as
     `name=value` with a semicolon between two.
@@ -74,7 +63,7 @@ def catalogue_table(catalogue: Catalogue, start: int, stop: int) -> pa.Table:
 def query_texts(
     catalogue: Catalogue, constraints: Constraints, generator: np.random.Generator
 ) -> pa.Array:
-    """Writes queries as people would, string [Q]: `phone`, `black phone`, `huawei phone 5g`.
+    """Queries as people write them, string [Q]: `phone`, `black phone`, `huawei phone 5g`.
 
     Two things vary by chance: the first attribute stands before or after the category, and the
     suffix of a model is written apart or not.
@@ -84,23 +73,23 @@ def query_texts(
     model = constraints.place(catalogue, "model")
     stem, suffix = _model_parts(catalogue, model)
     apart = pa.array(generator.random(len(constraints)) < 0.5)
-    before = generator.random(len(constraints)) < 0.5
+    before = (generator.random(len(constraints)) < 0.5) & (model < 0)
     first, second = constraints.values.T
     return _join(
         " ",
         names["brand"],
         pc.if_else(apart, stem, pc.binary_join_element_wise(stem, pc.fill_null(suffix, ""), "")),
         pc.if_else(apart, suffix, pa.scalar(None, pa.string())),
-        _look_up(words.values, np.where(before & (model < 0), first, -1)),
+        _look_up(words.values, np.where(before, first, -1)),
         names["department"],
         names["category"],
-        _look_up(words.values, np.where(before & (model < 0), -1, first)),
+        _look_up(words.values, np.where(before, -1, first)),
         _look_up(words.values, second),
     )
 
 
 def constraint_columns(catalogue: Catalogue, constraints: Constraints) -> dict[str, pa.Array]:
-    """Returns what each query asks for, string columns [Q], empty where it asks for nothing.
+    """What each query asks for, string columns [Q], empty where it asks for nothing.
 
     The columns are department, category, brand, model and attributes, spelled as in the catalogue.
     """
@@ -118,10 +107,7 @@ def _names(catalogue: Catalogue, constraints: Constraints) -> dict[str, pa.Array
     """Department, category and brand that each query names, string [Q], null for none."""
     words = shop()
     lists = {"department": words.departments, "category": words.categories, "brand": words.brands}
-    return {
-        name: _look_up(spelled, constraints.place(catalogue, name))
-        for name, spelled in lists.items()
-    }
+    return {name: _look_up(lists[name], constraints.place(catalogue, name)) for name in lists}
 
 
 def _model_parts(catalogue: Catalogue, model: npt.NDArray[np.integer]) -> tuple[pa.Array, pa.Array]:

@@ -31,16 +31,12 @@ class World:
 
 
 def make_world(spec: SyntheticSpec) -> World:
-    """Makes the world of a spec; the number of clicks and the noise do not change it.
-
-    Raises:
-      UserError: The catalogue cannot answer that many different queries.
-    """
+    """Makes the world of a spec; the number of clicks and the noise do not change it."""
     catalogue = make_catalogue(spec.items, random_stream(spec.seed, CATALOGUE_STREAM))
     queries = make_queries(catalogue, spec.queries, random_stream(spec.seed, QUERY_STREAM))
     return World(catalogue, queries)
 
 
 def random_stream(seed: int, *path: int) -> np.random.Generator:
-    """Returns a generator that depends on the seed and its own path, and on no other stream."""
+    """A generator that depends on the seed and its own path, and on no other stream."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=path)))

@@ -16,7 +16,7 @@ shards.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -46,8 +46,6 @@ class Summary:
     """What was written: counts, and percentiles of the relevant items per query.
 
     Attributes:
-      relevant_pairs: Pairs of a query and an item relevant to it.
-      breadth_correlation: Spearman correlation of popularity and relevant items.
       noise_share: Share of the clicks that were drawn from the whole catalogue.
     """
 
@@ -67,15 +65,11 @@ def write(
     spec: SyntheticSpec,
     out: Path,
     format: str = "parquet",
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = lambda part, done, total: None,
 ) -> Summary:
     """Makes a data set and writes it; the directory appears whole or not at all.
 
-    `out` is new or empty. `progress` is called with the stage, the rows written and all its rows.
-
-    Raises:
-      UserError: The format is unknown, the directory is in use or cannot be written, or the
-        catalogue cannot answer that many queries.
+    `out` is new or empty. `progress` is called with the part, the rows written and all its rows.
     """
     if format not in FORMATS:
         raise UserError(f"--format must be one of {', '.join(FORMATS)}. Received: {format!r}.")
@@ -108,7 +102,7 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 
 def queries_table(world: World) -> pa.Table:
-    """Returns the rows of `queries.*`, broad queries first."""
+    """The rows of `queries.*`, broad queries first."""
     queries = world.queries
     levels = pa.array([level.name for level in LEVELS])
     return pa.table(
@@ -122,11 +116,10 @@ def queries_table(world: World) -> pa.Table:
     )
 
 
-def truth_tables(world: World, format: str) -> Iterator[pa.Table]:
-    """Yields the shards of the truth, each whole queries with about `TRUTH_SHARD_PAIRS` pairs."""
+def truth_tables(world: World, starts: list[int], format: str) -> Iterator[pa.Table]:
+    """The shards of the truth, each with the queries from its start to that of the next."""
     queries = world.queries
-    shards = _truth_starts(world)
-    for start, stop in zip(shards, [*shards[1:], len(queries)], strict=True):
+    for start, stop in zip(starts, [*starts[1:], len(queries)], strict=True):
         splits = queries.row_splits[start : stop + 1]
         ids = item_ids(queries.item_indices[splits[0] : splits[-1]], len(world.catalogue))
         texts = queries.texts.slice(start, stop - start)
@@ -139,38 +132,32 @@ def truth_tables(world: World, format: str) -> Iterator[pa.Table]:
 
 
 class _Files:
-    """Writes the parts of the data set and remembers what it wrote."""
-
     def __init__(self, directory: Path, format: str, progress: Progress):
         self._directory = directory
         self._format = format
         self._progress = progress
         self.description: dict[str, dict[str, object]] = {}
 
-    def write(self, part: str, rows: int, tables: Iterator[pa.Table], shards: int) -> None:
-        """Writes `part/part-00000-of-000NN.*`, one file per table."""
-        (self._directory / part).mkdir()
+    def write(
+        self, part: str, rows: int, tables: Iterable[pa.Table], shards: int | None = None
+    ) -> None:
+        """Writes `part/part-00000-of-000NN.*`, one file per table; without shards `part.*`."""
+        name = f"{part}/{part}-*-of-{shards:05d}" if shards else part
+        path = f"{name}.{self._format}"
         done = 0
         for number, table in enumerate(tables):
-            name = f"{part}/{part}-{number:05d}-of-{shards:05d}.{self._format}"
-            write_table(table, self._directory / name)
+            file = self._directory / path.replace("*", f"{number:05d}")
+            file.parent.mkdir(exist_ok=True)
+            write_table(table, file)
             done += len(table)
-            self._progress(part, done, rows)
-        pattern = f"{part}/{part}-*-of-{shards:05d}.{self._format}"
-        self._describe(part, pattern, shards, rows, table)
-
-    def write_one(self, part: str, table: pa.Table) -> None:
-        """Writes `part.*`."""
-        name = f"{part}.{self._format}"
-        write_table(table, self._directory / name)
-        self._describe(part, name, 1, len(table), table)
-
-    def _describe(self, part: str, path: str, shards: int, rows: int, table: pa.Table) -> None:
+            if shards:
+                self._progress(part, done, rows)
+        columns = table.column_names
         self.description[part] = {
             "path": path,
-            "shards": shards,
+            "shards": shards or 1,
             "rows": rows,
-            "columns": table.column_names,
+            "columns": columns,
         }
 
 
@@ -179,23 +166,18 @@ def _write(spec: SyntheticSpec, directory: Path, format: str, progress: Progress
     world = make_world(spec)
     progress("world", spec.items, spec.items)
     files = _Files(directory, format, progress)
-    catalogue_starts = range(0, spec.items, CATALOGUE_SHARD_ITEMS)
-    files.write(
-        "catalogue",
-        spec.items,
-        (
-            catalogue_table(world.catalogue, start, min(start + CATALOGUE_SHARD_ITEMS, spec.items))
-            for start in catalogue_starts
-        ),
-        len(catalogue_starts),
+    starts = range(0, spec.items, CATALOGUE_SHARD_ITEMS)
+    ends = [*starts[1:], spec.items]
+    items = (
+        catalogue_table(world.catalogue, start, end)
+        for start, end in zip(starts, ends, strict=True)
     )
-    files.write_one("queries", queries_table(world))
-    files.write(
-        "truth",
-        len(world.queries.item_indices) if format == "csv" else spec.queries,
-        truth_tables(world, format),
-        len(_truth_starts(world)),
-    )
+    files.write("catalogue", spec.items, items, len(starts))
+    files.write("queries", spec.queries, [queries_table(world)])
+    truth_rows = len(world.queries.item_indices) if format == "csv" else spec.queries
+    truth_starts = _truth_starts(world)
+    truth = truth_tables(world, truth_starts, format)
+    files.write("truth", truth_rows, truth, len(truth_starts))
     sampler = ClickSampler(world, spec)
     noise = 0
 

@@ -10,15 +10,3 @@ from pebr_tf.data.tables.read import (
     read_table,
     require_columns,
 )
-
-__all__ = [
-    "Batch",
-    "Format",
-    "Rejected",
-    "Source",
-    "column_names",
-    "convert",
-    "format_of",
-    "read_table",
-    "require_columns",
-]

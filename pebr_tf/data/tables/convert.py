@@ -1,7 +1,7 @@
 """Values as files have them made into text, numbers and times, a column at once.
 
-Every function returns the values of the rows that can be converted, null elsewhere, and [M] bool,
-true where a value is there but cannot be.
+Every function returns null for a value that it cannot convert, and for a missing one; `lost` tells
+them apart.
 """
 
 from __future__ import annotations
@@ -21,23 +21,28 @@ MILLISECONDS = 10**11
 
 DAY_AND_MONTH = re.compile(r"^\s*([0-9]{1,2})[/.]([0-9]{1,2})[/.]([0-9]{4})(?![0-9])")
 
-Converted = tuple[pa.Array, np.ndarray]
+
+def lost(values: pa.Array, converted: pa.Array) -> np.ndarray:
+    """[M] bool: whether there is a value that was not converted."""
+    return pc.and_(values.is_valid(), converted.is_null()).to_numpy(zero_copy_only=False)
 
 
-def text(values: pa.Array) -> Converted:
-    """Text; numbers as they are written, with bytes that are not UTF-8 as bad."""
+def text(values: pa.Array) -> pa.Array:
+    """Text that is UTF-8; numbers as they are written."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        return values.cast(pa.string()), _none_of(values)
     if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
-        return _decoded(values)
-    if pa.types.is_integer(values.type) or pa.types.is_boolean(values.type):
-        return values.cast(pa.string()), _none_of(values)
+        try:
+            return values.cast(pa.string())
+        except pa.ArrowInvalid:
+            return pa.array(map(_decoded, values.to_pylist()), pa.string())
     if pa.types.is_floating(values.type):
-        numbers, bad = whole_number(values)
-        return numbers.cast(pa.string()), bad
-    return pa.nulls(len(values), pa.string()), _valid(values)
+        values = whole_number(values)
+    kind = values.type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if is_text or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return values.cast(pa.string())
+    return pa.nulls(len(values), pa.string())
 
 
 def without_empty(values: pa.Array) -> pa.Array:
@@ -47,40 +52,38 @@ def without_empty(values: pa.Array) -> pa.Array:
     return values
 
 
-def whole_number(values: pa.Array) -> Converted:
+def whole_number(values: pa.Array) -> pa.Array:
     """int64."""
     if pa.types.is_integer(values.type):
         if values.type != pa.uint64():
-            return values.cast(pa.int64()), _none_of(values)
+            return values.cast(pa.int64())
         most = pa.scalar(np.iinfo(np.int64).max, pa.uint64())
-        return _where(values, pc.less_equal(values, most), pa.int64())
+        return _where(pc.less_equal(values, most), values, pa.int64())
     if pa.types.is_floating(values.type):
         whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), 2.0**53))
-        return _where(values, whole, pa.int64())
-    written, bad = text(values)
-    matches = pc.match_substring_regex(written, WHOLE_NUMBER)
+        return _where(whole, values, pa.int64())
+    written = text(values)
     trimmed = pc.replace_substring_regex(written, r"^\s*\+?|(\.0*)?\s*$", "")
-    numbers, not_numbers = _where(trimmed, matches, pa.int64())
-    return numbers, bad | not_numbers
+    return _where(pc.match_substring_regex(written, WHOLE_NUMBER), trimmed, pa.int64())
 
 
-def number(values: pa.Array) -> Converted:
-    """float32; NaN is a missing number, one that float32 cannot hold is bad."""
-    bad = _none_of(values)
-    if not _is_number(values.type):
-        written, bad = text(values)
-        matches = pc.match_substring_regex(written, NUMBER)
-        trimmed = pc.replace_substring_regex(written, r"^\s*\+?|\s*$", "")
-        values, not_numbers = _where(trimmed, matches, pa.float64())
-        bad = bad | not_numbers
-    numbers = values.cast(pa.float64())
-    numbers = pc.if_else(pc.is_nan(numbers), None, numbers)
-    fits = pc.less_equal(pc.abs(numbers), float(np.finfo(np.float32).max))
-    held, too_large = _where(numbers, fits, pa.float32())
-    return held, bad | too_large
+def number(values: pa.Array) -> pa.Array:
+    """float32, also NaN; but no number that float32 cannot hold."""
+    numbers = wide_number(values)
+    too_large = pc.greater(pc.abs(numbers), float(np.finfo(np.float32).max))
+    return _where(pc.invert(too_large), numbers, pa.float32())
 
 
-def time(values: pa.Array) -> Converted:
+def wide_number(values: pa.Array) -> pa.Array:
+    """float64; NaN and infinity only where the file has them as numbers, not as text."""
+    if is_number(values.type):
+        return values.cast(pa.float64(), safe=False)
+    written = text(values)
+    trimmed = pc.replace_substring_regex(written, r"^\s*\+?|\s*$", "")
+    return _where(pc.match_substring_regex(written, NUMBER), trimmed, pa.float64())
+
+
+def time(values: pa.Array) -> pa.Array:
     """int64 seconds since 1970 in UTC.
 
     Of numbers (seconds or milliseconds), dates, ISO 8601, and 31/12/2024 23:59 or 12/31/2024 23:59
@@ -88,31 +91,29 @@ def time(values: pa.Array) -> Converted:
     """
     if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
         seconds = values.cast(pa.timestamp("us")).cast(pa.timestamp("s"), safe=False)
-        return seconds.cast(pa.int64()), _none_of(values)
-    numbers, bad = whole_number(values)
-    if not bad.any():
-        return _seconds(numbers), bad
-    written, _ = text(values)
-    return _parsed(written, numbers, bad)
+        return seconds.cast(pa.int64())
+    numbers = whole_number(values)
+    milliseconds = pc.greater_equal(pc.abs(numbers), MILLISECONDS)
+    seconds = pc.if_else(milliseconds, pc.divide(numbers, 1000), numbers)
+    if is_number(values.type):
+        return seconds
+    written = text(values)
+    left = lost(written, numbers)
+    if not left.any():
+        return seconds
+    others = _instants(written.filter(pa.array(left)))
+    places = np.cumsum(left) - 1
+    return pc.if_else(pa.array(left), others.take(pa.array(places.clip(0))), seconds)
 
 
-def _parsed(written: pa.Array, numbers: pa.Array, bad: np.ndarray) -> Converted:
-    others, _ = _instants(written.filter(pa.array(bad)))
-    places = np.cumsum(bad) - 1
-    times = pc.if_else(pa.array(bad), others.take(pa.array(places.clip(0))), _seconds(numbers))
-    return times, bad & ~_valid(times)
-
-
-def _instants(written: pa.Array) -> Converted:
+def _instants(written: pa.Array) -> pa.Array:
     """Seconds of ISO 8601: at once where all are alike, else one by one."""
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             return time(written.cast(kind))
         except pa.ArrowInvalid:
             continue
-    texts = _with_year_first(written.to_pylist())
-    seconds = pa.array([_instant(value) for value in texts], pa.int64())
-    return seconds, ~_valid(seconds)
+    return pa.array(map(_instant, _with_year_first(written.to_pylist())), pa.int64())
 
 
 def _with_year_first(texts: list[str]) -> list[str]:
@@ -142,8 +143,9 @@ def _instant(value: str) -> int | None:
     return int(moment.replace(tzinfo=moment.tzinfo or datetime.timezone.utc).timestamp())
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return (
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values of a type are numbers; truth values are 0 and 1."""
+    return bool(
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
         or pa.types.is_decimal(kind)
@@ -151,35 +153,12 @@ def _is_number(kind: pa.DataType) -> bool:
     )
 
 
-def _seconds(numbers: pa.Array) -> pa.Array:
-    milliseconds = pc.greater_equal(pc.abs(numbers), MILLISECONDS)
-    return pc.if_else(milliseconds, pc.divide(numbers, 1000), numbers)
-
-
-def _decoded(values: pa.Array) -> Converted:
+def _decoded(value: bytes | None) -> str | None:
     try:
-        return values.cast(pa.string()), _none_of(values)
-    except pa.ArrowInvalid:
-        pass
-    bad = np.array([not _is_utf8(value) for value in values.to_pylist()], bool)
-    return pc.if_else(pa.array(bad), None, values).cast(pa.string()), bad
-
-
-def _is_utf8(value: bytes | None) -> bool:
-    try:
-        return value is None or value.decode("utf-8") is not None
+        return None if value is None else value.decode("utf-8")
     except UnicodeDecodeError:
-        return False
+        return None
 
 
-def _where(values: pa.Array, convertible: pa.Array, kind: pa.DataType) -> Converted:
-    bad = ~convertible.fill_null(True).to_numpy(zero_copy_only=False)
-    return pc.if_else(pa.array(~bad), values, None).cast(kind), bad
-
-
-def _valid(values: pa.Array) -> np.ndarray:
-    return values.is_valid().to_numpy(zero_copy_only=False)
-
-
-def _none_of(values: pa.Array) -> np.ndarray:
-    return np.zeros(len(values), bool)
+def _where(convertible: pa.Array, values: pa.Array, kind: pa.DataType) -> pa.Array:
+    return pc.if_else(convertible, values, None).cast(kind)

@@ -12,7 +12,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Literal, cast, get_args
 
 import numpy as np
@@ -54,15 +54,16 @@ class Source:
     open: Callable[[], BinaryIO]
     format: str = "auto"
 
+    @classmethod
+    def local(cls, path: Path, format: str = "auto") -> Source:
+        """A file on this machine."""
+        return cls(str(path), lambda: path.open("rb"), format)
+
 
 def read_table(
     source: Source, required: Sequence[str], optional: Sequence[str] = ()
 ) -> Iterator[Batch]:
-    """Batches of a file with the required columns, and those optional ones that it has.
-
-    Raises:
-      UserError: The file cannot be read, is empty, broken or cut short, or lacks a required column.
-    """
+    """Batches of a file with the required columns, and those optional ones that it has."""
     reader = {"csv": _csv, "tsv": _csv, "jsonl": _jsonl, "parquet": _parquet}
     try:
         yield from reader[format_of(source.name, source.format)](source, required, optional)
@@ -71,11 +72,7 @@ def read_table(
 
 
 def column_names(source: Source) -> list[str]:
-    """The columns of a file; of JSON, the keys of its first lines.
-
-    Raises:
-      UserError: The file cannot be read.
-    """
+    """The columns of a file; of JSON, the keys of its first lines."""
     format = format_of(source.name, source.format)
     try:
         if format == "parquet":
@@ -114,11 +111,7 @@ def format_of(name: str, given: str = "auto") -> Format:
 def require_columns(
     source: Source, present: Sequence[str], required: Sequence[str], optional: Sequence[str] = ()
 ) -> list[str]:
-    """The required columns, and the optional ones that are present.
-
-    Raises:
-      UserError: A required column is missing.
-    """
+    """The required columns, and the optional ones that are present."""
     missing = [name for name in required if name not in present]
     if missing:
         received = ", ".join(present)[:SHOWN_HEADER] or "nothing"
@@ -209,12 +202,9 @@ def _csv_block(
     bad = np.array(broken, np.int64) + (begin - 1)
     everything = np.arange(begin, begin + len(table) + len(bad))
     rows = np.setdiff1d(everything, bad, assume_unique=True)
-    [columns] = table.combine_chunks().to_batches() or [_nothing(wanted)]
+    nothing = pa.RecordBatch.from_pylist([], table.schema)
+    [columns] = table.combine_chunks().to_batches() or [nothing]
     return Batch(columns, rows, Rejected.of(bad, "another number of fields than the header"))
-
-
-def _nothing(names: Sequence[str]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({name: pa.array([], pa.binary()) for name in names})
 
 
 def _parquet(source: Source, required: Sequence[str], optional: Sequence[str]) -> Iterator[Batch]:
@@ -244,11 +234,7 @@ def _jsonl(source: Source, required: Sequence[str], optional: Sequence[str]) -> 
 
 
 def _first_record(lines: Sequence[bytes]) -> dict[str, Any]:
-    for line in lines:
-        record = _record(line)
-        if isinstance(record, dict):
-            return record
-    return {}
+    return next((each for each in map(_record, lines) if isinstance(each, dict)), {})
 
 
 def _json_block(lines: Sequence[bytes], numbers: np.ndarray, wanted: Sequence[str]) -> Batch:

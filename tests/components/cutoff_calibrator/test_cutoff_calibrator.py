@@ -10,16 +10,10 @@ from calibrated_cases import CONFIG, World, calibrate, write_examples, write_inp
 
 from components.cutoff_calibrator import executor
 from components.pairs import read_pairs, read_training_pairs
-from pebr_tf.cutoff import (
-    Calibration,
-    ClickedPairs,
-    QueryVectors,
-    collect_candidates,
-    level_temperatures_for,
-    tune_level_temperature,
-)
-from pebr_tf.cutoff.calibration import recall_map
-from pebr_tf.cutoff.policies import LevelPolicy
+from pebr_tf.cutoff.calibration import Calibration, recall_map
+from pebr_tf.cutoff.candidates import ClickedPairs, QueryVectors, collect_candidates
+from pebr_tf.cutoff.level_temperature import level_temperatures_for, tune_level_temperature
+from pebr_tf.cutoff.policies.level import LevelPolicy
 from pebr_tf.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -67,7 +61,7 @@ def calibrate_candidates(world):
 def test_the_calibration_is_that_of_the_library(world, output):
     assert {path.name for path in output.iterdir()} == {"cutoff.json", "query_model", "tuning.json"}
     assert [path.name for path in output.parent.iterdir()] == ["cutoff"]
-    found = Calibration.from_json((output / "cutoff.json").read_text())
+    found = Calibration.load(output)
     candidates = calibrate_candidates(world)
     assert (found.policy, found.family, found.queries) == ("level", "beta", 150)
     assert (found.folds, found.level_temperature) == (0, 0.6)
@@ -91,7 +85,7 @@ def test_top_k_is_served_where_the_level_is_worse(world, inputs, tmp_path):
 
 
 def test_the_query_model_has_the_level_the_law_and_the_default_knob(world, output):
-    found = Calibration.from_json((output / "cutoff.json").read_text())
+    found = Calibration.load(output)
     model = tf.saved_model.load(str(output / "query_model"))
     answer = model.signatures["serving_default"](query=tf.constant(["q0", "q4"]))
     np.testing.assert_allclose(answer["embedding"], world.queries[[0, 4]], atol=1e-6)

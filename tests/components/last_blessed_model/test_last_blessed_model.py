@@ -4,6 +4,7 @@ import pytest
 from tfx.orchestration.portable.data_types import ExecutionInfo
 from tfx.types import Channel
 from tfx.types.standard_artifacts import Examples, Model
+from withdrawals import withdraw
 
 from components.last_blessed_model import LastBlessedModel
 from components.last_blessed_model.driver import Driver
@@ -12,7 +13,6 @@ from pebr_tf import storage
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pebr_tf.release.pointers import BlessedModel, Pointers
-from pebr_tf.release.versions import withdraw
 
 pytestmark = pytest.mark.slow
 

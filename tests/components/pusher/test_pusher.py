@@ -10,6 +10,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from tfx.components.example_gen import driver
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
+from withdrawals import withdraw
 
 from components.artifacts import CutoffModel, PushedRelease, RetrievalEvaluation, RetrievalIndex
 from components.last_blessed_model.executor import examples_identity, reading_of
@@ -18,9 +19,9 @@ from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
 from pebr_tf.release.pointers import BlessedModel, Pointers
-from pebr_tf.release.release import Release, latest_release
+from pebr_tf.release.release import Release, find_release
 from pebr_tf.release.remote import fetch
-from pebr_tf.release.versions import roll_back, versions, withdraw
+from pebr_tf.release.versions import roll_back, versions
 from serving.self_test import SelfTest
 
 pytestmark = pytest.mark.slow
@@ -84,7 +85,7 @@ def push(artifacts, folder, **properties):
 
 def test_a_blessed_model_becomes_a_release(artifacts, tmp_path):
     artifact = push(artifacts, tmp_path, span=5)
-    release = Release.load(latest_release(tmp_path / "releases"))
+    release = Release.load(find_release(tmp_path / "releases"))
     assert release.manifest.span == 5
     assert release.config() == resolve(CONFIG, SIZE)
     assert not (release.directory / "vectors.npy").exists()
@@ -111,7 +112,7 @@ def test_what_is_not_blessed_is_not_pushed(artifacts, tmp_path):
 
 def test_examples_without_a_span_give_none(artifacts, tmp_path):
     push(artifacts, tmp_path)
-    assert Release.load(latest_release(tmp_path / "releases")).manifest.span is None
+    assert Release.load(find_release(tmp_path / "releases")).manifest.span is None
 
 
 def as_in_kubeflow(artifact, title):
@@ -129,7 +130,7 @@ def test_numbers_that_kubeflow_made_floats(artifacts, tmp_path):
         inputs[name] = as_in_kubeflow(inputs[name][0], title)
     assert inputs["examples"][0].get_custom_property("span") == 20_408.0
     run(inputs, tmp_path, tmp_path / "releases")
-    span = Release.load(latest_release(tmp_path / "releases")).manifest.span
+    span = Release.load(find_release(tmp_path / "releases")).manifest.span
     assert (span, type(span)) == (20_408, int)
 
 

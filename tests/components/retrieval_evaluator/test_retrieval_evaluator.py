@@ -9,9 +9,9 @@ from evaluator_runs import EASY, evaluate, held_out
 from tfx.components.util.model_utils import is_model_blessed
 
 from components.artifacts import CutoffModel
-from pebr_tf.cutoff import Calibration
+from pebr_tf.cutoff.calibration import Calibration
 from pebr_tf.errors import UserError
-from pebr_tf.metrics import STRATA
+from pebr_tf.metrics.strata import STRATA
 from pebr_tf.release.evaluation import DataSummary, IndexResult, named_policy
 
 pytestmark = pytest.mark.slow

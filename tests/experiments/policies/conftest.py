@@ -4,7 +4,8 @@ import pytest
 from cutoff_worlds import make_world
 
 from experiments.policies import rank_quantile
-from pebr_tf.cutoff import collect_candidates, fitting
+from pebr_tf.cutoff import fitting
+from pebr_tf.cutoff.candidates import collect_candidates
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from experiments.policies.depth_law import (
     falling_means,
     fit_depth_law,
 )
-from pebr_tf.cutoff.policies import TopKPolicy
+from pebr_tf.cutoff.policies.plain import TopKPolicy
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import tensorflow as tf
 from cutoff_worlds import make_world
 
 from experiments.policies.fitted_law import CLICKS, _clicks, fit_law
-from pebr_tf.cutoff import collect_candidates
-from pebr_tf.metrics import Ranks
+from pebr_tf.cutoff.candidates import collect_candidates
+from pebr_tf.metrics.ranked import Ranks
 
 
 def drawn_candidates(corpus_size=400, depth=400, queries=600):

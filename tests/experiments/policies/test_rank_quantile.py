@@ -1,7 +1,5 @@
 """The boosted rank quantile against the quantiles of ranks that were drawn."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from cutoff_worlds import clicks_by_breadth
@@ -87,5 +85,3 @@ def test_features_are_what_a_server_knows(candidates):
 def test_the_breadth_goes_with_its_query(candidates):
     chosen = candidates.queries.breadth > 100
     assert (candidates.part(chosen).queries.breadth == 500).all()
-    with pytest.raises(ValueError, match=r"breadth must be \[600\]\. Received: \(3,\)\."):
-        replace(candidates.queries, breadth=np.ones(3))

@@ -4,15 +4,12 @@ import json
 import re
 from pathlib import Path
 
+import pebr_command
 import pytest
-
-from pebr_tf.cli.main import main
 
 
 def run(*arguments):
-    with pytest.raises(SystemExit) as exit:
-        main(["ab", *map(str, arguments)])
-    return int(exit.value.code or 0)
+    return pebr_command.run("ab", *arguments)
 
 
 @pytest.fixture

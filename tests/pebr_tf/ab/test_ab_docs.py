@@ -8,9 +8,7 @@ import sys
 from pathlib import Path
 
 import ab_logs
-import pytest
-
-from pebr_tf.cli.main import main
+from pebr_command import run
 
 DOCS = Path(__file__).parents[3] / "docs" / "ab.md"
 
@@ -34,7 +32,5 @@ def test_the_outputs_are_those_of_the_commands(tmp_path, capsys, monkeypatch):
     runpy.run_path(ab_logs.__file__, run_name="__main__")
     assert len(commands()) == 2
     for arguments, output in commands():
-        with pytest.raises(SystemExit) as exit_:
-            main(arguments)
-        assert exit_.value.code == 0
+        assert run(*arguments) == 0
         assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == output

@@ -56,37 +56,28 @@ def test_shares_are_those_of_statsmodels(users, converted, confidence):
         assert math.isnan(found.lift_low)
 
 
-def test_ratios_are_those_of_a_regression_on_rows_with_clusters():
-    """A ratio is the weighted mean of rows' rates; statsmodels clusters its variance by user."""
+def test_ratios_and_their_lifts_are_those_of_regressions_on_rows_with_clusters():
+    """Variances are clustered by user; a regression divides by n, not n - 1.
+
+    A ratio is the weighted mean of rows' rates. With searches as the exposure of clicks, the
+    coefficient of a Poisson regression is the logarithm of the ratio's lift.
+    """
     frame = draw_log(1, 1_500, ["control", "new"], [0, 0.1]).to_pandas()
-    arm = estimate_of(analyse(of_frame(frame), [Metric("ratio", "clicks", "searches")]))
-    rates = sm.WLS(
-        frame["clicks"] / frame["searches"],
-        sm.add_constant((frame["arm"] == "new").astype(float)),
-        weights=frame["searches"],
-    )
-    fitted = rates.fit(
-        cov_type="cluster", cov_kwds={"groups": frame["user"], "use_correction": False}
-    )
-    assert arm.difference == pytest.approx(fitted.params.iloc[1], rel=1e-9)
-    # The regression divides by n, not n - 1.
-    assert (arm.high - arm.difference) / 1.959964 == pytest.approx(fitted.bse.iloc[1], rel=2e-3)
-    assert arm.p_value == pytest.approx(fitted.pvalues.iloc[1], rel=2e-2)
-
-
-def test_the_lift_of_a_ratio_is_that_of_a_poisson_regression_with_clusters():
-    """Clicks with searches as exposure: the coefficient is the logarithm of the ratio's lift."""
-    frame = draw_log(8, 1_500, ["control", "new"], [0, 0.1]).to_pandas()
     found = estimate_of(analyse(of_frame(frame), [Metric("ratio", "clicks", "searches")]))
-    fitted = sm.GLM(
-        frame["clicks"],
-        sm.add_constant((frame["arm"] == "new").astype(float)),
-        sm.families.Poisson(),
-        exposure=frame["searches"],
-    ).fit(cov_type="cluster", cov_kwds={"groups": frame["user"], "use_correction": False})
+    arms = sm.add_constant((frame["arm"] == "new").astype(float))
+    clicks, searches = frame["clicks"], frame["searches"]
+    by_user = {"groups": frame["user"], "use_correction": False}
+    fitted = sm.WLS(clicks / searches, arms, weights=searches).fit(
+        cov_type="cluster", cov_kwds=by_user
+    )
+    assert found.difference == pytest.approx(fitted.params.iloc[1], rel=1e-9)
+    assert (found.high - found.difference) / 1.959964 == pytest.approx(fitted.bse.iloc[1], rel=2e-3)
+    assert found.p_value == pytest.approx(fitted.pvalues.iloc[1], rel=2e-2)
+    fitted = sm.GLM(clicks, arms, sm.families.Poisson(), exposure=searches).fit(
+        cov_type="cluster", cov_kwds=by_user
+    )
     assert math.log1p(found.lift) == pytest.approx(fitted.params.iloc[1], rel=1e-6)
     low, high = fitted.conf_int().iloc[1]
-    # The regression divides by n, not n - 1.
     width = math.log1p(found.lift_high) - math.log1p(found.lift_low)
     assert width == pytest.approx(high - low, rel=2e-3)
     assert math.log1p(found.lift_low) == pytest.approx(low, abs=2e-3 * width)

@@ -5,10 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from pebr_command import run
 
-from pebr_tf.cli.config import config as command
-from pebr_tf.cli.main import main
 from pebr_tf.config import Config
 
 
@@ -17,16 +15,9 @@ def _in_an_empty_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def run(*arguments):
-    with pytest.raises(SystemExit) as caught:
-        main(list(arguments))
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
-
-
-def test_init_writes_the_commented_default():
-    result = CliRunner().invoke(command, ["init"])
-    assert (result.exit_code, result.output) == (0, "Wrote pebr.yaml.\n")
+def test_init_writes_the_commented_default(capsys):
+    assert run("config", "init") == 0
+    assert capsys.readouterr() == ("Wrote pebr.yaml.\n", "")
     assert Path("pebr.yaml").read_text(encoding="utf-8") == Config().to_yaml()
     assert Config.load("pebr.yaml") == Config()
 
@@ -45,11 +36,10 @@ def test_init_replaces_only_by_force(capsys):
     assert Config.load(path) == Config()
 
 
-def test_check_accepts_the_default():
+def test_check_accepts_the_default(capsys):
     Config().dump("pebr.yaml")
-    result = CliRunner().invoke(command, ["check", "pebr.yaml"])
-    assert result.exit_code == 0
-    assert result.output == (
+    assert run("config", "check", "pebr.yaml") == 0
+    assert capsys.readouterr().out == (
         "pebr.yaml is valid.\n"
         "beta_nce on dssm towers of dimension auto, cut off by level at recall auto.\n"
         "Every setting has its default.\n"
@@ -57,25 +47,20 @@ def test_check_accepts_the_default():
 
 
 @pytest.mark.parametrize(
-    ("text", "line"),
+    ("more", "named"),
     [
+        ("", "split.by, split.seed, training.batch_size, training.steps, training.seed."),
         (
-            "training: {seed: 1, steps: 9, batch_size: 8}\nsplit: {seed: 1, by: query}",
-            "Not at the default: split.by, split.seed, training.batch_size, training.steps, "
-            "training.seed.",
-        ),
-        (
-            "training: {seed: 1, steps: 9, batch_size: 8}\nsplit: {seed: 1, by: query, test: 0.2}",
-            "Not at the default: split.by, split.test, split.seed, training.batch_size, "
-            "training.steps and 1 more.",
+            ", test: 0.2",
+            "split.by, split.test, split.seed, training.batch_size, training.steps and 1 more.",
         ),
     ],
 )
-def test_check_names_what_was_changed(text, line):
+def test_check_names_what_was_changed(capsys, more, named):
+    text = f"training: {{seed: 1, steps: 9, batch_size: 8}}\nsplit: {{seed: 1, by: query{more}}}"
     Path("mine.yaml").write_text(text, encoding="utf-8")
-    result = CliRunner().invoke(command, ["check", "mine.yaml"])
-    assert result.exit_code == 0
-    assert result.output.splitlines()[-1] == line
+    assert run("config", "check", "mine.yaml") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"Not at the default: {named}"
 
 
 def test_init_fits_the_files_and_check_looks_at_them(capsys):

@@ -3,7 +3,8 @@
 import pytest
 from cutoff_worlds import make_world
 
-from pebr_tf.cutoff import collect_candidates, level_temperatures_for
+from pebr_tf.cutoff.candidates import collect_candidates
+from pebr_tf.cutoff.level_temperature import level_temperatures_for
 
 
 @pytest.fixture(scope="session")

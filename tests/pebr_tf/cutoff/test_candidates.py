@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pebr_tf.cutoff import ClickedPairs, QueryVectors, candidate_depth, collect_candidates
 from pebr_tf.cutoff import candidates as module
-from pebr_tf.cutoff.candidates import levels_of
+from pebr_tf.cutoff.candidates import (
+    ClickedPairs,
+    QueryVectors,
+    candidate_depth,
+    collect_candidates,
+    levels_of,
+)
 from pebr_tf.distributions import exact_level
 from pebr_tf.distributions.logit import relevance_logit
 
@@ -121,5 +126,3 @@ def test_what_does_not_fit_is_rejected(world):
         collect_candidates(
             corpus, queries, ClickedPairs(np.array([0]), np.array([0])), "beta", (1.0,), 5
         )
-    with pytest.raises(ValueError, match=r"vectors, tau and strata must be \[Q, n\], \[Q\] and"):
-        QueryVectors(queries.vectors, queries.tau[:3], queries.strata)

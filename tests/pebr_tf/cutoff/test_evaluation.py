@@ -8,16 +8,13 @@ from cutoff_worlds import make_world
 from unranked_lists import cutoff_at, evaluate, unranked
 
 from pebr_tf.config import Cutoff
-from pebr_tf.cutoff import (
-    KnobEvaluation,
-    calibrate,
-    collect_candidates,
-    evaluate_policies,
-    evaluated_policies,
-    served_policy,
-)
-from pebr_tf.cutoff.policies import LevelPolicy
-from pebr_tf.metrics import GROUPS, STRATA
+from pebr_tf.cutoff.calibration import calibrate
+from pebr_tf.cutoff.candidates import collect_candidates
+from pebr_tf.cutoff.evaluation import KnobEvaluation, evaluate_policies
+from pebr_tf.cutoff.policies.level import LevelPolicy
+from pebr_tf.cutoff.policies.registry import evaluated_policies, served_policy
+from pebr_tf.metrics.results import GROUPS
+from pebr_tf.metrics.strata import STRATA
 
 
 def candidates_of(seed, queries=400, depth=200):

@@ -7,9 +7,10 @@ import pytest
 from unranked_lists import cutoff_at, evaluate, unranked
 
 from pebr_tf.cutoff import level_temperature as module
-from pebr_tf.cutoff import level_temperatures_for, tune_level_temperature
-from pebr_tf.cutoff.policies import LevelPolicy, Policy
-from pebr_tf.metrics import Ranks
+from pebr_tf.cutoff.level_temperature import level_temperatures_for, tune_level_temperature
+from pebr_tf.cutoff.policies.base import Policy
+from pebr_tf.cutoff.policies.level import LevelPolicy
+from pebr_tf.metrics.ranked import Ranks
 
 
 def test_figures_are_those_of_the_general_lists(candidates):

@@ -10,25 +10,16 @@ import scipy.stats
 from hypothesis import given, settings
 from unranked_lists import unranked
 
-from pebr_tf.cutoff import ClickedPairs, QueryVectors, collect_candidates
-from pebr_tf.cutoff.policies import (
-    AdapterPolicy,
-    CdfPolicy,
-    CosineAdapter,
-    GapPolicy,
-    LevelPolicy,
-    NucleusPolicy,
-    OraclePolicy,
-    SampleLevelPolicy,
-    ScorePolicy,
-    SharePolicy,
-    TopKPolicy,
-    evaluated_policies,
-    fit_adapter,
-)
-from pebr_tf.cutoff.policies.adapter import _examples
-from pebr_tf.cutoff.policies.oracle import oracle_scores
-from pebr_tf.metrics import RankedLists, Ranks
+from pebr_tf.cutoff.candidates import ClickedPairs, QueryVectors, collect_candidates
+from pebr_tf.cutoff.policies.adapter import AdapterPolicy, CosineAdapter, _examples, fit_adapter
+from pebr_tf.cutoff.policies.cdf import CdfPolicy
+from pebr_tf.cutoff.policies.level import LevelPolicy, SampleLevelPolicy
+from pebr_tf.cutoff.policies.nucleus import NucleusPolicy
+from pebr_tf.cutoff.policies.oracle import OraclePolicy, oracle_scores
+from pebr_tf.cutoff.policies.plain import GapPolicy, ScorePolicy, TopKPolicy
+from pebr_tf.cutoff.policies.registry import evaluated_policies
+from pebr_tf.cutoff.policies.share import SharePolicy
+from pebr_tf.metrics.ranked import RankedLists, Ranks
 from pebr_tf.retrieval import ExactSearcher
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS, EncodedQueries
 
@@ -86,8 +77,6 @@ def test_a_search_finds_the_items_that_score_at_least_the_cutoff(candidates, wor
         TopKPolicy(**shared),
         NucleusPolicy(**shared),
     ]
-    if candidates.family == "beta":
-        policies.append(CdfPolicy(convention="pdf", **shared))
     limits = np.where(np.arange(60) % 2, 50, 8)
     for policy in policies:
         lists = policy.lists(candidates)
@@ -102,7 +91,7 @@ def test_a_search_finds_the_items_that_score_at_least_the_cutoff(candidates, wor
         truncated = found.items.truncated != (counts > limits)
         assert np.mean(truncated) < 0.05, policy.name
         threshold = policy.threshold(cutoffs, encoded)
-        if policy.name in ("level_sample", "share", "cdf", "cdf_pdf", "score"):
+        if policy.name in ("level_sample", "share", "cdf", "score"):
             above = (candidates.cosines >= np.asarray(threshold)[:, None]).sum(axis=1)
             np.testing.assert_array_equal(np.maximum(above, 2), counts, policy.name)
         else:
@@ -111,26 +100,13 @@ def test_a_search_finds_the_items_that_score_at_least_the_cutoff(candidates, wor
             np.testing.assert_array_equal(found.levels, sample_levels)
 
 
-def test_literal_pebr_by_both_conventions(world):
-    """Log CDF of Beta(1 / tau, 1) and of Beta(1 + 1 / tau, 1)."""
+def test_literal_pebr_is_the_log_cdf_of_its_law(world):
+    """Of Beta(1 / tau, 1)."""
     corpus, queries, relevant = world
-    beta, exponential = (
-        collect_candidates(corpus, queries, relevant, family, (1.0,), 300)
-        for family in ("beta", "exponential")
-    )
+    beta = collect_candidates(corpus, queries, relevant, "beta", (1.0,), 300)
     z, tau = (1 + beta.cosines.astype(np.float64)) / 2, queries.tau[:, None]
-    paper, pdf = CdfPolicy(), CdfPolicy(convention="pdf")
-    for policy, alpha in ((paper, 1 / tau), (pdf, 1 + 1 / tau)):
-        expected = scipy.stats.beta.logcdf(z, alpha, 1)
-        received = scores_of(policy, beta)
-        np.testing.assert_allclose(received, expected, rtol=1e-4, atol=1e-5, err_msg=policy.name)
-    lists = [policy.lists(beta) for policy in (paper, pdf)]
-    counts = [each.counts_at(each.cutoff_at(20)) for each in lists]
-    assert counts[0].sum() == counts[1].sum() == 1200
-    assert (counts[0] != counts[1]).any()
-    assert (paper.name, pdf.name) == ("cdf", "cdf_pdf")
-    assert paper.applies_to(exponential)
-    assert not pdf.applies_to(exponential)
+    expected = scipy.stats.beta.logcdf(z, 1 / tau, 1)
+    np.testing.assert_allclose(scores_of(CdfPolicy(), beta), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.999])

@@ -2,16 +2,13 @@
 
 import numpy as np
 import pytest
+from cutoff_worlds import unit
 
 from pebr_tf.config import Training
-from pebr_tf.cutoff import ClickedPairs, QueryVectors
+from pebr_tf.cutoff.candidates import ClickedPairs, QueryVectors
 from pebr_tf.cutoff.tower_trial import correction_helps, served_recalls, trial_training
 
 ITEMS = 40
-
-
-def unit(vectors):
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
 def test_recalls_of_top_k_where_it_is_best():

@@ -36,6 +36,13 @@ def reasons(batch):
     return dict(zip(batch.rejected.rows.tolist(), batch.rejected.reasons.tolist(), strict=True))
 
 
+def checked(**columns):
+    """The good rows of two clicks with these columns, and the number of good and rejected rows."""
+    batch = batch_of(**{"query": ["a", "b"], "item_id": ["i", "j"], **columns})
+    kept = check_clicks(batch, Data(), NOW)
+    return kept, len(kept) + len(kept.rejected)
+
+
 def test_good_rows_come_out_typed_and_trimmed():
     batch = batch_of(
         query=[b" red shoe ", "手机".encode()],
@@ -56,7 +63,7 @@ def test_good_rows_come_out_typed_and_trimmed():
 
 def test_every_reason_and_the_first_of_several():
     rows = {
-        "no query": (b" ", b"a", b"1", b"0"),
+        "no query": (b" ", b"a", b"1", b"\xff"),
         "query is not UTF-8 text": (b"\xff", b"a", b"1", b"0"),
         "no item_id": (b"q", b"", b"x", b"0"),
         "item_id is not UTF-8 text": (b"q", b"\xc3\x28", b"1", b"0"),
@@ -118,9 +125,7 @@ TIME = datetime.datetime(2023, 11, 14, 22, 13, 20)
     ],
 )
 def test_times_in_all_their_forms(times):
-    kept = check_clicks(
-        batch_of(query=["a", "b"], item_id=["i", "j"], timestamp=times), Data(), NOW
-    )
+    kept, _ = checked(timestamp=times)
     assert kept.columns.column("timestamp").to_pylist() == [1_700_000_000, 0]
 
 
@@ -132,45 +137,30 @@ def test_times_of_several_forms_in_one_batch():
     assert reasons(kept) == {3: "broken", 15: "timestamp is not a time"}
 
 
-def test_dates_are_midnights():
-    days = pa.array([datetime.date(1970, 1, 2)])
-    kept = check_clicks(batch_of(query=["a"], item_id=["i"], timestamp=days), Data(), NOW)
-    assert kept.columns.column("timestamp").to_pylist() == [86_400]
-
-
 @pytest.mark.parametrize(
-    ("values", "expected"),
+    ("column", "values", "expected"),
     [
-        (pa.array([2, 3], pa.int32()), ["2", "3"]),
-        (pa.array([2**63, 3], pa.uint64()), [str(2**63), "3"]),
-        (pa.array([2.0, 2.5]), ["2"]),
-        (pa.array(["x", "y"]).dictionary_encode(), ["x", "y"]),
-        (pa.array(["x", "y"], pa.large_string()), ["x", "y"]),
-        (pa.array([["x"], ["y"]]), []),
+        # A date is its midnight.
+        ("timestamp", pa.array([datetime.date(1970, 1, 2)] * 2), [86_400, 86_400]),
+        ("item_id", pa.array([2, 3], pa.int32()), ["2", "3"]),
+        ("item_id", pa.array([2**63, 3], pa.uint64()), [str(2**63), "3"]),
+        # A fraction or a list is no id.
+        ("item_id", pa.array([2.0, 2.5]), ["2"]),
+        ("item_id", pa.array([["x"], ["y"]]), []),
+        ("item_id", pa.array(["x", "y"]).dictionary_encode(), ["x", "y"]),
+        ("item_id", pa.array(["x", "y"], pa.large_string()), ["x", "y"]),
+        ("clicks", pa.array([2**63 - 1, 2**63], pa.uint64()), [2**63 - 1]),
+        ("clicks", pa.array([float("nan"), 4.0]), [4]),
+        ("clicks", pa.array([float("inf"), 4.5]), []),
+        ("clicks", pa.array(["+7", "3.00"]), [7, 3]),
+        ("clicks", pa.array(["1e3", "0x10"]), []),
+        ("clicks", pa.array(["9" * 18, "9" * 19]), [10**18 - 1]),
     ],
 )
-def test_ids_of_other_types(values, expected):
-    """A fraction or a list is no id."""
-    kept = check_clicks(batch_of(query=["a", "b"], item_id=values), Data(), NOW)
-    assert kept.columns.column("item_id").to_pylist() == expected
-    assert len(kept) + len(kept.rejected) == 3
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (pa.array([2**63 - 1, 2**63], pa.uint64()), [2**63 - 1]),
-        (pa.array([float("nan"), 4.0]), [4]),
-        (pa.array([float("inf"), 4.5]), []),
-        (pa.array(["+7", "3.00"]), [7, 3]),
-        (pa.array(["1e3", "0x10"]), []),
-        (pa.array(["9" * 18, "9" * 19]), [10**18 - 1]),
-    ],
-)
-def test_numbers_of_other_types(values, expected):
-    kept = check_clicks(batch_of(query=["a", "b"], item_id=["i", "j"], clicks=values), Data(), NOW)
-    assert kept.columns.column("clicks").to_pylist() == expected
-    assert len(kept) + len(kept.rejected) == 3
+def test_values_of_other_types(column, values, expected):
+    kept, rows = checked(**{column: values})
+    assert kept.columns.column(column).to_pylist() == expected
+    assert rows == 3
 
 
 def test_items_keep_their_texts():

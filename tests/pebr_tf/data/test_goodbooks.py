@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from pebr_command import run
 
-from pebr_tf.cli.main import main
 from pebr_tf.config import Config
 from pebr_tf.data.goodbooks import read_goodbooks, write_goodbooks
 from pebr_tf.errors import UserError
@@ -80,9 +80,7 @@ def test_an_archive_beside_is_read(library):
 
 def test_the_command_writes_tables_and_a_config_that_fits(library, tmp_path, capsys):
     out = tmp_path / "out"
-    with pytest.raises(SystemExit) as exit:
-        main(["import", "goodbooks", str(library), f"--out={out}"])
-    assert not exit.value.code
+    assert run("import", "goodbooks", library, f"--out={out}") == 0
     assert capsys.readouterr().out.splitlines()[:3] == [
         "books            20",
         "queries          2",

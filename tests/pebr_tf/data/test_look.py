@@ -1,7 +1,9 @@
 """Guessed columns, and what a look at the files reports, on awkward logs and on bad ones."""
 
 import csv
+import re
 
+import pyarrow as pa
 import pytest
 from awkward_logs import LOGS, TIMES, Log, moments
 
@@ -91,13 +93,10 @@ def test_so_few_held_out_queries_that_nothing_can_be_promised(tmp_path, monkeypa
 
 @pytest.mark.parametrize("form", TIMES)
 def test_the_same_moments_in_every_form(form):
-    import pyarrow as pa
-
     expected = [int(moment.timestamp()) for moment in moments(600)]
     if form == "date":
         expected = [second // 86_400 * 86_400 for second in expected]
-    found, bad = convert.time(pa.array([TIMES[form](moment) for moment in moments(600)]))
-    assert not bad.any()
+    found = convert.time(pa.array([TIMES[form](moment) for moment in moments(600)]))
     assert found.to_pylist() == expected
 
 
@@ -114,11 +113,7 @@ def test_the_same_moments_in_every_form(form):
     ],
 )
 def test_days_and_months(texts, seconds):
-    import pyarrow as pa
-
-    found, bad = convert.time(pa.array(texts))
-    assert found.to_pylist() == seconds
-    assert bad.tolist() == [second is None for second in seconds]
+    assert convert.time(pa.array(texts)).to_pylist() == seconds
 
 
 def test_names_are_found_whatever_their_spelling(tmp_path):
@@ -148,19 +143,15 @@ def test_a_column_that_does_not_hold_what_its_name_says_is_left_out(tmp_path):
 def test_columns_that_cannot_be_guessed_are_reported(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(UserError) as caught:
+    sentence = f"{path} must have a column of queries, such as query or search_query. "
+    with pytest.raises(UserError, match=f"^{re.escape(sentence)}Received: a, b\\.$"):
         guess_config(str(path))
-    assert str(caught.value) == (
-        f"{path} must have a column of queries, such as query or search_query. Received: a, b."
-    )
     path.write_text("query,item_id\nx,1\n")
-    (tmp_path / "items.csv").write_text("sku,title\n1,t\n")
-    with pytest.raises(UserError) as caught:
-        guess_config(str(path), str(tmp_path / "items.csv"))
-    assert str(caught.value) == (
-        f"{tmp_path / 'items.csv'} must have the column item_id, as the click log has it. "
-        "Received: sku, title."
-    )
+    items = tmp_path / "items.csv"
+    items.write_text("sku,title\n1,t\n")
+    sentence = f"{items} must have the column item_id, as the click log has it. "
+    with pytest.raises(UserError, match=f"^{re.escape(sentence)}Received: sku, title\\.$"):
+        guess_config(str(path), str(items))
 
 
 def test_missing_files_and_columns_are_all_listed(tmp_path):

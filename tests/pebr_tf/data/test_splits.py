@@ -40,17 +40,11 @@ def test_a_click_keeps_its_place_in_any_batch(by):
     assert assigned(split, [7])[0] == everything[7]
 
 
-def test_a_pair_is_never_in_two_places():
-    places = assigned(Split(by="pair"))
+@pytest.mark.parametrize(("by", "columns"), [("pair", (QUERIES, ITEMS)), ("query", (QUERIES,))])
+def test_what_is_held_out_together_is_never_in_two_places(by, columns):
     seen = {}
-    for query, item, place in zip(QUERIES.to_pylist(), ITEMS.to_pylist(), places, strict=True):
-        assert seen.setdefault((query, item), place) == place
-
-
-def test_a_query_is_never_in_two_places_where_queries_are_held_out():
-    places = assigned(Split(by="query"))
-    pairs = {(query, place) for query, place in zip(QUERIES.to_pylist(), places, strict=True)}
-    assert len(pairs) == len({query for query, _ in pairs})
+    for *key, place in zip(*(c.to_pylist() for c in columns), assigned(Split(by=by)), strict=True):
+        assert seen.setdefault(tuple(key), place) == place
 
 
 def test_by_time_everything_held_out_is_later_than_what_trains():

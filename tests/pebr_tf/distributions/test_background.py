@@ -1,7 +1,5 @@
 """The background law against a real sample of items."""
 
-import re
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -56,16 +54,3 @@ def test_it_takes_and_gives_float32(corpus, queries):
 def test_degenerate_corpora_give_a_law_all_the_same(mean, covariance):
     law = background_law(np.array([[1.0, 0.0]]), np.array(mean), covariance)
     assert np.isfinite(law.threshold(0.5)[0])
-
-
-@pytest.mark.parametrize(
-    ("query", "mean", "covariance"),
-    [((4,), (4,), (4, 4)), ((2, 4), (3,), (4, 4)), ((2, 4), (4,), (4, 3))],
-)
-def test_shapes_that_do_not_fit_are_rejected(query, mean, covariance):
-    message = (
-        "query, item_mean and item_covariance must have the shapes [B, n], [n] and [n, n]. "
-        f"Received: {query}, {mean} and {covariance}."
-    )
-    with pytest.raises(ValueError, match=re.escape(message)):
-        background_law(np.ones(query), np.ones(mean), np.ones(covariance))

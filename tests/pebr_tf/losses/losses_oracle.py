@@ -1,25 +1,28 @@
 """Slow, loop-by-loop NumPy versions of the losses, written from the paper and not from the code."""
 
-import re
+import functools
 
 import numpy as np
-import tensorflow as tf
+import scipy.stats
 
-BATCH, DIMENSION = 5, 4
+BATCH, DIMENSION = 6, 4
 
 
 def cosine(left, right):
     return float(np.dot(left, right) / np.sqrt(np.dot(left, left) * np.dot(right, right)))
 
 
-def exp_score(s, tau, delta_beta=0.0):
-    del delta_beta
+def exp_score(s, tau, delta_beta):
     return s / tau
 
 
-def beta_score(s, tau, delta_beta=0.0):
+def beta_score(s, tau, delta_beta):
     z = (1 + s) / 2
     return np.log(z) / tau + delta_beta * np.log(1 - z)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
 
 
 def is_removed(i, j, facts):
@@ -33,15 +36,10 @@ def is_removed(i, j, facts):
     return "query_ids" in facts and facts["query_ids"][j] == facts["query_ids"][i]
 
 
-def candidates_of(i, queries, items, facts):
-    """(cosine, log_q, removed) of every candidate of query i but the positive."""
-    found = []
-    for j in range(len(items)):
-        if j == i:
-            continue
-        log_q = facts["log_q"][j] if "log_q" in facts else 0.0
-        found.append((cosine(queries[i], items[j]), log_q, is_removed(i, j, facts)))
-    return found
+def negatives_of(i, queries, items, facts):
+    """The items that are negatives of query i, and their cosines with it."""
+    others = [j for j in range(len(items)) if j != i and not is_removed(i, j, facts)]
+    return others, [cosine(queries[i], items[j]) for j in others]
 
 
 def contrastive(
@@ -52,16 +50,15 @@ def contrastive(
     batch = len(queries)
     tau = np.broadcast_to(tau, batch)
     delta_beta = np.broadcast_to(delta_beta, batch)
-    own_log_q = facts.get("log_q", np.zeros(batch))
+    log_q = facts.get("log_q", np.zeros(batch))
     prior = facts.get("log_query_prior", np.zeros(batch))
     losses = []
     for i in range(batch):
         positive = score(cosine(queries[i], items[i]), tau[i], delta_beta[i])
-        total = np.exp(positive - own_log_q[i])
-        for s, log_q, removed in candidates_of(i, queries, items, facts):
-            if not removed:
-                total += np.exp(score(s, tau[i], delta_beta[i]) - log_q)
-        loss = np.log(total) - (positive - own_log_q[i])
+        total = np.exp(positive - log_q[i])
+        for j, s in zip(*negatives_of(i, queries, items, facts), strict=True):
+            total += np.exp(score(s, tau[i], delta_beta[i]) - log_q[j])
+        loss = np.log(total) - (positive - log_q[i])
         if symmetric_weight:
             column = np.exp(positive - gamma * prior[i])
             for j in range(batch):
@@ -74,48 +71,48 @@ def contrastive(
     return np.array(losses)
 
 
-def finite_difference(function, argument, step=1e-6):
-    """Central differences of a scalar function of one float64 array."""
-    gradient = np.zeros_like(argument)
-    for index in np.ndindex(*argument.shape):
-        up, down = argument.copy(), argument.copy()
-        up[index] += step
-        down[index] -= step
-        gradient[index] = (function(up) - function(down)) / (2 * step)
-    return gradient
+def pointwise(queries, items, tau, facts):
+    """[B] losses; tau is [B]."""
+    losses = []
+    for i in range(len(queries)):
+        _, negatives = negatives_of(i, queries, items, facts)
+        loss = -np.log(sigmoid(cosine(queries[i], items[i]) / tau[i]))
+        losses.append(loss - sum(np.log(sigmoid(-s / tau[i])) for s in negatives))
+    return losses
 
 
-def assert_gradients(function, arguments, rtol=1e-5, atol=1e-8):
-    """Compares TensorFlow's gradients of a scalar function of float64 arrays with differences."""
-    function = tf.function(function, autograph=False)
-    variables = [tf.Variable(argument) for argument in arguments]
-    with tf.GradientTape() as tape:
-        total = function(*variables)
-    for index, gradient in enumerate(tape.gradient(total, variables)):
+def mle(queries, items, tau, facts):
+    """[B] losses by Bayes' rule, with the odds of one positive to all negatives; tau is [B]."""
+    shift = (queries.shape[1] - 3) / 2
 
-        def alone(argument, index=index):
-            replaced = [*arguments[:index], argument, *arguments[index + 1 :]]
-            return float(function(*map(tf.constant, replaced)))
+    def density(s, alpha, beta):
+        return scipy.stats.beta.pdf(s, alpha, beta, loc=-1, scale=2)
 
-        expected = finite_difference(alone, arguments[index])
-        np.testing.assert_allclose(gradient, expected, rtol=rtol, atol=atol)
-
-
-def unit_rows(generator, *shape):
-    vectors = generator.normal(size=shape)
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    losses = []
+    for i in range(len(queries)):
+        _, negatives = negatives_of(i, queries, items, facts)
+        cosines = np.array([*negatives, cosine(queries[i], items[i])])
+        f = density(cosines, 1 + 1 / tau[i] + shift, 1 + shift)
+        h = density(cosines, 1 + shift, 1 + shift)
+        is_relevant = f / (f + len(negatives) * h)
+        losses.append(-np.log(is_relevant[-1]) - np.log1p(-is_relevant[:-1]).sum())
+    return losses
 
 
-def exactly(message):
-    """A pattern for `pytest.raises(match=)` that the whole message must meet."""
-    return f"^{re.escape(message)}$"
+LOOPS = {
+    "pointwise": pointwise,
+    "mle": mle,
+    "exp_nce": functools.partial(contrastive, score=exp_score),
+    "beta_nce": functools.partial(contrastive, score=beta_score),
+}
 
 
 def random_batch(seed=0, batch=BATCH):
     """Unit queries and items [batch, DIMENSION] and temperatures [batch]."""
     generator = np.random.default_rng(seed)
+    queries, items = generator.normal(size=(2, batch, DIMENSION))
     return (
-        unit_rows(generator, batch, DIMENSION),
-        unit_rows(generator, batch, DIMENSION),
+        queries / np.linalg.norm(queries, axis=1, keepdims=True),
+        items / np.linalg.norm(items, axis=1, keepdims=True),
         generator.uniform(0.1, 0.5, batch),
     )

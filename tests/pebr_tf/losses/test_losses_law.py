@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from pebr_tf.losses import BetaNCE
 from pebr_tf.losses import law_head as module
 from pebr_tf.losses.law_head import LawHead, coverage_distance, law_term
+from pebr_tf.losses.layers import BetaNCE
 
 
 @pytest.fixture(scope="module")

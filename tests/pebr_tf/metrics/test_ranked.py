@@ -7,16 +7,10 @@ from hypothesis import given, settings
 from unranked_lists import cutoff_at, evaluate, unranked
 
 from pebr_tf.config import Strata
-from pebr_tf.metrics import (
-    Figures,
-    RankedLists,
-    Ranks,
-    count_histogram,
-    curve,
-    groups_of,
-    strata_of,
-)
+from pebr_tf.metrics.comparison import count_histogram, curve, groups_of
+from pebr_tf.metrics.ranked import Figures, RankedLists, Ranks
 from pebr_tf.metrics.results import CountHistogram, Curve, ListSummary
+from pebr_tf.metrics.strata import strata_of
 
 
 def random_lists(seed, queries=7, candidates=12, offsets=False):

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from scipy import stats
 
-from pebr_tf.models import ThresholdLayer
+from pebr_tf.models.threshold import ThresholdLayer
 
 ALPHA, BETA = np.float32([2, 30, 0.5, 300]), np.float32([3, 1, 0.5, 40])
 SHARES = np.float32([0.9, 0.5, 0.2, 0.75])

@@ -112,20 +112,12 @@ def test_tables_stay_float32_and_vectors_too_under_mixed_precision():
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
 
 
-def test_a_query_of_text_shares_its_vocabulary_with_the_items_text():
-    features = Features(item_text=("title", "description"))
-    (query,) = query_fields(features)
-    assert query == Field("query_tokens", "query", "text", "tokens")
-    assert {field.vocabulary for field in item_fields(features)} == {"tokens"}
-
-
-def test_a_query_that_is_an_id_is_looked_up_whole():
+def test_the_fields_of_queries_and_of_items_in_order():
+    """A query of text shares its vocabulary with the items' text; an id is looked up whole."""
+    assert query_fields(Features()) == (Field("query_tokens", "query", "text", "tokens"),)
     assert query_fields(Features(query_kind="id")) == (
         Field("query_tokens", "query", "whole", "queries"),
     )
-
-
-def test_the_items_fields_in_order():
     features = Features(
         item_text=("title",), item_categories=("brand",), item_numbers=("price",), item_id=True
     )

@@ -5,8 +5,12 @@ import pytest
 import tensorflow as tf
 
 from pebr_tf.config import Config
-from pebr_tf.losses import Negatives, beta_nce, exp_nce, mle, pointwise
+from pebr_tf.losses.beta_nce import beta_nce
+from pebr_tf.losses.exp_nce import exp_nce
 from pebr_tf.losses.law_head import law_term
+from pebr_tf.losses.mle import mle
+from pebr_tf.losses.negatives import Negatives
+from pebr_tf.losses.pointwise import pointwise
 from pebr_tf.models.two_tower import TwoTower, family_of, is_validation
 
 SMALL = Config().replace_all(

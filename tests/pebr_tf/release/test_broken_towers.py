@@ -8,15 +8,11 @@ from cutoff_worlds import make_world, unit
 from evaluation_example import example
 
 from pebr_tf.config import Cutoff, Gates
-from pebr_tf.cutoff import (
-    ClickedPairs,
-    KnobEvaluation,
-    calibrate,
-    collect_candidates,
-    evaluate_policies,
-    own_gain,
-)
-from pebr_tf.cutoff.policies import LevelPolicy, TopKPolicy
+from pebr_tf.cutoff.calibration import calibrate
+from pebr_tf.cutoff.candidates import ClickedPairs, collect_candidates
+from pebr_tf.cutoff.evaluation import KnobEvaluation, evaluate_policies, own_gain
+from pebr_tf.cutoff.policies.level import LevelPolicy
+from pebr_tf.cutoff.policies.plain import TopKPolicy
 from pebr_tf.release.gates import check_gates
 
 AVERAGES, SETTINGS, CALIBRATE = (5, 20, 50), Cutoff(default_value=0.7), 400
@@ -24,7 +20,7 @@ AVERAGES, SETTINGS, CALIBRATE = (5, 20, 50), Cutoff(default_value=0.7), 400
 
 @pytest.fixture(scope="module")
 def world():
-    return make_world(CALIBRATE + 3_000, 300, seed=7)
+    return make_world(CALIBRATE + 1_000, 300, seed=7)
 
 
 def shuffled(corpus, queries, generator):
@@ -81,7 +77,7 @@ def gates_of(world, queries, breaking=None):
     return check_gates(evaluation, evidence, Gates())
 
 
-@pytest.mark.parametrize("queries", [30, 300, 3_000])
+@pytest.mark.parametrize("queries", [30, 1_000])
 @pytest.mark.parametrize(
     "breaking", [shuffled, collapsed_items, collapsed_queries, equal_vectors, yesterdays_index]
 )
@@ -90,7 +86,7 @@ def test_broken_towers_are_rejected(world, breaking, queries):
     assert "min_query_gain" in [gate.name for gate in gates if gate.state == "failed"]
 
 
-@pytest.mark.parametrize("queries", [30, 300, 3_000])
+@pytest.mark.parametrize("queries", [30, 1_000])
 def test_good_towers_are_not_rejected(world, queries):
     gates = gates_of(world, queries)
     assert [gate.finding for gate in gates if gate.state == "failed"] == []

@@ -4,11 +4,12 @@ import json
 import random
 
 import pytest
+from withdrawals import withdraw
 
 from pebr_tf import storage
 from pebr_tf.config import Config
 from pebr_tf.release.pointers import BlessedModel, Pointers
-from pebr_tf.release.versions import restore, withdraw
+from pebr_tf.release.versions import restore
 
 
 @pytest.fixture(params=["local", "remote"])
@@ -50,15 +51,6 @@ def test_the_newest_model_that_was_trained_on_other_examples(pointers, tmp_path)
     assert storage.read_bytes(f"{pointers.towers(BlessedModel(2, 'tuesday'))}/variables/index") == (
         b"weights"
     )
-
-
-def test_a_withdrawn_release_does_not_count(pointers, tmp_path):
-    push(pointers, tmp_path, 5, "monday")
-    push(pointers, tmp_path, 6, "tuesday")
-    withdraw(pointers.releases, 6, "empty lists")
-    assert pointers.newest_model() == BlessedModel(5, "monday")
-    restore(pointers.releases, 6)
-    assert pointers.newest_model() == BlessedModel(6, "tuesday")
 
 
 def test_a_withdrawn_index_leaves_its_model(pointers, tmp_path):

@@ -20,11 +20,10 @@ from pebr_tf.release.release import (
     ReleaseManifest,
     ReleaseSources,
     find_release,
-    latest_release,
     load_config,
     write_release,
 )
-from pebr_tf.release.versions import newest_version, versions, withdraw
+from pebr_tf.release.versions import newest_version, roll_back, versions
 
 
 def edit(release, **changes):
@@ -67,23 +66,24 @@ def test_a_release_holds_what_answers_queries_and_its_manifest(release, sources)
     assert again.report.read_text() == "<p>report</p>"
 
 
-def test_versions_grow_whatever_the_clock_says(tmp_path, sources):
+def test_versions_grow_whatever_the_clock_says(tmp_path, sources, monkeypatch):
     noon = datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc)
 
     def push(step):
-        return write_release(tmp_path / "releases", sources, now=lambda: noon + step)
+        monkeypatch.setattr("pebr_tf.release.release.utc_now", lambda: noon + step)
+        return write_release(tmp_path / "releases", sources)
 
     steps = [timedelta(), timedelta(hours=-1), timedelta(days=-400), timedelta(hours=2)]
     found = [push(step).version for step in steps]
     assert found == [20260504120000, 20260504120001, 20260504120002, 20260504140000]
     # Also where the newest version is withdrawn, and even deleted.
-    withdraw(tmp_path / "releases", 20260504140000)
+    assert roll_back(tmp_path / "releases") == [20260504140000]
     assert push(timedelta()).version == 20260504140001
-    withdraw(tmp_path / "releases", 20260504140001)
+    assert roll_back(tmp_path / "releases") == [20260504140001]
     shutil.rmtree(tmp_path / "releases/20260504140001")
     again = push(timedelta())
     assert again.version == 20260504140002
-    assert latest_release(tmp_path / "releases") == again.directory
+    assert find_release(tmp_path / "releases") == again.directory
     assert again.manifest.created == "2026-05-04T12:00:00+00:00"
     for name in ("99990101000000", "notes", "0012"):
         (tmp_path / "releases" / name).mkdir()
@@ -148,7 +148,6 @@ def test_a_killed_push_is_never_seen_and_the_next_one_removes_it(
             os._exit(0)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     assert len(os.listdir(tmp_path / "releases")) == 1
-    assert latest_release(tmp_path / "releases") is None
     assert rejection(find_release, tmp_path / "releases") == (
         f"{tmp_path}/releases must be a release or a folder of releases."
     )

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 import tensorflow as tf
+from withdrawals import withdraw
 
 from pebr_tf import storage
 from pebr_tf.errors import UserError
-from pebr_tf.files import is_remote
 from pebr_tf.release import remote
 from pebr_tf.release.release import Release, write_release
 from pebr_tf.release.remote import CLAIM, CLAIMS, fetch, upload
@@ -48,32 +48,13 @@ def put_release(release, *numbers):
             put(f"releases/{number}/{name}", (release.directory / name).read_bytes())
 
 
-def put_withdrawn(*numbers):
-    entries = {str(number): {"reason": "", "time": ""} for number in numbers}
-    put("releases/withdrawn.json", json.dumps(entries).encode())
-
-
 def manifest_of(version):
     return json.loads(storage.read_bytes(f"{REMOTE}/{version}/manifest.json"))
-
-
-def failing(error):
-
-    def fail(*arguments):
-        raise error
-
-    return fail
 
 
 def nothing_left(here):
     """Whether a folder is as it was before a fetch: missing or empty."""
     return not here.exists() or os.listdir(here) == []
-
-
-def test_what_is_remote():
-    assert is_remote("gs://bucket/releases")
-    assert not is_remote("releases")
-    assert not is_remote("/mnt/gs:/releases")
 
 
 def test_a_release_goes_there_and_back_and_its_manifest_comes_last(release, here, store):
@@ -139,7 +120,7 @@ def test_versions_are_above_all_that_are_there_or_withdrawn(release, here):
     put("releases/029/manifest.json")
     put("releases/99999999999999999999/manifest.json")
     assert upload(REMOTE, at(release, 20)).version == 26
-    put_withdrawn(7, 30)
+    withdraw(REMOTE, 7, 30)
     assert upload(REMOTE, at(release, 20)).version == 31
     assert upload(REMOTE, at(release, 40)).version == 40
     assert fetch(REMOTE, here).name == "40"
@@ -169,14 +150,24 @@ def test_pushes_at_once_get_versions_of_their_own(tmp_path, sources, here, monke
     assert fetch(REMOTE, here).name == str(found[-1])
 
 
-def test_a_version_that_another_push_claims_is_left_to_it(release, store):
-    faster = iter([True, True])
+@pytest.fixture
+def claim_before(store):
+    """A function that makes another push claim each version first, so many times."""
 
-    def after_another(use, path):
-        if use == "write" and path.rpartition(CLAIM)[2] and next(faster, False):
-            put(f"{path.removeprefix(f'{BUCKET}/').partition(CLAIM)[0]}{CLAIM}", b"of another")
+    def claim(times):
+        left = iter(range(times))
 
-    store.before = after_another
+        def faster(use, path):
+            if use == "write" and path.rpartition(CLAIM)[2] and next(left, None) is not None:
+                put(f"{path.removeprefix(f'{BUCKET}/').partition(CLAIM)[0]}{CLAIM}", b"of another")
+
+        store.before = faster
+
+    return claim
+
+
+def test_a_version_that_another_push_claims_is_left_to_it(release, claim_before):
+    claim_before(2)
     # The other claim sorts first, so that the other push would go on to the next version.
     assert upload(REMOTE, at(release, 20)).version == 24
     for version in (20, 22):
@@ -185,12 +176,8 @@ def test_a_version_that_another_push_claims_is_left_to_it(release, store):
         assert all(name.startswith(CLAIM) for name in names)
 
 
-def test_a_push_that_gets_no_version_gives_up(release, store, rejection):
-    def first(use, path):
-        if use == "write" and path.rpartition(CLAIM)[2]:
-            put(f"{path.removeprefix(f'{BUCKET}/').partition(CLAIM)[0]}{CLAIM}", b"of another")
-
-    store.before = first
+def test_a_push_that_gets_no_version_gives_up(release, claim_before, rejection):
+    claim_before(CLAIMS)
     assert rejection(upload, REMOTE, release) == (
         f"{REMOTE} must have a version that no other push takes. Received: others at 10 tries."
     )
@@ -218,10 +205,10 @@ def test_only_what_is_whole_and_not_withdrawn_counts(release, here, rejection):
     put_release(release, 9, 10)
     assert newest_served(f"{REMOTE}/") == 10
     assert newest_served(REMOTE, without=[10]) == 9
-    put_withdrawn(10)
+    withdraw(REMOTE, 10)
     assert newest_served(REMOTE) == 9
     assert fetch(REMOTE, here) == here / "9"
-    put_withdrawn(10, 9)
+    withdraw(REMOTE, 10, 9)
     assert rejection(fetch, REMOTE, here) == NONE
     # A remote withdrawal does not withdraw what is already here.
     assert served(here) == [9]
@@ -233,7 +220,7 @@ def test_after_a_rollback_here_only_a_later_push_is_fetched(release, here):
     put_release(release, 6, 7)
     assert fetch(REMOTE, here) == here / "7"
     roll_back(here)
-    put_withdrawn(7)
+    withdraw(REMOTE, 7)
     # 6 was never here, so it is not what the rollback meant.
     assert fetch(REMOTE, here) is None
     assert served(here) == [5]
@@ -294,14 +281,6 @@ def test_a_file_that_is_not_in_the_manifest_stays_behind(release, here):
     fetch(REMOTE, here)
     assert not (here / "5/query_model/added").exists()
     assert Release.load(here / "5").version == 5
-
-
-def test_a_bad_list_of_withdrawals_is_rejected_by_its_own_name(release, here, rejection):
-    put_release(release, 5)
-    put("releases/withdrawn.json", b'{"newest": {"reason": "", "time": ""}}')
-    assert rejection(fetch, REMOTE, here) == (
-        f"{REMOTE}/withdrawn.json must name versions. Received: 'newest'."
-    )
 
 
 def test_a_fetch_that_another_one_overtakes_leaves_it_alone(release, here, monkeypatch):
@@ -374,8 +353,11 @@ def test_a_folder_that_cannot_be_written_is_named(release, here, tmp_path, monke
         f"{beyond} must be a folder that a release can be written to. "
         f"Received: [Errno 20] Not a directory: '{beyond}'."
     )
-    full = OSError(28, "No space left on device")
-    monkeypatch.setattr(storage, "replacing_file", failing(full))
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(storage, "replacing_file", full)
     assert rejection(fetch, REMOTE, here) == (
         f"{here} must have space. Received: No space left on device."
     )

@@ -1,6 +1,5 @@
 """Versions beside each other: what counts as one, what is withdrawn, and what TF Serving sees."""
 
-import json
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -9,19 +8,15 @@ from datetime import datetime, timezone
 import pytest
 
 from pebr_tf.errors import UserError
-from pebr_tf.release.release import find_release, latest_release
+from pebr_tf.release.release import find_release
 from pebr_tf.release.versions import (
-    Withdrawal,
     link_models,
     restore,
     roll_back,
     served,
     versions,
-    withdraw,
     withdrawn,
 )
-
-NOON = datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc)
 
 
 @pytest.fixture
@@ -49,7 +44,10 @@ def linked_to(*numbers):
 )
 def test_only_a_plain_number_is_a_version(releases, name):
     (releases / name).mkdir()
+    (releases / str(2**63)).mkdir()
     assert versions(releases) == [7, 8, 9, 10]
+    (releases / str(2**63 - 1)).mkdir()
+    assert versions(releases)[-1] == 2**63 - 1
 
 
 def test_a_link_that_leads_out_is_no_version(releases, tmp_path):
@@ -61,7 +59,7 @@ def test_a_link_that_leads_out_is_no_version(releases, tmp_path):
     (releases / "15").symlink_to("15")
     (releases / "16").write_text("a file")
     assert versions(releases) == [7, 8, 9, 10]
-    assert latest_release(releases) == releases / "10"
+    assert find_release(releases) == releases / "10"
     (releases / "10").rename(releases / "spare")
     (releases / "10").symlink_to("spare")
     assert versions(releases) == [7, 8, 9, 10]
@@ -70,12 +68,6 @@ def test_a_link_that_leads_out_is_no_version(releases, tmp_path):
 def test_a_folder_of_releases_may_be_reached_by_a_link(releases, tmp_path):
     (tmp_path / "link").symlink_to(releases)
     assert versions(tmp_path / "link") == [7, 8, 9, 10]
-
-
-def test_the_largest_version_fits_64_bits(releases):
-    (releases / str(2**63 - 1)).mkdir()
-    (releases / str(2**63)).mkdir()
-    assert versions(releases)[-1] == 2**63 - 1
 
 
 def test_links_follow_the_versions(releases):
@@ -106,23 +98,24 @@ def test_what_is_no_link_is_left_alone(releases):
 
 
 def test_a_withdrawn_version_is_passed_over(releases):
-    withdraw(releases, 10, " slow,\n\x1b[31m and  wrong ", now=lambda: NOON)
-    assert withdrawn(releases) == {
-        10: Withdrawal(reason="slow, [31m and wrong", time="2026-05-04T12:00:00+00:00")
-    }
+    before = datetime.now(timezone.utc).replace(microsecond=0)
+    roll_back(releases, reason=" slow,\n\x1b[31m and  wrong ")
+    ((version, withdrawal),) = withdrawn(releases).items()
+    assert (version, withdrawal.reason) == (10, "slow, [31m and wrong")
+    assert before <= datetime.fromisoformat(withdrawal.time) <= datetime.now(timezone.utc)
     assert served(releases) == [7, 8, 9]
     assert versions(releases) == [7, 8, 9, 10]
-    assert latest_release(releases) == find_release(releases) == releases / "9"
+    assert find_release(releases) == releases / "9"
     assert not list(releases.glob(".*")), "no lock file stays"
     restore(releases, 10)
     assert withdrawn(releases) == {}
-    assert latest_release(releases) == releases / "10"
+    assert find_release(releases) == releases / "10"
     assert links(releases) == linked_to(7, 8, 9, 10)
 
 
 def test_what_answered_until_now_stays_linked_until_the_next_change(releases):
     """Servers that have yet to look still ask TF Serving for the version that they have."""
-    withdraw(releases, 10)
+    roll_back(releases)
     assert links(releases) == linked_to(7, 8, 9, 10)
     assert roll_back(releases, to=7) == [8, 9]
     assert links(releases) == linked_to(7, 9), "the latest two: what answers, and what will"
@@ -148,13 +141,11 @@ def test_something_is_always_left_to_serve(releases):
     sentence = (
         f"{releases} must keep a version to serve. Received: 7, and no other that is not withdrawn."
     )
-    for attempt in (roll_back, lambda folder: withdraw(folder, 7)):
-        with pytest.raises(UserError, match=f"^{re.escape(sentence)}$"):
-            attempt(releases)
+    with pytest.raises(UserError, match=f"^{re.escape(sentence)}$"):
+        roll_back(releases)
     assert (releases / "withdrawn.json").read_text() == content
     (releases / "7/query_model").rmdir()
     (releases / "7").rmdir()
-    assert latest_release(releases) is None
     with pytest.raises(UserError, match=r"releases must have a release that is not withdrawn\.$"):
         find_release(releases)
 
@@ -162,18 +153,14 @@ def test_something_is_always_left_to_serve(releases):
 def test_mistakes_are_named(releases, tmp_path):
     unknown = r"^version must be one of those in .*, the newest being 10\. Received: 11\.$"
     with pytest.raises(UserError, match=unknown):
-        withdraw(releases, 11)
-    with pytest.raises(UserError, match=unknown):
         roll_back(releases, to=11)
     with pytest.raises(UserError, match=r"^version must be one that is withdrawn\. Received: 9\.$"):
         restore(releases, 9)
-    withdraw(releases, 9, now=lambda: NOON)
-    with pytest.raises(UserError, match=r"not withdrawn\. Received: 9, withdrawn at 2026-05-04T12"):
-        withdraw(releases, 9)
+    roll_back(releases)
     with pytest.raises(UserError, match=r"^--to must name a version that is not withdrawn\. Rece"):
-        roll_back(releases, to=9)
+        roll_back(releases, to=10)
     with pytest.raises(UserError, match=r"nowhere must be a folder of releases\.$"):
-        withdraw(tmp_path / "nowhere", 9)
+        roll_back(tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -190,7 +177,7 @@ def test_mistakes_are_named(releases, tmp_path):
 def test_a_broken_list_is_rejected(releases, text, sentence):
     (releases / "withdrawn.json").write_text(text, errors="surrogateescape")
     pattern = f"^{re.escape(f'{releases}/withdrawn.json {sentence}')}"
-    for reader in (withdrawn, latest_release, roll_back, link_models):
+    for reader in (withdrawn, find_release, roll_back, link_models):
         with pytest.raises(UserError, match=pattern):
             reader(releases)
 
@@ -200,9 +187,7 @@ def test_withdrawals_at_once_are_all_kept(tmp_path):
     for version in range(40):
         (releases / str(version)).mkdir(parents=True)
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda version: withdraw(releases, version, f"{version}"), range(39)))
-    content = json.loads((releases / "withdrawn.json").read_text())
-    assert {name: entry["reason"] for name, entry in content.items()} == {
-        str(version): str(version) for version in range(39)
-    }
-    assert served(releases) == [39]
+        found = list(pool.map(lambda _: roll_back(releases), range(39)))
+    assert sorted(found) == [[version] for version in range(1, 40)]
+    assert withdrawn(releases).keys() == set(range(1, 40))
+    assert served(releases) == [0]

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
-from scipy import special
+from level_oracle import level_of
 from scipy.special import logsumexp
-from searcher_cases import raises
 
-from pebr_tf.distributions.level import level_threshold
-from pebr_tf.distributions.logit import relevance_logit
+from pebr_tf.distributions.logit import cosine_of_logit, relevance_logit
 from pebr_tf.retrieval.exact import ExactSearcher
 from pebr_tf.retrieval.level import LevelCut, search_by_level
 from pebr_tf.retrieval.vectors import unit_vectors
@@ -45,16 +43,6 @@ def temperatures(count):
 def logits_of(cosines, tau, family):
     scores = np.log((1 + cosines.astype(np.float64)) / 2) if family == "beta" else cosines
     return scores / tau.astype(np.float64)[:, None]
-
-
-def level_of(logits, level_temperature):
-    if level_temperature == 0:
-        return logits.max(axis=1)
-    if math.isinf(level_temperature):
-        return logits.mean(axis=1)
-    return level_temperature * (
-        special.logsumexp(logits / level_temperature, axis=1) - math.log(logits.shape[1])
-    )
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +82,7 @@ def test_thresholds_are_those_of_the_weighted_mean(searcher, level_temperature, 
         mass = logsumexp(logits / level_temperature, axis=1, b=weights / 3_000)
         levels = level_temperature * mass
     np.testing.assert_allclose(result.levels, levels, rtol=2e-5, atol=2e-5)
-    thresholds = level_threshold(-0.7, levels, tau, family)
+    thresholds = cosine_of_logit(levels - 0.7, tau, family)
     np.testing.assert_allclose(result.items.thresholds, thresholds, rtol=0, atol=3e-6)
     assert result.levels.dtype == result.items.thresholds.dtype == np.float32
 
@@ -247,45 +235,6 @@ def test_a_scann_index_gives_nearly_the_same(sample_of):
     assert (found.items.counts <= allowed).all()
     # Lists far longer than those that the index was tuned on.
     assert found.items.counts.sum() >= 0.9 * allowed.sum()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"tau": np.ones(2)}, "tau must be 3 numbers, one per query. Received: shape (2,)."),
-        ({"tau": [1, 0, -1]}, "tau must be finite and above 0. Received: rows 1, 2."),
-        ({"tau": [np.nan, 1, np.inf]}, "tau must be finite and above 0. Received: rows 0, 2."),
-        ({"limit": 0}, "limit must be a whole number of at least 1. Received: 0."),
-    ],
-)
-def test_requests_are_checked(searcher, arguments, message):
-    request = {"queries": vectors_of(3), "tau": np.ones(3), **arguments}
-    with raises(ValueError, message):
-        search_by_level(searcher, cut=LevelCut(1.0), **request)
-    assert searcher.requests == []
-
-
-@pytest.mark.parametrize(
-    ("settings_of_a_cut", "message"),
-    [
-        ({"cutoff": math.nan}, "cutoff must be a number. Received: nan."),
-        (
-            {"level_temperature": -0.1},
-            "level_temperature must be a number from 0 to infinity. Received: -0.1.",
-        ),
-        (
-            {"level_temperature": math.nan},
-            "level_temperature must be a number from 0 to infinity. Received: nan.",
-        ),
-        ({"family": "gamma"}, "family must be 'beta' or 'exponential'. Received: 'gamma'."),
-        ({"probe_size": 0}, "probe_size must be a whole number of at least 1. Received: 0."),
-        ({"floor": -1}, "floor must be from 0 to probe_size (100). Received: -1."),
-        ({"floor": 101}, "floor must be from 0 to probe_size (100). Received: 101."),
-    ],
-)
-def test_cuts_are_checked(settings_of_a_cut, message):
-    with raises(ValueError, message):
-        LevelCut(**{"cutoff": 0.0, **settings_of_a_cut})
 
 
 class NearSightedSearcher(ExactSearcher):

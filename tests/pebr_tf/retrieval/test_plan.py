@@ -9,6 +9,7 @@ import math
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from cutoff_worlds import unit
 from hypothesis import given, settings
 from scipy import stats
 
@@ -22,10 +23,6 @@ from pebr_tf.retrieval.plan import (
 )
 
 TOLERANCE = 2e-3
-
-
-def unit(vectors):
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
 def random_leaves(generator, count, dimension):

@@ -99,16 +99,6 @@ def asked(sample_of, everywhere, queries, tmp_path_factory):
     }
 
 
-@pytest.fixture(scope="module")
-def capped(asked):
-    return asked["capped"]
-
-
-@pytest.fixture(scope="module")
-def tuned(asked):
-    return asked["tuned"]
-
-
 def items_of(answers):
     return [
         set(answers["item_ids"][begin:end])
@@ -116,8 +106,8 @@ def items_of(answers):
     ]
 
 
-def test_answers_are_those_of_the_searcher(everywhere, queries, capped):
-    answers = capped["answers"]
+def test_answers_are_those_of_the_searcher(everywhere, queries, asked):
+    answers = asked["capped"]["answers"]
     expected = load_index(everywhere).search(*queries, limit=CAP)
     np.testing.assert_array_equal(answers["row_splits"], expected.row_splits)
     for row, items in enumerate(items_of(answers)):
@@ -130,9 +120,9 @@ def test_answers_are_those_of_the_searcher(everywhere, queries, capped):
     assert answers["scores"].max() <= 1
 
 
-def test_answers_are_planned_as_the_searcher_plans(sample_of, queries, tuned):
+def test_answers_are_planned_as_the_searcher_plans(sample_of, queries, asked):
     """Leaves that nearly tie may be searched in another order: almost all items are the same."""
-    sample, answers = sample_of("text ids"), tuned["answers"]
+    sample, answers = sample_of("text ids"), asked["tuned"]["answers"]
     expected, true = sample.searcher.search(*queries), sample.exact.search(*queries)
     found = items_of(answers)
     planned = [set(expected.row(row)[0]) for row in range(90)]
@@ -147,8 +137,8 @@ def test_answers_are_planned_as_the_searcher_plans(sample_of, queries, tuned):
     assert [len(items) for items in found[86:]] == [1_000, 1_000, 0, 0]
 
 
-def test_a_query_alone_gets_what_it_gets_in_a_batch(tuned, capped):
-    for answers in (tuned, capped):
+def test_a_query_alone_gets_what_it_gets_in_a_batch(asked):
+    for answers in asked.values():
         part = slice(*answers["answers"]["row_splits"][3:5])
         np.testing.assert_array_equal(
             answers["alone"]["item_ids"], answers["answers"]["item_ids"][part]
@@ -156,8 +146,8 @@ def test_a_query_alone_gets_what_it_gets_in_a_batch(tuned, capped):
         assert answers["alone"]["row_splits"].tolist() == [0, part.stop - part.start]
 
 
-def test_no_query_gets_nothing(tuned):
-    answers = tuned["none"]
+def test_no_query_gets_nothing(asked):
+    answers = asked["tuned"]["none"]
     assert answers["row_splits"].tolist() == [0]
     for name in ("item_ids", "scores", "threshold", "expected_count", "truncated"):
         assert answers[name].shape == (0,)

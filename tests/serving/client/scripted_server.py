@@ -5,7 +5,7 @@ import threading
 from concurrent import futures
 
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2_grpc
 
 from serving.proto import retrieval_pb2, retrieval_pb2_grpc
 
@@ -59,7 +59,7 @@ class Script(retrieval_pb2_grpc.RetrievalServicer):
     def __init__(self):
         self.steps = []
         self.calls = []
-        self.healthy = True
+        self.health = health.HealthServicer()
 
     def Retrieve(self, request, context):
         self.calls.append((request, dict(context.invocation_metadata()), context.time_remaining()))
@@ -84,15 +84,6 @@ class Script(retrieval_pb2_grpc.RetrievalServicer):
         context.abort(code, text)
 
 
-class Health(health_pb2_grpc.HealthServicer):
-    def __init__(self, script):
-        self._script = script
-
-    def Check(self, request, context):
-        status = health_pb2.HealthCheckResponse
-        return status(status=status.SERVING if self._script.healthy else status.NOT_SERVING)
-
-
 @contextlib.contextmanager
 def serving(script, **options):
     """Serves a script; yields the address."""
@@ -101,7 +92,7 @@ def serving(script, **options):
         options=[("grpc.so_reuseport", 0), *((f"grpc.{k}", v) for k, v in options.items())],
     )
     retrieval_pb2_grpc.add_RetrievalServicer_to_server(script, server)
-    health_pb2_grpc.add_HealthServicer_to_server(Health(script), server)
+    health_pb2_grpc.add_HealthServicer_to_server(script.health, server)
     port = server.add_insecure_port("localhost:0")
     server.start()
     try:

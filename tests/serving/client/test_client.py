@@ -10,6 +10,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from grpc_health.v1.health_pb2 import HealthCheckResponse
 from scripted_server import HANG, RELEASE, Script, serving
 
 from serving.client import (
@@ -65,7 +66,7 @@ def shared():
 @pytest.fixture
 def script(shared):
     script = shared[0]
-    script.steps, script.calls, script.healthy = [], [], True
+    script.steps, script.calls = [], []
     return script
 
 
@@ -127,9 +128,9 @@ def test_what_is_asked_arrives(client, script):
 
 def test_the_release_and_the_health_of_the_server(client, script):
     assert client.release() == ReleaseInfo(**RELEASE)
-    assert client.healthy() is True
-    script.healthy = False
-    assert client.healthy() is False
+    for status in (HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERVING):
+        script.health.set("", status)
+        assert client.healthy() is (status == HealthCheckResponse.SERVING)
 
 
 @pytest.mark.parametrize(

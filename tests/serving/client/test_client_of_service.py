@@ -3,7 +3,7 @@
 import pytest
 from service_helpers import PATIENCE, Authority, served
 
-from pebr_tf.release.release import latest_release
+from pebr_tf.release.release import find_release
 from serving.client import (
     InvalidRequest,
     RetrievalClient,
@@ -25,7 +25,7 @@ def test_tokens_and_mutual_tls(releases, tmp_path):
         "token_file": str(tmp_path / "tokens"),
     }
     mine = dict(zip(("certificate", "key"), theirs.issue("client"), strict=True))
-    with served(latest_release(releases), **settings) as service:
+    with served(find_release(releases), **settings) as service:
         address = f"127.0.0.1:{service.server.grpc_port}"
         tls = TlsFiles(authority=ours.path, **mine)
         with RetrievalClient(address, "s3cret", tls, timeout=PATIENCE) as client:

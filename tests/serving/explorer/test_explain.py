@@ -45,18 +45,15 @@ def assert_agrees(retriever, content):
         assert ids_at(content, stop) == items.item_ids.tolist(), where
         assert stop["count"] == items.counts[0], where
         assert stop["truncated"] == items.truncated[0], where
-        if stop["threshold"] is None:
-            assert items.thresholds[0] <= -1, where
-        else:
-            # The exponential of many numbers differs from that of one in its last bit.
-            assert stop["threshold"] == pytest.approx(items.thresholds[0], abs=1e-6), where
-        if stop["expected_recall"] is None:
-            assert np.isnan(answer.expected_recall[0]), where
-        else:
-            assert stop["expected_recall"] == pytest.approx(answer.expected_recall[0], abs=1e-5), (
-                where
-            )
-        assert stop["level"] == pytest.approx(answer.encoded.level[0], abs=1e-5), where
+        threshold = items.thresholds[0] if items.thresholds[0] > -1 else np.nan
+        # The exponential of many numbers differs from that of one in its last bit.
+        for name, expected, tolerance in (
+            ("threshold", threshold, 1e-6),
+            ("expected_recall", answer.expected_recall[0], 1e-5),
+            ("level", answer.encoded.level[0], 1e-5),
+        ):
+            found = np.nan if stop[name] is None else stop[name]
+            assert found == pytest.approx(expected, abs=tolerance, nan_ok=True), (name, where)
 
 
 @pytest.mark.parametrize(

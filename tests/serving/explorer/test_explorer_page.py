@@ -31,6 +31,12 @@ def listed(page, at=0):
     return pane.locator("li.kept .id").all_inner_texts()
 
 
+def assert_shows(page, answer, at=0):
+    """That a pane shows the list of a response, and no other."""
+    assert count(page, at) == len(answer.items.scores)
+    assert listed(page, at) == answer.items.item_ids.tolist()
+
+
 def turn_to(page, value):
     box = page.locator("#value")
     box.fill(str(value))
@@ -46,8 +52,7 @@ def test_a_query_shows_its_list_and_why_it_ends(browser, service):
         page.keyboard.press("Enter")
         page.get_by_role("heading", name="phone", exact=True).wait_for()
         answer = retriever.retrieve(["phone"])
-        assert count(page) == len(answer.items.scores)
-        assert listed(page) == answer.items.item_ids.tolist()
+        assert_shows(page, answer)
         threshold = float(answer.items.thresholds[0])
         reason = page.locator(".reason").inner_text()
         assert reason.startswith(f"Ends at cosine {threshold:.3f}".replace("-", "−"))
@@ -66,9 +71,7 @@ def test_the_slider_gives_what_the_service_answers_without_a_request(browser, se
         lengths = set()
         for value in (0.01, 0.68, 0.83, 0.99):
             turn_to(page, value)
-            answer = retriever.retrieve(["phone"], "recall", value)
-            assert count(page) == len(answer.items.scores)
-            assert listed(page) == answer.items.item_ids.tolist()
+            assert_shows(page, retriever.retrieve(["phone"], "recall", value))
             lengths.add(count(page))
         assert len(lengths) == 4
         # The slider itself, dragged by the mouse to its ends.
@@ -104,10 +107,8 @@ def test_every_knob(browser, service):
             assert abs(count(page) - before) <= max(3, before // 4)
             turn_to(page, value)
             shown = float(page.locator("#value").input_value())
-            answer = retriever.retrieve(["phone"], knob, shown)
             assert abs(shown - value) <= 0.1 * value
-            assert count(page) == len(answer.items.scores)
-            assert listed(page) == answer.items.item_ids.tolist()
+            assert_shows(page, retriever.retrieve(["phone"], knob, shown))
             before = count(page)
 
 
@@ -119,9 +120,7 @@ def test_two_queries_share_the_slider(browser, service):
         page.wait_for_url("**/?q=red+phone&q2=cable&r=0.9")
         turn_to(page, 0.6)
         for at, query in enumerate(("red phone", "cable")):
-            answer = retriever.retrieve([query], "recall", 0.6)
-            assert count(page, at) == len(answer.items.scores)
-            assert listed(page, at) == answer.items.item_ids.tolist()
+            assert_shows(page, retriever.retrieve([query], "recall", 0.6), at)
         page.wait_for_url("**/?q=red+phone&q2=cable&r=0.6")
         shared = page.url
         page.go_back()
@@ -170,8 +169,7 @@ def test_an_error_is_one_calm_sentence_and_goes_away(browser, service):
         alert.wait_for()
         assert alert.inner_text() == "Query must be at most 512 characters. Received: 600."
         page.route("**/v1/explain?*", lambda route: route.abort())
-        ask_without_answer = page.get_by_label("Query", exact=True)
-        ask_without_answer.fill("phone")
+        page.get_by_label("Query", exact=True).fill("phone")
         page.keyboard.press("Enter")
         page.get_by_text("The service does not respond.", exact=True).wait_for()
         page.unroute("**/v1/explain?*")

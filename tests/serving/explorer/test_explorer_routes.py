@@ -15,32 +15,20 @@ from serving.explorer import routes
 from serving.explorer.explain import explain
 from serving.explorer.routes import MAX_WAITING, STATIC, examples, explorer_router
 
+pytestmark = pytest.mark.anyio
 PAGE = "index.html"
 
 
-class ExplorerClient:
+def client_of(retriever):
     """Calls the explorer's routes; errors that a route raises pass through."""
-
-    def __init__(self, retriever):
-        self._app = FastAPI()
-        self._app.include_router(explorer_router(lambda: retriever, query_characters=40))
-
-    def get(self, address, **options):
-        return asyncio.run(self._get(address, **options))
-
-    def task(self, address):
-        """A request that the running loop makes."""
-        return asyncio.create_task(self._get(address))
-
-    async def _get(self, address, **options):
-        transport = httpx.ASGITransport(self._app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-            return await client.get(address, **options)
+    app = FastAPI()
+    app.include_router(explorer_router(lambda: retriever, query_characters=40))
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
 
 
 @pytest.fixture(scope="module")
 def client(retriever):
-    return ExplorerClient(retriever)
+    return client_of(retriever)
 
 
 def test_nothing_is_inline_or_loaded_from_elsewhere():
@@ -53,56 +41,56 @@ def test_nothing_is_inline_or_loaded_from_elsewhere():
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|eval\(", path.read_text())
 
 
-def test_files_have_a_type_and_a_tag_for_revalidation(client):
+async def test_files_have_a_type_and_a_tag_for_revalidation(client):
     kinds = {"html": "text/html", "js": "javascript", "css": "text/css", "svg": "image/svg+xml"}
     for address in ("/", *(f"/static/explorer/{path.name}" for path in STATIC.iterdir())):
-        response = client.get(address)
+        response = await client.get(address)
         assert response.status_code == 200
         name = address.rpartition("/")[2] or PAGE
         assert response.content == (STATIC / name).read_bytes()
         assert kinds[name.rpartition(".")[2]] in response.headers["content-type"]
         assert response.headers["cache-control"] == "no-cache"
         tag = response.headers["etag"]
-        again = client.get(address, headers={"if-none-match": f'"other", W/{tag}'})
+        again = await client.get(address, headers={"if-none-match": f'"other", W/{tag}'})
         assert (again.status_code, again.content) == (304, b"")
-        assert client.get(address, headers={"if-none-match": '"other"'}).status_code == 200
+        assert (await client.get(address, headers={"if-none-match": '"other"'})).status_code == 200
     for name in ("../routes.py", "%2e%2e%2froutes.py", "missing.js"):
-        assert client.get(f"/static/explorer/{name}").status_code == 404
+        assert (await client.get(f"/static/explorer/{name}")).status_code == 404
 
 
-def test_the_report_is_that_of_the_release(client, retriever, tmp_path):
-    response = client.get("/report")
+async def test_the_report_is_that_of_the_release(client, retriever, tmp_path):
+    response = await client.get("/report")
     assert response.content == retriever.release.report.read_bytes()
     assert response.headers["content-type"].startswith("text/html")
     policy = response.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'")
-    policy = client.get("/").headers["content-security-policy"]
+    policy = (await client.get("/")).headers["content-security-policy"]
     assert "default-src 'none'; script-src 'self'; style-src 'self';" in policy
     assert "unsafe" not in policy
     release = SimpleNamespace(report=tmp_path / "report.html")
-    without = ExplorerClient(SimpleNamespace(release=release))
+    without = client_of(SimpleNamespace(release=release))
     with pytest.raises(UnavailableError, match=r"^the report of the release cannot be read\.$"):
-        without.get("/report")
+        await without.get("/report")
 
 
-def test_data_of_a_query(client, retriever):
+async def test_data_of_a_query(client, retriever):
     parameters = {"query": "phone", "limit": 7, "knob": "top_k"}
-    response = client.get("/v1/explain", params=parameters)
+    response = await client.get("/v1/explain", params=parameters)
     assert response.json() == explain(retriever, "phone", 7, "top_k")
 
 
-def test_errors_carry_their_field(client):
+async def test_errors_carry_their_field(client):
     for parameters, field, message in (
         ({"query": "a" * 41}, "query", "query must be at most 40 characters. Received: 41."),
         ({"limit": 0}, "limit", "limit must be a whole number from 1 to 150. Received: 0."),
     ):
         with pytest.raises(InvalidArgument) as caught:
-            client.get("/v1/explain", params={"query": "a", **parameters})
+            await client.get("/v1/explain", params={"query": "a", **parameters})
         assert (caught.value.field, str(caught.value)) == (field, message)
 
 
-def test_the_start_of_the_page(client, retriever):
-    assert client.get("/v1/explain/start").json() == {
+async def test_the_start_of_the_page(client, retriever):
+    assert (await client.get("/v1/explain/start")).json() == {
         "release": retriever.release.version,
         "catalogue": 200,
         "limit": 150,
@@ -123,7 +111,7 @@ def test_examples_are_spread_over_those_of_the_evaluation(tmp_path):
     assert examples(tmp_path) == []
 
 
-def test_one_explanation_runs_at_a_time_and_few_wait(client, monkeypatch):
+async def test_one_explanation_runs_at_a_time_and_few_wait(client, monkeypatch):
     release, running, most = threading.Event(), [], []
 
     def held(*_):
@@ -135,19 +123,19 @@ def test_one_explanation_runs_at_a_time_and_few_wait(client, monkeypatch):
 
     monkeypatch.setattr(routes, "explain", held)
 
-    async def run():
-        tasks = [client.task("/v1/explain?query=a") for _ in range(1 + MAX_WAITING)]
-        while not running:
-            await asyncio.sleep(0.001)
-        with pytest.raises(OverloadError, match=r"^the explorer is busy: try again in a moment\.$"):
-            await client.task("/v1/explain?query=a")
-        # A caller that stops waiting makes room.
-        tasks.pop().cancel()
-        await asyncio.sleep(0.001)
-        tasks.append(client.task("/v1/explain?query=a"))
-        await asyncio.sleep(0.001)
-        release.set()
-        return [response.status_code for response in await asyncio.gather(*tasks)]
+    def task():
+        return asyncio.create_task(client.get("/v1/explain?query=a"))
 
-    assert asyncio.run(run()) == [200] * (1 + MAX_WAITING)
+    tasks = [task() for _ in range(1 + MAX_WAITING)]
+    while not running:
+        await asyncio.sleep(0.001)
+    with pytest.raises(OverloadError, match=r"^the explorer is busy: try again in a moment\.$"):
+        await task()
+    # A caller that stops waiting makes room.
+    tasks.pop().cancel()
+    await asyncio.sleep(0.001)
+    tasks.append(task())
+    await asyncio.sleep(0.001)
+    release.set()
+    assert {response.status_code for response in await asyncio.gather(*tasks)} == {200}
     assert most == [1] * (1 + MAX_WAITING)

@@ -11,6 +11,8 @@ from serving.errors import DeadlineError, OverloadError, UnavailableError
 from serving.retrieval import RetrievalRequest
 from serving.service.batcher import Batcher
 
+pytestmark = pytest.mark.anyio
+
 
 class Answers:
     """Answers each call with its queries; holds batches back while the gate is closed."""
@@ -52,11 +54,15 @@ def call(*queries, seconds=float("inf")):
     return RetrievalRequest(queries, deadline=time.monotonic() + seconds)
 
 
+def submit(batcher, *queries):
+    return asyncio.create_task(batcher.submit(call(*queries)))
+
+
 async def held(batcher, answers):
     answers.gate.clear()
     answers.entered.clear()
-    task = asyncio.create_task(batcher.submit(call("first")))
-    await asyncio.get_running_loop().run_in_executor(None, answers.entered.wait, 60)
+    task = submit(batcher, "first")
+    await asyncio.to_thread(answers.entered.wait, 60)
     return task
 
 
@@ -65,119 +71,96 @@ async def admitted(batcher, queries):
         await asyncio.sleep(0)
 
 
-def test_what_gathers_during_a_batch_is_the_next_in_order_and_whole_calls(batcher_of, answers):
-    async def run():
-        batcher = batcher_of()
-        first = await held(batcher, answers)
-        calls = [call("a"), call("b", "c"), call("d", "e"), call("f")]
-        tasks = [asyncio.create_task(batcher.submit(each)) for each in calls]
-        await admitted(batcher, 6)
-        answers.gate.set()
-        return await asyncio.gather(first, *tasks)
-
-    replies = asyncio.run(run())
+async def test_what_gathers_during_a_batch_is_the_next_in_order_and_whole_calls(
+    batcher_of, answers
+):
+    batcher = batcher_of()
+    first = await held(batcher, answers)
+    tasks = [submit(batcher, *texts) for texts in ("a", "bc", "de", "f")]
+    await admitted(batcher, 6)
+    answers.gate.set()
+    replies = await asyncio.gather(first, *tasks)
     assert replies == [("first",), ("a",), ("b", "c"), ("d", "e"), ("f",)]
     # d and e would be the fourth and fifth query.
     assert answers.batches == [[("first",)], [("a",), ("b", "c")], [("d", "e"), ("f",)]]
 
 
-def test_a_call_larger_than_a_batch_is_a_batch_of_its_own(batcher_of, answers):
-    async def run():
-        return await batcher_of().submit(call(*"abcdef"))
-
-    assert asyncio.run(run()) == tuple("abcdef")
+async def test_a_call_larger_than_a_batch_is_a_batch_of_its_own(batcher_of, answers):
+    assert await batcher_of().submit(call(*"abcdef")) == tuple("abcdef")
     assert answers.batches == [[tuple("abcdef")]]
 
 
-def test_a_full_queue_rejects_at_once_and_to_the_query(batcher_of, answers):
-    async def run():
-        batcher = batcher_of()
-        first = await held(batcher, answers)
-        tasks = [asyncio.create_task(batcher.submit(call(*"abcdef")))]
-        await admitted(batcher, 6)
-        with pytest.raises(OverloadError) as rejected:
-            await batcher.submit(call(*"xyz"))
-        # Two more do fit.
-        tasks.append(asyncio.create_task(batcher.submit(call("g", "h"))))
-        await admitted(batcher, 8)
-        answers.gate.set()
-        await asyncio.gather(first, *tasks)
-        return str(rejected.value)
-
-    assert asyncio.run(run()) == (
-        "the queue must have room for 3 more queries. Received: 6 of 8 waiting."
-    )
+async def test_a_full_queue_rejects_at_once_and_to_the_query(batcher_of, answers):
+    batcher = batcher_of()
+    first = await held(batcher, answers)
+    six = submit(batcher, *"abcdef")
+    await admitted(batcher, 6)
+    text = r"^the queue must have room for 3 more queries\. Received: 6 of 8 waiting\.$"
+    with pytest.raises(OverloadError, match=text):
+        await batcher.submit(call(*"xyz"))
+    # Two more do fit.
+    two = submit(batcher, "g", "h")
+    await admitted(batcher, 8)
+    answers.gate.set()
+    await asyncio.gather(first, six, two)
 
 
-def test_a_call_whose_time_is_over_is_told_so_and_costs_nothing(batcher_of, answers):
-    async def run():
-        batcher = batcher_of()
-        first = await held(batcher, answers)
-        with pytest.raises(DeadlineError, match=r"the deadline passed before the response was"):
-            await batcher.submit(call("late", seconds=0.01))
-        answers.gate.set()
-        await first
-        return await batcher.submit(call("next"))
-
-    assert asyncio.run(run()) == ("next",)
+async def test_a_call_whose_time_is_over_is_told_so_and_costs_nothing(batcher_of, answers):
+    batcher = batcher_of()
+    first = await held(batcher, answers)
+    with pytest.raises(DeadlineError, match=r"the deadline passed before the response was"):
+        await batcher.submit(call("late", seconds=0.01))
+    answers.gate.set()
+    await first
+    assert await batcher.submit(call("next")) == ("next",)
     assert [("late",)] not in answers.batches
 
 
-def test_a_caller_that_goes_away_is_not_answered(batcher_of, answers):
-    async def run():
-        batcher = batcher_of()
-        first = await held(batcher, answers)
-        gone = asyncio.create_task(batcher.submit(call("gone")))
-        await admitted(batcher, 1)
-        gone.cancel()
-        await asyncio.wait([gone])
-        answers.gate.set()
-        await first
-        return await batcher.submit(call("next"))
-
-    assert asyncio.run(run()) == ("next",)
+async def test_a_caller_that_goes_away_is_not_answered(batcher_of, answers):
+    batcher = batcher_of()
+    first = await held(batcher, answers)
+    gone = submit(batcher, "gone")
+    await admitted(batcher, 1)
+    gone.cancel()
+    await asyncio.wait([gone])
+    answers.gate.set()
+    await first
+    assert await batcher.submit(call("next")) == ("next",)
     assert answers.batches == [[("first",)], [("next",)]]
 
 
-def test_a_batch_waits_for_those_who_have_just_been_answered(batcher_of, answers):
-    async def run():
-        batcher = batcher_of(max_delay_milliseconds=1_000)
-        first = await held(batcher, answers)
-        tasks = [asyncio.create_task(batcher.submit(call(text))) for text in "abc"]
-        await admitted(batcher, 3)
-        answers.gate.set()
-        await asyncio.gather(first, *tasks)
-        # As if that batch had taken long: three are expected back.
-        batcher._patience = 60.0
-        later = []
-        for text in "def":
-            later.append(asyncio.create_task(batcher.submit(call(text))))
-            await admitted(batcher, len(later) % 3)
-        return await asyncio.gather(*later)
-
-    assert asyncio.run(run()) == [("d",), ("e",), ("f",)]
+async def test_a_batch_waits_for_those_who_have_just_been_answered(batcher_of, answers):
+    batcher = batcher_of(max_delay_milliseconds=1_000)
+    first = await held(batcher, answers)
+    tasks = [submit(batcher, text) for text in "abc"]
+    await admitted(batcher, 3)
+    answers.gate.set()
+    await asyncio.gather(first, *tasks)
+    # As if that batch had taken long: three are expected back.
+    batcher._patience = 60.0
+    later = []
+    for text in "def":
+        later.append(submit(batcher, text))
+        await admitted(batcher, len(later) % 3)
+    assert await asyncio.gather(*later) == [("d",), ("e",), ("f",)]
     assert answers.batches == [[("first",)], [("a",), ("b",), ("c",)], [("d",), ("e",), ("f",)]]
 
 
-def test_stop_answers_what_was_admitted_and_rejects_the_rest(batcher_of, answers):
-    async def run():
-        loop = asyncio.get_running_loop()
-        batcher = batcher_of()
-        first = await held(batcher, answers)
-        waiting = asyncio.create_task(batcher.submit(call("waiting")))
-        await admitted(batcher, 1)
-        stopped = loop.run_in_executor(None, batcher.stop)
-        rejection = None
-        while rejection is None:
-            try:
-                await batcher.submit(call("new", seconds=0))
-            except UnavailableError as error:
-                rejection = str(error)
-            except (DeadlineError, OverloadError):
-                pass
-        assert rejection == "the service is stopping."
-        answers.gate.set()
-        await stopped
-        return await asyncio.gather(first, waiting)
-
-    assert asyncio.run(run()) == [("first",), ("waiting",)]
+async def test_stop_answers_what_was_admitted_and_rejects_the_rest(batcher_of, answers):
+    batcher = batcher_of()
+    first = await held(batcher, answers)
+    waiting = submit(batcher, "waiting")
+    await admitted(batcher, 1)
+    stopped = asyncio.create_task(asyncio.to_thread(batcher.stop))
+    rejection = None
+    while rejection is None:
+        try:
+            await batcher.submit(call("new", seconds=0))
+        except UnavailableError as error:
+            rejection = str(error)
+        except (DeadlineError, OverloadError):
+            pass
+    assert rejection == "the service is stopping."
+    answers.gate.set()
+    await stopped
+    assert await asyncio.gather(first, waiting) == [("first",), ("waiting",)]

@@ -3,12 +3,10 @@
 import asyncio
 import itertools
 import shutil
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from service_helpers import loaded, service_settings
+from service_helpers import loaded, poll, service_settings
 
 from pebr_tf.release.release import find_release
 from pebr_tf.release.versions import versions
@@ -17,7 +15,9 @@ from serving.retrieval import RetrievalRequest
 from serving.retriever import Retriever
 from serving.service.engine import Engine
 from serving.service.metrics import Metrics
-from serving.service.release_manager import ReleaseSource
+from serving.service.release_manager import ReleaseManager, ReleaseSource
+
+pytestmark = pytest.mark.anyio
 
 TEXTS = ["red phone", "phone", "blue laptop bag", "cable", "white charger"]
 KNOBS = [(None, None), ("recall", 0.8), ("budget", 20), ("top_k", 7), ("score", 0.2)]
@@ -40,15 +40,11 @@ def engine(two_versions):
     asyncio.run(engine.stop())
 
 
-def ask(engine, calls):
-    async def run():
-        tasks = [engine.retrieve(call) for call in calls]
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    return asyncio.run(run())
+async def ask(engine, *calls):
+    return await asyncio.gather(*map(engine.retrieve, calls), return_exceptions=True)
 
 
-def test_a_mixed_batch_answers_like_each_call_alone(engine, alone):
+async def test_a_mixed_batch_answers_like_each_call_alone(engine, alone):
     calls = [
         RetrievalRequest((first, second), knob, value, limit=limit, fields=fields)
         for (knob, value), first, second, (limit, fields) in zip(
@@ -59,10 +55,9 @@ def test_a_mixed_batch_answers_like_each_call_alone(engine, alone):
             strict=False,
         )
     ]
-    replies = ask(engine, calls)
-    for call, reply in zip(calls, replies, strict=True):
+    replies = await ask(engine, *calls)
+    for call, found in zip(calls, replies, strict=True):
         expected = alone.retrieve(call.queries, call.knob, call.value, call.limit)
-        found = reply
         assert (found.queries, found.knob) == (call.queries, expected.knob)
         for name in ("row_splits", "item_ids", "truncated"):
             np.testing.assert_array_equal(getattr(found.items, name), getattr(expected.items, name))
@@ -78,15 +73,15 @@ def test_a_mixed_batch_answers_like_each_call_alone(engine, alone):
     assert largest < len(calls)
 
 
-def test_a_mistake_is_named_and_does_not_disturb_the_batch(engine):
+async def test_a_mistake_is_named_and_does_not_disturb_the_batch(engine):
     bad = RetrievalRequest(("a",), fields=("title", "price"))
-    bad, good = ask(engine, [bad, RetrievalRequest(("phone",))])
+    bad, good = await ask(engine, bad, RetrievalRequest(("phone",)))
     assert isinstance(bad, InvalidArgument)
     assert (bad.field, str(bad)) == ("fields", "fields must be among title. Received: 'price'.")
     assert len(good.items.scores) > 0
 
 
-def test_a_call_that_breaks_the_search_fails_alone(engine, monkeypatch, caplog):
+async def test_a_call_that_breaks_the_search_fails_alone(engine, monkeypatch, caplog):
     retriever = engine.retriever()
     encode = retriever.encoder.encode
 
@@ -98,8 +93,8 @@ def test_a_call_that_breaks_the_search_fails_alone(engine, monkeypatch, caplog):
     monkeypatch.setattr(retriever.encoder, "encode", poisoned)
     # The fields of the last are no names, which the APIs would have rejected.
     calls = [("phone", None), ("poison", None), ("cable", None), ("phone", 7)]
-    first, bad, last, worse = ask(
-        engine, [RetrievalRequest((query,), fields=fields) for query, fields in calls]
+    first, bad, last, worse = await ask(
+        engine, *(RetrievalRequest((query,), fields=fields) for query, fields in calls)
     )
     assert isinstance(bad, ServiceError)
     assert str(bad) == "the search failed: RuntimeError."
@@ -108,11 +103,11 @@ def test_a_call_that_breaks_the_search_fails_alone(engine, monkeypatch, caplog):
     assert [record.msg for record in caplog.records] == ["failed"] * 2
 
 
-def test_metrics_count_what_was_answered(engine):
-    (reply,) = ask(engine, [RetrievalRequest(("phone", "cable"), "score", -1.0, limit=5)])
+async def test_metrics_count_what_was_answered(engine):
+    (reply,) = await ask(engine, RetrievalRequest(("phone", "cable"), "score", -1.0, limit=5))
     assert reply.items.truncated.tolist() == [True, True]
     # What is counted after an answer has been counted by then.
-    asyncio.run(engine.stop())
+    await engine.stop()
     sample = engine._metrics.registry.get_sample_value
     assert sample("pebr_truncated_total") == 2
     assert sample("pebr_empty_total") == 0
@@ -124,40 +119,27 @@ def test_metrics_count_what_was_answered(engine):
     )
 
 
-def test_every_answer_during_swaps_is_wholly_of_one_release(root):
+async def test_every_answer_during_swaps_is_wholly_of_one_release(root):
     lower, upper = versions(root)
     settings, metrics = service_settings(poll_seconds=0.01, batching__max_size=2), Metrics()
-    engine = Engine.open(ReleaseSource(root, follow=True), settings, metrics)
+    source = ReleaseSource(root, follow=True)
+    engine = Engine(ReleaseManager(source, settings, metrics), settings, metrics)
     hidden = root.parent / "hidden"
 
     def swap_to_and_fro():
         shutil.move(root / str(upper), hidden)
-        _wait_for(engine, lower)
+        poll(lambda: engine.retriever().release.version == lower)
         shutil.move(hidden, root / str(upper))
-        _wait_for(engine, upper)
+        poll(lambda: engine.retriever().release.version == upper)
 
-    async def run():
-        loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(1) as pool:
-            swapping = loop.run_in_executor(pool, swap_to_and_fro)
-            replies = []
-            while not swapping.done():
-                calls = [RetrievalRequest((text, "phone")) for text in TEXTS]
-                replies += await asyncio.gather(*map(engine.retrieve, calls))
-            await swapping
-        await engine.stop()
-        return replies
-
-    replies = asyncio.run(run())
+    swapping = asyncio.create_task(asyncio.to_thread(swap_to_and_fro))
+    replies = []
+    while not swapping.done():
+        replies += await ask(engine, *(RetrievalRequest((text, "phone")) for text in TEXTS))
+    await swapping
+    await engine.stop()
     assert {reply.release for reply in replies} == {lower, upper}
     for reply in replies:
         is_upper = [fields["title"].isupper() for fields in reply.fields]
         assert is_upper == [reply.release == upper] * len(is_upper)
     assert metrics.registry.get_sample_value("pebr_release_swaps_total") == 2
-
-
-def _wait_for(engine, version):
-    end = time.monotonic() + 120
-    while engine.retriever().release.version != version:
-        assert time.monotonic() < end
-        time.sleep(0.01)

@@ -21,7 +21,7 @@ import schemathesis
 from google.protobuf.descriptor import FieldDescriptor
 from hypothesis import strategies
 from schemathesis import GenerationMode
-from service_helpers import PATIENCE, ServeProcess, poll
+from service_helpers import PARTIAL_POST, PATIENCE, ServeProcess, poll
 
 from serving.proto import retrieval_pb2
 
@@ -223,10 +223,7 @@ def test_a_second_signal_ends_the_drain_at_once(server):
     listening = server.event("listening")
     # A request whose body does not come keeps its connection, and with it the drain.
     with socket.create_connection(("127.0.0.1", listening["http_port"])) as connection:
-        connection.sendall(
-            b"POST /v1/retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-            b"content-length: 9\r\n\r\n{"
-        )
+        connection.sendall(PARTIAL_POST)
         httpx.get(listening["http"] + "healthz", timeout=PATIENCE)
         server.process.send_signal(signal.SIGINT)
         assert server.event("drain")["signal"] == "SIGINT"

@@ -2,18 +2,20 @@
 
 import logging
 import shutil
-import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client import generate_latest
+from withdrawals import withdraw
 
 from pebr_tf.config import Serving
 from pebr_tf.config.serving import Batching
 from pebr_tf.errors import UserError
 from pebr_tf.manifest import sha256
 from pebr_tf.release.release import ReleaseManifest
-from pebr_tf.release.versions import restore, versions, withdraw
+from pebr_tf.release.versions import restore, versions
+from serving.service import release_manager
 from serving.service.metrics import Metrics
 from serving.service.release_manager import ReleaseManager, ReleaseSource
 
@@ -25,9 +27,9 @@ SETTINGS = Serving(poll_seconds=3_600, batching=Batching(max_size=2, queue_limit
 def open_manager():
     opened = []
 
-    def open_manager(root, clock=time.monotonic):
+    def open_manager(root):
         metrics = Metrics()
-        manager = ReleaseManager(ReleaseSource(root, follow=True), SETTINGS, metrics, clock)
+        manager = ReleaseManager(ReleaseSource(root, follow=True), SETTINGS, metrics)
         opened.append(manager)
         return manager, metrics
 
@@ -70,11 +72,14 @@ def test_a_new_version_takes_over(root, open_manager, caplog):
     assert exported(metrics, "pebr_release_swaps_total") == ["pebr_release_swaps_total 1.0"]
 
 
-def test_a_broken_version_is_rejected_and_the_old_one_goes_on(root, open_manager, caplog):
+def test_a_broken_version_is_rejected_and_the_old_one_goes_on(
+    root, open_manager, caplog, monkeypatch
+):
     old, new = versions(root)
     push = aside(root, new)
     now = [1_000.0]
-    manager, metrics = open_manager(root, clock=lambda: now[0])
+    monkeypatch.setattr(release_manager, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    manager, metrics = open_manager(root)
     push()
     broken = root / str(new) / "payload.parquet"
     good = broken.read_bytes()
@@ -122,7 +127,7 @@ def test_withdrawal_goes_back_and_restoring_forth(root, open_manager):
     old, new = versions(root)
     manager, _ = open_manager(root)
     assert version_of(manager) == new
-    withdraw(root, new, "bad titles")
+    withdraw(root, new)
     manager.poll()
     assert version_of(manager) == old
     restore(root, new)

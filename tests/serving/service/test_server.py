@@ -30,7 +30,10 @@ REQUEST = RetrieveRequest(queries=["phone"])
 def stop_elsewhere(service):
     """Begins the stop of a server, on its loop; the future says whether all was finished."""
     loop = service.server._http_task.get_loop()
-    return asyncio.run_coroutine_threadsafe(service.server.stop(), loop)
+    stopping = asyncio.run_coroutine_threadsafe(service.server.stop(), loop)
+    # The end of the block stops the server too.
+    service.server.stop = lambda: asyncio.wrap_future(stopping)
+    return stopping
 
 
 @pytest.fixture
@@ -39,24 +42,10 @@ def held(retriever):
         # Both clients connect before the ports close.
         service.stub.GetRelease(GetReleaseRequest())
         service.http.get("/healthz")
-        service.engine.gate.clear()
         call = service.stub.Retrieve.future(REQUEST, timeout=PATIENCE)
         assert service.engine.waiting.wait(PATIENCE)
-        service.server.stop = once(service.server.stop)
         yield service, call
         service.engine.gate.set()
-
-
-def once(stop):
-    """The fixture stops the server too; the second time has nothing to do."""
-    begun = []
-
-    async def stop_once():
-        if not begun:
-            begun.append(asyncio.ensure_future(stop()))
-        return await begun[0]
-
-    return stop_once
 
 
 def test_while_stopping_new_calls_are_rejected_and_admitted_ones_finish(held):
@@ -88,8 +77,6 @@ def test_while_stopping_new_calls_are_rejected_and_admitted_ones_finish(held):
 def test_the_drain_has_an_end(retriever):
     directory = retriever.release.directory
     with served(directory, kind=GatedEngine, drain_seconds=0.1) as service:
-        service.engine.gate.clear()
-        service.server.stop = once(service.server.stop)
         call = service.stub.Retrieve.future(REQUEST, timeout=PATIENCE)
         assert service.engine.waiting.wait(PATIENCE)
         assert stop_elsewhere(service).result(PATIENCE) is False

@@ -19,12 +19,12 @@ SECRET = "xylophone"
 def stream():
     stream = io.StringIO()
     root = logging.getLogger()
-    before = root.handlers[:], root.level, logs.LOGGER.level
+    before, level = root.handlers[:], root.level
     logs.configure(stream)
     yield stream
-    root.handlers[:] = before[0]
-    root.setLevel(before[1])
-    logs.LOGGER.setLevel(before[2])
+    root.handlers[:] = before
+    root.setLevel(level)
+    logs.LOGGER.setLevel(logging.NOTSET)
 
 
 def lines(stream):

@@ -39,9 +39,9 @@ def encoder_of():
     """Creates clients of an address, and closes them at the end."""
     made = []
 
-    def make(address, version=7, milliseconds=PLENTY, retries=2, dimension=DIMENSION, **options):
+    def make(address, version=7, milliseconds=PLENTY, retries=2, dimension=DIMENSION):
         settings = TfServing(address=address, deadline_milliseconds=milliseconds, retries=retries)
-        made.append(RemoteEncoder(settings, version, dimension, **options))
+        made.append(RemoteEncoder(settings, version, dimension))
         return made[-1]
 
     yield make

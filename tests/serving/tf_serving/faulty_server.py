@@ -8,17 +8,15 @@ import grpc
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
-from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, predict_pb2
+from tensorflow_serving.apis import get_model_status_pb2, predict_pb2
 from tiny_release import DIMENSION
 
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS
 
 PREDICT = "tensorflow.serving.PredictionService", "Predict"
-METADATA = "tensorflow.serving.PredictionService", "GetModelMetadata"
 STATUS = "tensorflow.serving.ModelService", "GetModelStatus"
 REQUESTS = {
     PREDICT: predict_pb2.PredictRequest,
-    METADATA: get_model_metadata_pb2.GetModelMetadataRequest,
     STATUS: get_model_status_pb2.GetModelStatusRequest,
 }
 

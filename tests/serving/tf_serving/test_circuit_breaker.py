@@ -4,17 +4,22 @@ from types import SimpleNamespace
 
 import pytest
 
+from serving.tf_serving import circuit_breaker
 from serving.tf_serving.circuit_breaker import CircuitBreaker
 
 
 @pytest.fixture
-def clock():
-    return SimpleNamespace(now=1_000.0)
+def clock(monkeypatch):
+    clock = SimpleNamespace(now=1_000.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(circuit_breaker, "time", clock)
+    return clock
 
 
 @pytest.fixture
-def breaker(clock):
-    return CircuitBreaker(failures=3, wait_seconds=2.0, clock=lambda: clock.now)
+def breaker(monkeypatch):
+    monkeypatch.setattr(circuit_breaker, "FAILURES", 3)
+    monkeypatch.setattr(circuit_breaker, "WAIT_SECONDS", 2.0)
+    return CircuitBreaker()
 
 
 def fail(breaker, times):

@@ -1,6 +1,5 @@
 """The service with TF Serving as its backend: answers, an outage, and a version that is missing."""
 
-import asyncio
 import re
 
 import numpy as np
@@ -14,39 +13,41 @@ from serving.retrieval import RetrievalRequest
 from serving.service import release_manager
 from serving.service.engine import Engine
 from serving.service.metrics import Metrics
-from serving.service.release_manager import ReleaseSource
+from serving.service.release_manager import ReleaseManager, ReleaseSource
 
 QUERIES = ("red phone", "laptop bag 3")
 
 
-def settings(address):
+def open_engine(source, address):
     changes = {
         "serving.backend": "tf_serving",
         "serving.tf_serving.address": address,
         "serving.tf_serving.deadline_milliseconds": 60_000,
         "serving.batching.max_size": 4,
     }
-    return Config().replace_all(changes).serving
+    settings, metrics = Config().replace_all(changes).serving, Metrics()
+    return Engine(ReleaseManager(source, settings, metrics), settings, metrics)
 
 
-def test_answers_are_those_of_the_release_and_an_outage_is_named(tmp_path, releases, retriever):
+@pytest.mark.anyio
+async def test_answers_are_those_of_the_release_and_an_outage_is_named(
+    tmp_path, releases, retriever
+):
     release = retriever.release
     (tmp_path / str(release.version)).symlink_to(release.query_model)
     server = TfServingStandIn(tmp_path)
-    engine = Engine.open(ReleaseSource(releases, follow=False), settings(server.address), Metrics())
+    engine = open_engine(ReleaseSource(releases, follow=False), server.address)
 
-    async def run():
-        reply = await engine.retrieve(RetrievalRequest(QUERIES))
-        expected = retriever.retrieve(list(QUERIES))
-        assert reply.release == retriever.release.version
-        np.testing.assert_array_equal(reply.items.item_ids, expected.items.item_ids)
-        np.testing.assert_array_equal(reply.items.scores, expected.items.scores)
-        server.stop()
-        with pytest.raises(UnavailableError, match=f"^TF Serving at {server.address} "):
-            await engine.retrieve(RetrievalRequest(QUERIES))
-        await engine.stop()
-
-    asyncio.run(run())
+    reply = await engine.retrieve(RetrievalRequest(QUERIES))
+    expected = retriever.retrieve(list(QUERIES))
+    assert reply.release == retriever.release.version
+    np.testing.assert_array_equal(reply.items.item_ids, expected.items.item_ids)
+    np.testing.assert_array_equal(reply.items.scores, expected.items.scores)
+    np.testing.assert_array_equal(reply.items.row_splits, expected.items.row_splits)
+    server.stop()
+    with pytest.raises(UnavailableError, match=f"^TF Serving at {server.address} "):
+        await engine.retrieve(RetrievalRequest(QUERIES))
+    await engine.stop()
 
 
 def test_a_release_whose_version_is_missing_is_rejected(server, releases, retriever, monkeypatch):
@@ -54,4 +55,4 @@ def test_a_release_whose_version_is_missing_is_rejected(server, releases, retrie
     version = retriever.release.version
     text = re.escape(f"TF Serving at {server.address} has no version {version} of pebr_query.")
     with pytest.raises(UserError, match=f"^{text}$"):
-        Engine.open(ReleaseSource(releases, follow=True), settings(server.address), Metrics())
+        open_engine(ReleaseSource(releases, follow=True), server.address)

@@ -4,6 +4,7 @@ import math
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import grpc
 import numpy as np
@@ -14,8 +15,7 @@ from tensorflow.core.framework.tensor_pb2 import TensorProto
 
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS, TOWER_FIELDS
 from serving.errors import DeadlineError, UnavailableError
-from serving.retry_budget import RetryBudget
-from serving.tf_serving.circuit_breaker import CircuitBreaker
+from serving.tf_serving import circuit_breaker
 
 
 @pytest.fixture
@@ -184,24 +184,22 @@ def test_transient_errors_are_retried(faulty, encoder_of, code):
     assert faulty.calls == 2
 
 
-def test_the_retry_budget_limits_retries(faulty, encoder_of):
+def test_the_retry_budget_limits_retries(faulty, encoder_of, monkeypatch):
+    monkeypatch.setattr(circuit_breaker, "FAILURES", 10**9)
     faulty.behaviours[PREDICT] = failing(grpc.StatusCode.UNAVAILABLE)
-    encoder = encoder_of(
-        faulty.address,
-        retries=10,
-        breaker=CircuitBreaker(failures=10**9),
-        budget=RetryBudget(share=0.1, capacity=5),
-    )
+    encoder = encoder_of(faulty.address, retries=3)
     for _ in range(100):
         error_of(encoder)
-    # One attempt per request, five saved retries, and a tenth of the requests.
-    assert 100 + 5 + 9 <= faulty.calls <= 100 + 5 + 10
+    # One attempt per request, ten saved retries, and a tenth of the requests.
+    assert 100 + 10 + 9 <= faulty.calls <= 100 + 10 + 10
 
 
-def test_the_breaker_opens_half_opens_and_closes(faulty, encoder_of):
+def test_the_breaker_opens_half_opens_and_closes(faulty, encoder_of, monkeypatch):
+    monkeypatch.setattr(circuit_breaker, "FAILURES", 4)
     now = [0.0]
-    breaker = CircuitBreaker(failures=4, wait_seconds=30, clock=lambda: now[0])
-    encoder = encoder_of(faulty.address, retries=1, breaker=breaker)
+    monkeypatch.setattr(circuit_breaker, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    encoder = encoder_of(faulty.address, retries=1)
+    breaker = encoder.breaker
     faulty.behaviours[PREDICT] = failing(grpc.StatusCode.UNAVAILABLE)
     error_of(encoder)
     assert breaker.state == "closed"
@@ -213,7 +211,7 @@ def test_the_breaker_opens_half_opens_and_closes(faulty, encoder_of):
     )
     assert faulty.calls == 4
 
-    now[0] = 30
+    now[0] = 1
     assert breaker.state == "half-open"
     # The trial call is not retried: it opened the breaker again.
     assert (
@@ -222,21 +220,20 @@ def test_the_breaker_opens_half_opens_and_closes(faulty, encoder_of):
     assert faulty.calls == 5
     assert breaker.state == "open"
 
-    now[0] = 60
+    now[0] = 2
     faulty.behaviours[PREDICT] = good
     assert len(encoder.encode(["phone"])) == 1
     assert breaker.state == "closed"
 
 
-def test_a_query_without_a_finite_number_does_not_open_the_breaker(faulty, encoder_of):
-    breaker = CircuitBreaker(failures=1)
-    encoder = encoder_of(faulty.address, breaker=breaker)
+def test_a_query_without_a_finite_number_is_no_failure_of_the_server(faulty, encoder_of):
+    encoder = encoder_of(faulty.address)
     faulty.behaviours[PREDICT] = changed(tau=np.array([1, math.nan], np.float32))
     error_of(encoder)
-    assert breaker.state == "closed"
+    assert encoder.breaker.failures == 0
     faulty.behaviours[PREDICT] = changed(tau=None)
     error_of(encoder)
-    assert breaker.state == "open"
+    assert encoder.breaker.failures == 1
 
 
 def test_closing_ends_a_call_that_hangs(faulty, encoder_of):

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2, prediction_service_pb2_grpc
 
-from pebr_tf.errors import UserError
 from pebr_tf.retrieval.encoded import ENCODED_FIELDS
 from serving.tf_serving import warm_up
 from serving.tf_serving.messages import encode_request
@@ -67,10 +66,3 @@ def test_it_replaces_an_existing_warm_up(model, monkeypatch):
         "query_model.json",
         "tf_serving_warmup_requests",
     ]
-
-
-def test_bad_arguments(model, tmp_path):
-    with pytest.raises(UserError, match=r"^a warm-up must have at least one query. Received: none"):
-        write_warm_up(model, [])
-    with pytest.raises(UserError, match=f"^{tmp_path} must be a SavedModel[.]$"):
-        write_warm_up(tmp_path, QUERIES)

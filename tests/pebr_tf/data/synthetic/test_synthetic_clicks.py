@@ -22,9 +22,13 @@ def is_outside(world, columns):
     return ~np.isin(columns.query.astype(np.int64) * len(world.catalogue) + columns.item, relevant)
 
 
-@pytest.mark.parametrize("number", [1, 999, 1_000, 1_001, 2_000, 2_345])
-def test_the_number_of_clicks_is_exact(small_world, small_spec, monkeypatch, number):
+@pytest.fixture
+def small_chunks(monkeypatch):
     monkeypatch.setattr(clicks, "CHUNK_CLICKS", 1_000)
+
+
+@pytest.mark.parametrize("number", [1, 1_000, 1_001, 2_345])
+def test_the_number_of_clicks_is_exact(small_world, small_spec, small_chunks, number):
     spec = dataclasses.replace(small_spec, clicks=number)
     tables = list(click_chunks(small_world, spec))
     assert [len(table) for table in tables[:-1]] == [1_000] * ((number - 1) // 1_000)
@@ -32,21 +36,16 @@ def test_the_number_of_clicks_is_exact(small_world, small_spec, monkeypatch, num
     assert len(ClickSampler(small_world, spec)) == len(tables)
 
 
-def test_chunks_come_one_at_a_time(small_world, small_spec, monkeypatch):
-    monkeypatch.setattr(clicks, "CHUNK_CLICKS", 1_000)
+def test_chunks_come_one_at_a_time(small_world, small_spec, small_chunks):
     chunks = click_chunks(small_world, dataclasses.replace(small_spec, clicks=10_000_000_000))
     assert [len(next(chunks)) for _ in range(3)] == [1_000] * 3
 
 
-def test_a_chunk_does_not_depend_on_the_number_of_chunks(small_world, small_spec, monkeypatch):
-    monkeypatch.setattr(clicks, "CHUNK_CLICKS", 1_000)
+def test_a_chunk_does_not_depend_on_the_number_of_chunks(small_world, small_spec, small_chunks):
     short = list(click_chunks(small_world, dataclasses.replace(small_spec, clicks=2_500)))
     long = list(click_chunks(small_world, dataclasses.replace(small_spec, clicks=6_000)))
-    assert [left.equals(right) for left, right in zip(short, long, strict=False)] == [
-        True,
-        True,
-        False,
-    ]
+    equal = [left.equals(right) for left, right in zip(short, long, strict=False)]
+    assert equal == [True, True, False]
     assert not long[0].equals(long[1])
 
 

@@ -5,13 +5,8 @@ import re
 
 import numpy as np
 
-from pebr_tf.data.synthetic.vocabulary import (
-    DEPARTMENTS,
-    SERIES_PER_LINE,
-    SLOTS,
-    VALUES,
-    series_words,
-)
+from pebr_tf.data.synthetic import vocabulary
+from pebr_tf.data.synthetic.vocabulary import DEPARTMENTS, SERIES_PER_LINE, series_words
 
 CATEGORIES = [category for department in DEPARTMENTS for category in department.categories]
 ATTRIBUTES = [attribute for category in CATEGORIES for attribute in category.attributes]
@@ -43,20 +38,17 @@ def test_a_value_belongs_to_one_attribute_name():
     assert {value: name for value, name in names.items() if len(name) > 1} == {}
 
 
-def test_inside_a_category_all_values_differ():
+def test_names_and_the_values_of_a_category_differ():
     for category in CATEGORIES:
         values = [value for attribute in category.attributes for value in attribute.values]
         assert len(values) == len(set(values)), category.name
-
-
-def test_names_differ():
     assert len({category.name for category in CATEGORIES}) == len(CATEGORIES)
     assert len(set(LINES)) == len(LINES)
 
 
 def test_sizes_fit_the_arrays():
-    assert all(1 <= len(category.attributes) <= SLOTS for category in CATEGORIES)
-    assert all(1 <= len(attribute.values) <= VALUES for attribute in ATTRIBUTES)
+    assert all(1 <= len(category.attributes) <= vocabulary.SLOTS for category in CATEGORIES)
+    assert all(1 <= len(attribute.values) <= vocabulary.VALUES for attribute in ATTRIBUTES)
     assert len({len(department.suffixes) for department in DEPARTMENTS}) == 1
 
 
