@@ -43,6 +43,8 @@ _SENTENCE = re.compile(
 )
 # Beam adds this to the text of an error.
 _STEP = re.compile(r" \[while running '.*?'\]")
+# In every error of Arrow's client of S3.
+_STORE = "AWS Error"
 # Messages of Python, TensorFlow and SQLite for a full disk.
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "database or disk is full")
 
@@ -219,6 +221,10 @@ def find_user_error(error: BaseException, root: Path) -> UserError | None:
             if reason in str(below):
                 path = getattr(below, "filename", None) or root
                 return UserError(f"{path} must have space. Received: {reason}.")
+        for line in str(below).splitlines():
+            if _STORE in line:
+                reason = _STEP.sub("", line).strip().rstrip(".")
+                return UserError(f"object stores must be within reach. Received: {reason}.")
         hidden = below.__suppress_context__
         below = below.__cause__ or (None if hidden else below.__context__)
     return None

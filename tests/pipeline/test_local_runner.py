@@ -17,6 +17,7 @@ from pipeline.local_runner import find_user_error, run
 from pipeline.metadata import connect
 
 ROOT = Path("run")
+AWS = "When reading 'a' in bucket 'b': AWS Error NETWORK_CONNECTION during GetObject operation: no"
 SENTENCE = "the catalogue must have an item. Received: none in [a] 'b'."
 
 
@@ -80,9 +81,13 @@ def test_an_error_that_was_dealt_with_is_not():
             "run must have space. Received: No space left on device.",
         ),
         (OSError(errno.EACCES, os.strerror(errno.EACCES)), None),
+        (
+            RuntimeError(f"Traceback ...\nOSError: {AWS} [while running 'Read']\n"),
+            f"object stores must be within reach. Received: OSError: {AWS}.",
+        ),
     ],
 )
-def test_a_full_disk_is_a_user_error(error, expected):
+def test_a_full_disk_and_a_store_out_of_reach_are_user_errors(error, expected):
     found = find_user_error(error, ROOT)
     assert (found and str(found)) == expected
 
