@@ -131,7 +131,7 @@ def _run(
         elif missing := set(nodes[only].upstream_nodes) - succeeded:
             raise UserError(
                 f"--only {only} must follow {', '.join(sorted(missing))} in the same run. "
-                f"Received: the run {run_id}."
+                f"Received: {'no run' if run_id is None else f'the run {run_id}'}."
             )
     run_id = run_id or f"{time.time_ns()}"
     runtime_parameter_utils.substitute_runtime_parameter(
