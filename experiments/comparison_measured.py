@@ -9,7 +9,6 @@ import numpy as np
 
 from experiments.measured import figures_at
 from experiments.policies import CorpusLawPolicy, fit_depth_law, fit_law, fit_rank_quantile
-from experiments.policies.pdf_cdf import PdfCdfPolicy
 from experiments.significance import columns_at
 from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study
@@ -17,6 +16,7 @@ from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.level_temperature import level_temperatures_for, tune_level_temperature
 from pebr_tf.cutoff.policies.adapter import fit_adapter
 from pebr_tf.cutoff.policies.base import Policy
+from pebr_tf.cutoff.policies.cdf import PdfCdfPolicy
 from pebr_tf.cutoff.policies.level import LevelPolicy
 from pebr_tf.cutoff.policies.registry import evaluated_policies
 from pebr_tf.metrics.ranked import Figures, RankedLists

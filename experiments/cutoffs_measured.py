@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.policies.pdf_cdf import PdfCdfPolicy
 from experiments.released import SOURCES as RELEASED_SOURCES
 from experiments.released import released
 from experiments.study import Study
-from pebr_tf.cutoff.policies.cdf import CdfPolicy
+from pebr_tf.cutoff.policies.cdf import CdfPolicy, PdfCdfPolicy
 from pebr_tf.cutoff.policies.plain import ScorePolicy
 from pebr_tf.distributions import Beta
 

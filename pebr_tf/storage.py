@@ -70,10 +70,12 @@ def _listed(folder: str | Path, recursive: bool) -> list[FileInfo]:
 
 
 def _blocks(path: str | Path) -> Iterator[bytes]:
-    file_system, inner = _place(path)
-    with _store_errors(path, missing=True), file_system.open_input_stream(inner) as stream:
-        while block := stream.read(BLOCK_BYTES):
-            yield block
+    with _store_errors(path, missing=True):
+        file_system, inner = _place(path)
+        # Without this argument, Arrow decompresses a file whose name ends in .gz.
+        with file_system.open_input_stream(inner, compression=None) as stream:
+            while block := stream.read(BLOCK_BYTES):
+                yield block
 
 
 def _write(path: str | Path, blocks: Iterable[bytes]) -> None:
@@ -82,7 +84,7 @@ def _write(path: str | Path, blocks: Iterable[bytes]) -> None:
             file.writelines(blocks)
         return
     file_system, inner = _place(path)
-    with _store_errors(path), file_system.open_output_stream(inner) as stream:
+    with _store_errors(path), file_system.open_output_stream(inner, compression=None) as stream:
         for block in blocks:
             stream.write(block)
 

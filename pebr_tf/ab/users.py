@@ -13,15 +13,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pebr_tf.ab.columns import amounts, texts
-from pebr_tf.data.tables import Batch, Source, read_table
+from pebr_tf.data.tables import Batch, Source, convert, read_table
 from pebr_tf.errors import UserError
 
 # Rows are buffered up to this number before they are summed by user.
 MAX_BUFFERED_ROWS = 2_000_000
 # With more values, the column does not hold arms.
 MAX_ARMS = 50
+# Characters of a bad value that an error shows.
+SHOWN = 40
+# Truth values as programs write them.
+TRUE, FALSE = (rf"^\s*(?i:{word})\s*$" for word in ("true", "false"))
 
 
 @dataclass(frozen=True)
@@ -70,10 +74,10 @@ def read_users(
     limit = MAX_BUFFERED_ROWS
     for batch in read_table(source, _once([user, arm, *columns, *past])):
         _require_whole(source, batch)
-        ids = texts(source.name, batch, user).cast(pa.large_string())
-        indices = _arm_indices(texts(source.name, batch, arm), arms, arm)
-        totals = [amounts(source.name, batch, name) for name in columns]
-        before = [indices, *(amounts(source.name, batch, name) for name in past)]
+        ids = _texts(source.name, batch, user).cast(pa.large_string())
+        indices = _arm_indices(_texts(source.name, batch, arm), arms, arm)
+        totals = [_amounts(source.name, batch, name) for name in columns]
+        before = [indices, *(_amounts(source.name, batch, name) for name in past)]
         values = [np.ones(len(batch)), *totals, *before, *before]
         parts.append(pa.table([*values, ids], [*map(str, range(len(values))), "user"]))
         if sum(map(len, parts)) > limit:
@@ -154,3 +158,52 @@ def _require_arms(names: tuple[str, ...], indices: np.ndarray) -> None:
 
 def _once(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
+
+
+def _texts(file: str, batch: Batch, column: str) -> pa.Array:
+    """[M] text; raises a UserError where a value is missing, empty or not text."""
+    written = convert.text(convert.without_empty(_values(batch, column)))
+    bad = written.is_null().to_numpy(zero_copy_only=False)
+    if bad.any():
+        _reject(file, batch, column, "have a value", bad)
+    return written
+
+
+def _amounts(file: str, batch: Batch, column: str) -> np.ndarray:
+    """[M] float64 from 0 up; true is 1 and false 0."""
+    numbers = _numbers(_values(batch, column)).to_numpy(zero_copy_only=False)
+    bad = ~(np.isfinite(numbers) & (numbers >= 0))
+    if bad.any():
+        _reject(file, batch, column, "be a number from 0 up", bad)
+    return numbers
+
+
+def _numbers(values: pa.Array) -> pa.Array:
+    """float64; null for what is no number."""
+    if not convert.is_number(values.type):
+        values = convert.text(values)
+        try:
+            return values.cast(pa.float64())
+        except pa.ArrowInvalid:
+            for pattern, digit in ((TRUE, "1"), (FALSE, "0")):
+                values = pc.replace_substring_regex(values, pattern, digit)
+    return convert.wide_number(values)
+
+
+def _values(batch: Batch, column: str) -> pa.Array:
+    if column not in batch.columns.schema.names:
+        # JSON lines may leave the column out.
+        return pa.nulls(len(batch), pa.string())
+    return batch.columns.column(column)
+
+
+def _reject(file: str, batch: Batch, column: str, required: str, bad: np.ndarray) -> None:
+    index = int(np.argmax(bad))
+    value = _values(batch, column)[index].as_py()
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    received = "nothing" if value is None or value == "" else str(value)[:SHOWN]
+    raise UserError(
+        f"{column} of {file} must {required} in every row. Received: {received} in row "
+        f"{batch.rows[index]}."
+    )

@@ -11,8 +11,8 @@ MAX_LIMIT = 1_000_000
 class Cutoff(Section):
     """Where lists end: the policy, its level, and the default knob."""
 
-    policy: Literal["level", "share", "cdf", "top_k", "score", "gap", "nucleus"] = setting(
-        "level", "What ends a list"
+    policy: Literal["level", "share", "cdf", "cdf_pdf", "top_k", "score", "gap", "nucleus"] = (
+        setting("level", "What ends a list")
     )
     level_temperature: float | None = setting(
         None, "Level temperature T; null: tuned on held-out clicks", "[0, 10]"

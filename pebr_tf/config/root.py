@@ -5,12 +5,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pebr_tf.config.cloud import Airflow, Cloud, Kubeflow
 from pebr_tf.config.corpus import Data, Features, Split, Strata
 from pebr_tf.config.error import ConfigError, shown
 from pebr_tf.config.model import Loss, Towers, Training
-from pebr_tf.config.pipeline import Pipeline
 from pebr_tf.config.retrieval import Cutoff, Evaluation, Index
+from pebr_tf.config.runs import Airflow, Cloud, Kubeflow, Pipeline
 from pebr_tf.config.section import Section, leaves
 from pebr_tf.config.serving import Serving
 from pebr_tf.config.setting import AUTO

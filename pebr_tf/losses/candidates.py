@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -53,12 +54,14 @@ def collect(
 
 
 def _removed(negatives: Negatives, cosines: tf.Tensor) -> tf.Tensor:
-    removed = tf.zeros_like(cosines, tf.bool)
+    masks = []
     if negatives.query_ids is not None:
-        removed |= _equal_pairs(negatives.query_ids)
+        masks.append(_equal_pairs(negatives.query_ids))
     if negatives.item_ids is not None:
-        removed |= _is_relevant(negatives.item_ids, negatives.known_positive_ids)
-    return _without_diagonal(removed, cosines)
+        masks.append(_is_relevant(negatives.item_ids, negatives.known_positive_ids))
+    if not masks:
+        return tf.zeros_like(cosines, tf.bool)
+    return _without_diagonal(functools.reduce(tf.logical_or, masks), cosines)
 
 
 def _equal_pairs(ids: Any) -> tf.Tensor:

@@ -54,18 +54,11 @@ class Moments:
         """Reads an .npz file."""
         try:
             with np.load(path) as arrays:
-                moments = cls(arrays["mean"], arrays["covariance"])
+                return cls(arrays["mean"], arrays["covariance"])
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise UserError(
                 f"{path} must be an .npz file of mean and covariance. Received: {error}."
             ) from None
-        size = moments.mean.shape[0] if moments.mean.ndim == 1 else -1
-        if moments.covariance.shape != (size, size):
-            raise UserError(
-                f"{path} must hold mean [n] and covariance [n, n]. Received: "
-                f"{moments.mean.shape} and {moments.covariance.shape}."
-            )
-        return moments
 
     def save(self, path: Path) -> None:
         np.savez(path, mean=self.mean, covariance=self.covariance)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-# Outputs of the towers alone, and those that take a product with the query model's own items.
+# Outputs of the towers alone; the others take a product with the query model's own items.
 TOWER_FIELDS = ("embedding", "tau", "frequency", "unfamiliar", "stratum")
-LAW_FIELDS = ("level", "alpha", "beta", "background_alpha", "background_beta")
-ENCODED_FIELDS = (*TOWER_FIELDS, *LAW_FIELDS)
+ENCODED_FIELDS = (*TOWER_FIELDS, "level", "alpha", "beta", "background_alpha", "background_beta")
 # From tau, level and frequency [B] to alpha, beta and noise share [B].
 Laws = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
 

@@ -61,7 +61,7 @@ class Trainer:
         The model is built, in the scope of `strategy`. `checkpoints` is a folder for this training
         only, shared by all workers; `logs` one for TensorBoard, which the chief writes.
         """
-        self._model, self._training = model, training
+        self._training = training
         self._strategy = strategy or tf.distribute.get_strategy()
         model.compile(optimizer=optimizer)
         optimizer.build(model.trainable_variables)
@@ -78,8 +78,10 @@ class Trainer:
         self._log = tf.summary.create_noop_writer()
         if logs and is_chief(self._strategy):
             self._log = tf.summary.create_file_writer(str(logs))
-        self._traced_train = tf.function(self._train, autograph=False)
-        self._traced_test = tf.function(self._test, autograph=False)
+        # A step has a part of the pairs on each replica, whose losses add up to that of the global
+        # batch; a test has a full copy on each.
+        self._traced_train = self._traced(model.train_step)
+        self._traced_test = self._traced(model.test_step)
         self._latest.restore()
         if self._best_weights.latest:
             best_numbers = tf.train.Checkpoint(**numbers)
@@ -135,18 +137,14 @@ class Trainer:
                 self._latest.save(step)
         return step
 
-    def _train(self, batch: Any) -> tf.Tensor:
-        """The loss of one step, in which each replica has a part of the pairs.
+    def _traced(self, step: Callable[[Any], dict[str, tf.Tensor]]) -> Callable[[Any], tf.Tensor]:
+        """A graph of the sum over all replicas of the losses of a model's step."""
 
-        The losses of the replicas add up to that of the global batch.
-        """
-        losses = self._strategy.run(lambda part: self._model.train_step(part)["loss"], (batch,))
-        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
+        def summed(batch: Any) -> tf.Tensor:
+            losses = self._strategy.run(lambda part: step(part)["loss"], (batch,))
+            return self._strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
 
-    def _test(self, batch: Any) -> tf.Tensor:
-        """The loss of one batch, of which every replica has a full copy."""
-        losses = self._strategy.run(lambda whole: self._model.test_step(whole)["loss"], (batch,))
-        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
+        return tf.function(summed, autograph=False)
 
     def _validate(
         self, step: int, validation: Sequence[Batch], recall: float, error: float

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from pebr_tf.config import Config, ConfigError, Gates, Machine, Training
-from pebr_tf.config.cloud import ACCELERATORS
+from pebr_tf.config.runs import ACCELERATORS
 from pebr_tf.config.section import leaves
 from pebr_tf.config.setting import split_null
 

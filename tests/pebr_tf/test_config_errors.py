@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from pebr_tf.config import Config, ConfigError, Cutoff, Training
-from pebr_tf.config.cloud import ACCELERATORS
+from pebr_tf.config.runs import ACCELERATORS
 from pebr_tf.errors import UserError
 
 REJECTED_VALUES: list[tuple[str, Any, str]] = [

@@ -65,25 +65,20 @@ def test_rejected_files(tmp_path, content, sentence):
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_file(tmp_path):
-    path = file_with(tmp_path, "")
-    rejected = {
-        tmp_path / "absent.yaml": "be an existing file. Received: no such file.",
-        tmp_path: "be a file. Received: a directory.",
-        path / "below.yaml": "be a readable file. Received: Not a directory.",
-    }
-    for place, sentence in rejected.items():
-        with pytest.raises(ConfigError, match=f"^{re.escape(f'{place} must {sentence}')}$"):
-            Config.load(place)
-
-
-def test_what_cannot_be_written(tmp_path):
-    path = file_with(tmp_path, "")
-    rejected = {tmp_path: "Is a directory", path / "below" / "pebr.yaml": "Not a directory"}
-    for place, reason in rejected.items():
-        sentence = f"{place} must be a writable file. Received: {reason}."
-        with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}$"):
-            Config().dump(place)
+@pytest.mark.parametrize(
+    ("use", "name", "sentence"),
+    [
+        (Config.load, "absent.yaml", "be an existing file. Received: no such file."),
+        (Config.load, "", "be a file. Received: a directory."),
+        (Config.load, "pebr.yaml/a", "be a readable file. Received: Not a directory."),
+        (Config().dump, "", "be a writable file. Received: Is a directory."),
+        (Config().dump, "pebr.yaml/a/b", "be a writable file. Received: Not a directory."),
+    ],
+)
+def test_what_is_no_file_or_cannot_be_written(tmp_path, use, name, sentence):
+    place = file_with(tmp_path, "").parent / name
+    with pytest.raises(ConfigError, match=f"^{re.escape(f'{place} must {sentence}')}$"):
+        use(place)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Files anywhere: local ones, a store in memory, and what pyarrow says of a real address."""
 
+import gzip
 import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -42,7 +43,14 @@ def test_a_file_larger_than_a_block(folder, monkeypatch):
 
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_a_folder_is_copied_both_ways(folder, tmp_path, slash):
-    files = {"a": b"1", "deep/b": b"2", "deep/er/c": b"3"}
+    # Nothing is compressed or decompressed on the way.
+    files = {
+        "a": b"1",
+        "deep/b": b"2",
+        "deep/er/c": b"3",
+        "d.gz": gzip.compress(b"4"),
+        "e.gz": b"5",
+    }
     for name, content in files.items():
         storage.write_bytes(f"{folder}/{name}", content)
     storage.copy_folder(f"{folder}{slash}", tmp_path / "here")

@@ -1,8 +1,8 @@
 """The tiny release: its towers, vectors, parts, and the whole of it loaded."""
 
 import pytest
-from tiny_release import CONFIG, item_vectors, write_parts, write_towers
 from tiny_release import item_ids as tiny_item_ids
+from tiny_release import item_vectors, write_parts, write_towers
 
 from pebr_tf.release.catalogue import Moments
 from pebr_tf.release.release import find_release, write_release
@@ -13,12 +13,6 @@ from serving.retriever import Retriever
 def anyio_backend():
     """Runs the tests that are coroutines, which are marked anyio, in asyncio."""
     return "asyncio"
-
-
-@pytest.fixture(scope="session")
-def config():
-    """The configuration of the tiny release."""
-    return CONFIG
 
 
 @pytest.fixture(scope="session")

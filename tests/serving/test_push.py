@@ -1,6 +1,5 @@
 """Pushes: the release is tested before it appears, and neither damage nor a full disk lose one."""
 
-import copy
 import dataclasses
 import errno
 import os
@@ -133,8 +132,7 @@ def test_a_push_adds_warm_up_requests_and_links_for_tf_serving(pushed, sources):
 
 
 def test_a_release_that_answers_otherwise_is_rejected(tmp_path, loaded, pushed):
-    other = copy.copy(loaded)
-    other.release = dataclasses.replace(pushed, directory=tmp_path)
+    other = dataclasses.replace(loaded, release=dataclasses.replace(pushed, directory=tmp_path))
     answers = list(SelfTest.load(pushed.directory).answers)
     right = answers[5].scores
     wrong = (*right[:2], right[2] + 0.01, *right[3:])

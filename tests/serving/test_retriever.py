@@ -12,7 +12,6 @@ from pebr_tf.errors import UserError
 from pebr_tf.release import payload
 from pebr_tf.release.payload import Payload
 from pebr_tf.retrieval import ExactSearcher
-from serving.retriever import Retriever
 
 QUERIES = ["red phone", "phone", "blue laptop bag", "cable"]
 
@@ -25,14 +24,9 @@ def cosines(retriever, vectors):
 
 
 def changed(retriever, policy, level_source="probe", unfamiliar_items=None, **calibrated):
-    return Retriever(
-        retriever.release,
-        retriever.encoder,
-        retriever.searcher,
-        retriever.payload,
-        calibration(policy, **calibrated),
-        replace(retriever.settings, level_source=level_source, unfamiliar_items=unfamiliar_items),
-    )
+    changes = {"level_source": level_source, "unfamiliar_items": unfamiliar_items}
+    settings = replace(retriever.settings, **changes)
+    return replace(retriever, calibration=calibration(policy, **calibrated), settings=settings)
 
 
 def exact_levels(logits, level_temperature):
@@ -238,14 +232,8 @@ def test_fields_are_kept_and_dropped(monkeypatch):
 
 
 def test_an_empty_index_answers_with_empty_lists(retriever, vectors):
-    nothing = Retriever(
-        retriever.release,
-        retriever.encoder,
-        ExactSearcher(vectors[:0], np.array([], str), background=vectors[:0]),
-        retriever.payload,
-        retriever.calibration,
-        retriever.settings,
-    )
+    empty = ExactSearcher(vectors[:0], np.array([], str), background=vectors[:0])
+    nothing = replace(retriever, searcher=empty)
     for knob, value in (("recall", 0.9), ("top_k", 3), ("score", 0.5)):
         assert nothing.retrieve(QUERIES, knob, value).items.counts.tolist() == [0, 0, 0, 0]
 
@@ -260,11 +248,7 @@ def test_an_empty_index_answers_with_empty_lists(retriever, vectors):
         ("budget", 151, r"budget must be a number from 1 to 150\. Received: 151\."),
         ("top_k", 2.5, r"top_k must be a whole number from 1 to 150\. Received: 2\.5\."),
         ("score", -1.1, r"score must be a number from -1 to 1\. Received: -1\.1\."),
-        (
-            "breadth",
-            3,
-            r"one of recall, share, budget, top_k, score\. Received: 'breadth'",
-        ),
+        ("breadth", 3, r"one of recall, share, budget, top_k, score\. Received: 'breadth'"),
         (None, 3, r"value requires a knob\. Received: 3 without one\."),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 from tensorflow.python.saved_model import loader_impl
-from tiny_release import DESCRIPTION, DIMENSION, calibration, learned_law, write_towers
+from tiny_release import CONFIG, DESCRIPTION, DIMENSION, calibration, learned_law, write_towers
 
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.knob_map import KnobMap
@@ -193,9 +193,9 @@ def test_items_and_serialized_examples(model, encoded, tower_files):
 
 
 @pytest.mark.slow
-def test_tensorflow_alone_loads_it_without_the_towers_folder(tmp_path, held, config):
+def test_tensorflow_alone_loads_it_without_the_towers_folder(tmp_path, held):
     write_towers(tmp_path / "towers", tmp_path / "vocabulary")
-    export_query_model(tmp_path / "towers", tmp_path / "model", calibration(), held, config)
+    export_query_model(tmp_path / "towers", tmp_path / "model", calibration(), held, CONFIG)
     loaded = tf.saved_model.load(str(tmp_path / "model"))
     wanted = loaded.signatures["serving_default"](query=tf.constant(QUERIES))
     shutil.rmtree(tmp_path / "towers")
@@ -270,10 +270,10 @@ def test_interpolation_is_that_of_numpy():
     np.testing.assert_allclose(received, np.interp(at, grid, values), atol=1e-12)
 
 
-def test_rejects_what_is_not_towers(tmp_path, tower_files, moments, vectors, config):
+def test_rejects_what_is_not_towers(tmp_path, tower_files, moments, vectors):
     def export(towers, of):
         held = HeldItems(vectors, len(vectors), of)
-        export_query_model(towers, tmp_path / "model", calibration(), held, config)
+        export_query_model(towers, tmp_path / "model", calibration(), held, CONFIG)
 
     with pytest.raises(UserError, match=r"towers\.json must be a readable JSON file"):
         export(tmp_path, moments)

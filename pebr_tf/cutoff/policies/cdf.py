@@ -1,8 +1,14 @@
 """Literal pEBR: the logarithm of the CDF of the query's law at the cosine.
 
-For the Beta family the law is the paper's Beta(1 / tau, 1), with score log(z) / tau. The law of the
-exponential family has the density exp(s / tau) and the score (s - 1) / tau. What this leaves out of
-the logarithm, log(1 - exp(-2 z / tau)), is below 1e-4 where z >= 5 tau.
+*Conventions.* "paper" is Beta(1 / tau, 1) with score log(z) / tau; "pdf" is Beta(1 + 1 / tau, 1),
+which the loss trains over a uniform background, with score (1 + 1 / tau) * log(z). They end a list
+at log z = c * tau and at log z = c * tau / (1 + tau). For queries of equal tau they are one policy.
+Otherwise they differ at an equal average: relative to a query of tau near 0, the pdf convention
+moves the end of a list by a factor 1 / (1 + tau) in log z, 5% at tau = .05.
+
+The exponential family has no such choice: its law has the density exp(s / tau) and the score
+(s - 1) / tau. What this leaves out of the logarithm, log(1 - exp(-2 z / tau)), is below 1e-4 where
+z >= 5 tau.
 """
 
 from __future__ import annotations
@@ -18,7 +24,7 @@ from pebr_tf.distributions.logit import cosine_of_logit, relevance_logit
 
 
 class CdfPolicy(Policy):
-    """score = log CDF of the query's law."""
+    """score = log CDF of the query's law, by the paper's convention."""
 
     name = "cdf"
     title = "literal pEBR (CDF)"
@@ -33,6 +39,23 @@ class CdfPolicy(Policy):
     def threshold(self, cutoffs: Any, encoded: Any) -> tf.Tensor | None:
         logits = cutoffs + _top_logit(encoded.tau, self.family)
         return cosine_of_logit(logits, encoded.tau, self.family)
+
+
+class PdfCdfPolicy(CdfPolicy):
+    """The same by the pdf convention."""
+
+    name = "cdf_pdf"
+    title = "literal pEBR (CDF), pdf convention"
+
+    def applies_to(self, candidates: Candidates) -> bool:
+        return candidates.family == "beta"
+
+    def scores(self, candidates: Candidates) -> np.ndarray:
+        # (1 + 1 / tau) * log z = (1 + tau) * logit.
+        return candidates.logits * (1 + candidates.tau)[:, None]
+
+    def threshold(self, cutoffs: Any, encoded: Any) -> tf.Tensor | None:
+        return super().threshold(cutoffs / (1 + encoded.tau), encoded)
 
 
 def _top_logit(tau: Any, family: Any) -> tf.Tensor:

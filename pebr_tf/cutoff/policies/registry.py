@@ -8,7 +8,7 @@ from typing import Any
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.policies.adapter import AdapterPolicy
 from pebr_tf.cutoff.policies.base import Policy
-from pebr_tf.cutoff.policies.cdf import CdfPolicy
+from pebr_tf.cutoff.policies.cdf import CdfPolicy, PdfCdfPolicy
 from pebr_tf.cutoff.policies.level import LevelPolicy, SampleLevelPolicy
 from pebr_tf.cutoff.policies.nucleus import NucleusPolicy
 from pebr_tf.cutoff.policies.oracle import OraclePolicy
@@ -31,6 +31,7 @@ def served_policy(name: str, settings: Cutoff, family: Family, level_temperature
         "level_sample": lambda: SampleLevelPolicy(level_temperature=level_temperature, **probe),
         "share": lambda: SharePolicy(**shared),
         "cdf": lambda: CdfPolicy(**shared),
+        "cdf_pdf": lambda: (PdfCdfPolicy if family == "beta" else CdfPolicy)(**shared),
         "top_k": lambda: TopKPolicy(**shared),
         "score": lambda: ScorePolicy(**shared),
         "gap": lambda: GapPolicy(**shared),

@@ -12,7 +12,7 @@ from unranked_lists import unranked
 
 from pebr_tf.cutoff.candidates import ClickedPairs, QueryVectors, collect_candidates
 from pebr_tf.cutoff.policies.adapter import AdapterPolicy, CosineAdapter, _examples, fit_adapter
-from pebr_tf.cutoff.policies.cdf import CdfPolicy
+from pebr_tf.cutoff.policies.cdf import CdfPolicy, PdfCdfPolicy
 from pebr_tf.cutoff.policies.level import LevelPolicy, SampleLevelPolicy
 from pebr_tf.cutoff.policies.nucleus import NucleusPolicy
 from pebr_tf.cutoff.policies.oracle import OraclePolicy, oracle_scores
@@ -76,6 +76,7 @@ def test_a_search_finds_the_items_that_score_at_least_the_cutoff(candidates, wor
         GapPolicy(**shared),
         TopKPolicy(**shared),
         NucleusPolicy(**shared),
+        *([PdfCdfPolicy(**shared)] if candidates.family == "beta" else []),
     ]
     limits = np.where(np.arange(60) % 2, 50, 8)
     for policy in policies:
@@ -91,7 +92,7 @@ def test_a_search_finds_the_items_that_score_at_least_the_cutoff(candidates, wor
         truncated = found.items.truncated != (counts > limits)
         assert np.mean(truncated) < 0.05, policy.name
         threshold = policy.threshold(cutoffs, encoded)
-        if policy.name in ("level_sample", "share", "cdf", "score"):
+        if policy.name in ("level_sample", "share", "cdf", "cdf_pdf", "score"):
             above = (candidates.cosines >= np.asarray(threshold)[:, None]).sum(axis=1)
             np.testing.assert_array_equal(np.maximum(above, 2), counts, policy.name)
         else:
@@ -100,13 +101,14 @@ def test_a_search_finds_the_items_that_score_at_least_the_cutoff(candidates, wor
             np.testing.assert_array_equal(found.levels, sample_levels)
 
 
-def test_literal_pebr_is_the_log_cdf_of_its_law(world):
-    """Of Beta(1 / tau, 1)."""
+@pytest.mark.parametrize(("policy", "shift"), [(CdfPolicy(), 0), (PdfCdfPolicy(), 1)])
+def test_literal_pebr_is_the_log_cdf_of_its_law(world, policy, shift):
+    """Of Beta(1 / tau, 1), or Beta(1 + 1 / tau, 1) by the pdf convention."""
     corpus, queries, relevant = world
     beta = collect_candidates(corpus, queries, relevant, "beta", (1.0,), 300)
     z, tau = (1 + beta.cosines.astype(np.float64)) / 2, queries.tau[:, None]
-    expected = scipy.stats.beta.logcdf(z, 1 / tau, 1)
-    np.testing.assert_allclose(scores_of(CdfPolicy(), beta), expected, rtol=1e-4, atol=1e-5)
+    expected = scipy.stats.beta.logcdf(z, shift + 1 / tau, 1)
+    np.testing.assert_allclose(scores_of(policy, beta), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.999])

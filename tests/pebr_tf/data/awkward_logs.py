@@ -30,9 +30,9 @@ def moments(count):
 class Log:
     """Rows of clicks and of items; a query is two words, and its items have both."""
 
-    def __init__(self, items=400, queries=240, clicks=6_000, words=WORDS, seed=0):
-        self.random = random.Random(seed)
-        self.titles = {f"i{n}": " ".join(self.random.sample(words, 3)) for n in range(items)}
+    def __init__(self, queries=240, clicks=6_000, words=WORDS):
+        self.random = random.Random(0)
+        self.titles = {f"i{n}": " ".join(self.random.sample(words, 3)) for n in range(400)}
         pairs = [f"{a} {b}" for a in words for b in words if a != b]
         self.queries = [pairs[n % len(pairs)] for n in range(queries)]
         self.fitting = {}
@@ -95,34 +95,6 @@ def one_click_per_query(folder):
     return log.write(folder)
 
 
-def giant_query(folder):
-    log = Log()
-    log.rows += [["red tea", log.relevant("red tea")] for _ in range(9_000)]
-    return log.write(folder)
-
-
-def few_queries(folder):
-    return Log(queries=50, clicks=3_000).write(folder)
-
-
-def few_items(folder):
-    return Log(items=200).write(folder)
-
-
-def equal_clicks(folder):
-    log = Log()
-    log.rows = [
-        [" ".join(log.random.sample(title.split(), 2)), item]
-        for item, title in log.titles.items()
-        for _ in range(15)
-    ]
-    return log.write(folder)
-
-
-def non_latin(folder):
-    return Log(words=GREEK + CHINESE).write(folder)
-
-
 def with_times(form):
     def write(folder):
         log = Log()
@@ -139,10 +111,7 @@ LOGS = {
     "no_item_text": no_item_text,
     "long_texts": long_texts,
     "one_click_per_query": one_click_per_query,
-    "giant_query": giant_query,
-    "few_queries": few_queries,
-    "few_items": few_items,
-    "equal_clicks": equal_clicks,
-    "non_latin": non_latin,
+    "few_queries": lambda folder: Log(queries=50, clicks=3_000).write(folder),
+    "non_latin": lambda folder: Log(words=GREEK + CHINESE).write(folder),
     **{f"times_{form}": with_times(form) for form in TIMES},
 }

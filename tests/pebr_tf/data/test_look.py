@@ -35,12 +35,8 @@ NO_TEXT = {
     "features.item_id": True,
 }
 GUESSES = {
-    **{name: NO_COUNTS for name in LOGS if not name.startswith("times_")},
-    **{
-        name: {"data.clicks_column": None, "data.timestamp_column": "time"}
-        for name in LOGS
-        if name.startswith("times_")
-    },
+    **dict.fromkeys(LOGS, NO_COUNTS),
+    **{f"times_{form}": {**NO_COUNTS, "data.timestamp_column": "time"} for form in TIMES},
     "query_ids": {
         **NO_TEXT,
         "data.query_column": "query_id",

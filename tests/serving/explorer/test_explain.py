@@ -1,6 +1,5 @@
 """The data of the page, against the responses of the service and brute force."""
 
-import copy
 import json
 from dataclasses import replace
 
@@ -13,20 +12,17 @@ from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.errors import UserError
 from pebr_tf.retrieval import ExactSearcher
 from serving.explorer.explain import explain, histogram, stop_values
-from serving.retriever import Retriever
 
 LIMIT = 150
 
 
 def changed(retriever, policy="level", level_source="probe", searcher=None, **calibrated):
     """The same release with another calibration, or another searcher."""
-    return Retriever(
-        retriever.release,
-        retriever.encoder,
-        searcher or retriever.searcher,
-        retriever.payload,
-        calibration(policy, **calibrated),
-        replace(retriever.settings, level_source=level_source),
+    return replace(
+        retriever,
+        searcher=searcher or retriever.searcher,
+        calibration=calibration(policy, **calibrated),
+        settings=replace(retriever.settings, level_source=level_source),
     )
 
 
@@ -57,24 +53,17 @@ def assert_agrees(retriever, content):
 
 
 @pytest.mark.parametrize(
-    ("policy", "level_source"),
-    [
-        ("level", "probe"),
-        ("level", "sample"),
-        ("cdf", "probe"),
-        ("score", "probe"),
-        ("gap", "probe"),
-        ("top_k", "probe"),
-        ("nucleus", "probe"),
-    ],
+    "policy", ["level", "level_sample", "cdf", "score", "gap", "top_k", "nucleus"]
 )
-def test_stops_are_the_lists_of_the_service(retriever, policy, level_source):
+def test_stops_are_the_lists_of_the_service(retriever, policy):
     # Cut-offs where lists of the tiny release end at many different lengths; scores of policies by
     # rank or by distance from the best item are at most 0.
     scale = {"score": 0.2, "gap": 0.2, "top_k": 20, "nucleus": 0.3}.get(policy, 1)
     top = 0 if policy in ("gap", "top_k", "nucleus") else 3
     cutoffs = np.float32(scale) * np.linspace(top, top - 6, 4, dtype="f4")
     recall = KnobMap(np.array([0.2, 0.5, 0.75, 0.9]), cutoffs, 100)
+    level_source = "sample" if policy == "level_sample" else "probe"
+    policy = policy.removesuffix("_sample")
     other = changed(retriever, policy, level_source, recall=recall, errors=[0.01] * 4, strata={})
     content = explain(other, "red phone", LIMIT)
     assert (content["policy"], content["knob"]) == (policy, "recall")
@@ -141,8 +130,7 @@ def test_held_out_clicks_of_a_query_that_the_evaluation_has(retriever, tmp_path)
     evaluation = with_queries("phone", "cable")
     evaluation.examples[0].clicks.extend([0.75, 0.5])
     evaluation.save(tmp_path)
-    other = copy.copy(retriever)
-    other.release = replace(retriever.release, directory=tmp_path)
+    other = replace(retriever, release=replace(retriever.release, directory=tmp_path))
     assert explain(other, "phone", 5)["clicks"] == [0.75, 0.5]
     assert explain(other, "red phone", 5)["clicks"] == []
     assert explain(retriever, "phone", 5)["clicks"] == []

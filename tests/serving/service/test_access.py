@@ -52,23 +52,21 @@ def test_any_of_the_tokens_is_accepted():
 
 def test_files_of_tokens(tmp_path):
     path = tmp_path / "tokens"
-    with pytest.raises(UserError) as caught:
-        Access.from_file(str(path))
-    assert str(caught.value) == (
-        f"serving.token_file must be a readable file. Received: {path} (No such file or directory)."
-    )
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match=r"must be a readable file\. .*\(not a text file\)\."):
-        Access.from_file(str(path))
-    path.write_text("# none\n\n")
-    with pytest.raises(UserError) as caught:
-        Access.from_file(str(path))
-    assert str(caught.value) == f"serving.token_file must hold a token. Received: none in {path}."
-    path.write_text("good\nse cret\n")
-    with pytest.raises(UserError) as caught:
-        Access.from_file(str(path))
-    assert str(caught.value).endswith(f"Received: something else in line 2 of {path}.")
-    assert "cret" not in str(caught.value)
+    for content, sentence in (
+        (None, f"must be a readable file. Received: {path} (No such file or directory)."),
+        (b"\xff\xfe", f"must be a readable file. Received: {path} (not a text file)."),
+        (b"# none\n\n", f"must hold a token. Received: none in {path}."),
+        (
+            b"good\nse cret\n",
+            "must hold one token per line, of printable ASCII without spaces. "
+            f"Received: something else in line 2 of {path}.",
+        ),
+    ):
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(UserError) as caught:
+            Access.from_file(str(path))
+        assert str(caught.value) == f"serving.token_file {sentence}"
 
 
 def test_http_asks_for_a_token(service):

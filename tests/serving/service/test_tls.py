@@ -10,7 +10,13 @@ from service_helpers import PATIENCE, Authority, served
 
 from pebr_tf.config import Tls
 from pebr_tf.errors import UserError
-from serving.client import RetrievalClient, TlsFiles, Unavailable
+from serving.client import (
+    InvalidRequest,
+    RetrievalClient,
+    TlsFiles,
+    Unauthenticated,
+    Unavailable,
+)
 from serving.service.tls import load_credentials
 
 
@@ -63,6 +69,35 @@ def test_both_ports_are_encrypted(retriever, authority, files, tmp_path, mutual)
                 http_items(ports[0], authority.path, client)
             with pytest.raises(Unavailable):
                 grpc_items(ports[1], authority.path, client)
+
+
+def test_the_client_has_a_token_and_a_certificate(retriever, authority, files, tmp_path):
+    (tmp_path / "tokens").write_text("s3cret\n")
+    clients = Authority(tmp_path, "clients")
+    settings = {
+        "tls__certificate": files[0],
+        "tls__key": files[1],
+        "tls__mutual": True,
+        "tls__client_authority": clients.path,
+        "token_file": str(tmp_path / "tokens"),
+    }
+    mine = dict(zip(("certificate", "key"), clients.issue("client"), strict=True))
+    with served(retriever.release.directory, **settings) as service:
+        address = f"127.0.0.1:{service.server.grpc_port}"
+        tls = TlsFiles(authority=authority.path, **mine)
+        with RetrievalClient(address, "s3cret", tls, timeout=PATIENCE) as client:
+            (result,) = client.retrieve(["phone"], top_k=9, limit=2, fields=[])
+            assert [dict(item.fields) for item in result] == [{}, {}]
+            assert result.truncated
+            with pytest.raises(InvalidRequest, match="queries") as caught:
+                client.retrieve(["phone", " "], request_id="r-1")
+            assert (caught.value.field, caught.value.request_id) == ("queries[1]", "r-1")
+        by_name = f"dns:///localhost:{service.server.grpc_port}"
+        named = TlsFiles(authority=authority.path, server_name="127.0.0.1", **mine)
+        with RetrievalClient(by_name, "other", named, timeout=PATIENCE) as client:
+            assert client.healthy()
+            with pytest.raises(Unauthenticated):
+                client.retrieve(["phone"])
 
 
 def test_files_that_cannot_be_used(authority, files, tmp_path):
