@@ -29,13 +29,13 @@ config_option = click.option(
 
 
 def target_option(*names: str) -> Callable[..., Any]:
-    """--target with some of TARGETS."""
+    """--target with some of the names in `pipeline.cloud_check.TARGETS`."""
     return click.option(
         "--target",
         type=click.Choice(names),
         default="vertex",
         show_default=True,
-        help="Vertex AI or open-source Kubeflow Pipelines.",
+        help="Where the pipeline runs.",
     )
 
 
