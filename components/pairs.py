@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import tensorflow as tf
-from tfx.dsl.io import fileio
-from tfx.types import Artifact, artifact_utils
+from tfx.types import Artifact
 
+from components.example_files import split_files
 from pebr_tf.cutoff.candidates import ClickedPairs
 
 BATCH = 16_384
@@ -50,7 +49,7 @@ class ClickLogPairs:
         """The pairs of at most `count` queries: a random sample with a fixed seed."""
         if len(self.queries) <= count:
             return self
-        chosen = _sample(len(self.queries), count)
+        chosen = np.sort(np.random.default_rng(0).permutation(len(self.queries))[:count])
         position = np.full(len(self.queries), -1)
         position[chosen] = np.arange(count)
         kept = position[self.rows] >= 0
@@ -97,11 +96,6 @@ def read_training_pairs(examples: Artifact, queries: list[str]) -> tuple[ClickLo
     return _pairs_of(table, queries, rows.astype(np.int64)), total
 
 
-def _sample(total: int, count: int) -> np.ndarray:
-    """[count] different positions below `total`, ascending, always the same."""
-    return np.sort(np.random.default_rng(0).permutation(total)[:count])
-
-
 def _clicked(tables: list[pa.Table]) -> pa.Table:
     merged = _merged(tables)
     return merged.filter(pc.greater(merged["clicks"], 0))
@@ -138,10 +132,8 @@ def _merged(tables: list[pa.Table]) -> pa.Table:
 
 
 def _batches(examples: Artifact, split: str) -> Iterator[pa.RecordBatch]:
-    if split not in artifact_utils.decode_split_names(examples.split_names):
-        return
-    pattern = os.path.join(artifact_utils.get_split_uri([examples], split), "*")
-    records = tf.data.TFRecordDataset(sorted(fileio.glob(pattern)), "GZIP").batch(BATCH)
+    files = tf.constant(split_files(examples, split), tf.string)
+    records = tf.data.TFRecordDataset(files, "GZIP").batch(BATCH)
     parsed = records.map(lambda serialized: tf.io.parse_example(serialized, _FEATURES))
     for batch in parsed.prefetch(2).as_numpy_iterator():
         columns = [pa.array(batch[field.name], field.type) for field in _SCHEMA]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from typing import ClassVar
 
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
@@ -11,28 +10,16 @@ from tfx.components.schema_gen.import_schema_gen.executor import Executor
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.dsl.io import fileio
-from tfx.types import Channel
-from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 from tfx.types.standard_artifacts import Schema
 
+from components.wiring import connected, interface
 from pebr_tf.errors import UserError
-
-
-class ImportSchemaGenSpec(ComponentSpec):
-    """The parameters of TFX's ImportSchemaGen, and the digest of the file."""
-
-    PARAMETERS: ClassVar = {
-        "schema_file": ExecutionParameter(type=str),
-        "digest": ExecutionParameter(type=str),
-    }
-    INPUTS: ClassVar[dict[str, ChannelParameter]] = {}
-    OUTPUTS: ClassVar = {"schema": ChannelParameter(type=Schema)}
 
 
 class ImportSchemaGen(BaseComponent):
     """ImportSchemaGen of TFX, but an edit of the file invalidates the cache."""
 
-    SPEC_CLASS = ImportSchemaGenSpec
+    SPEC_CLASS = interface({"schema_file": str, "digest": str}, {"schema": Schema})
     EXECUTOR_SPEC = ExecutorClassSpec(Executor)
 
     def __init__(self, schema_file: str, read: bool = True):
@@ -43,13 +30,8 @@ class ImportSchemaGen(BaseComponent):
         Raises:
           UserError: The file does not exist or holds no schema.
         """
-        super().__init__(
-            ImportSchemaGenSpec(
-                schema_file=schema_file,
-                digest=hashlib.sha256(_checked(schema_file)).hexdigest() if read else "",
-                schema=Channel(type=Schema),
-            )
-        )
+        digest = hashlib.sha256(_checked(schema_file)).hexdigest() if read else ""
+        super().__init__(connected(self.SPEC_CLASS, schema_file=schema_file, digest=digest))
 
 
 def _checked(path: str) -> bytes:

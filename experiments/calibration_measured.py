@@ -8,22 +8,20 @@ from typing import Any
 import numpy as np
 
 from experiments.coverage import coverage
-from experiments.released import SOURCES as RELEASED_SOURCES
+from experiments.cutoffs_measured import SOURCES as CUTOFFS_SOURCES
+from experiments.cutoffs_measured import counts_of
 from experiments.released import Released, released
 from experiments.study import Study
 from pebr_tf.cutoff.candidates import levels_of
 from pebr_tf.cutoff.evaluation import RECALLS as ASKED
 from pebr_tf.cutoff.policies.nucleus import NucleusPolicy
-from pebr_tf.cutoff.policies.plain import ScorePolicy
-from pebr_tf.distributions import Beta
 from pebr_tf.metrics.comparison import groups_of
 from pebr_tf.metrics.ranked import RankedLists, Ranks
 
 __all__ = ["ASKED", "CALIBRATED", "SOURCES", "WAYS", "measure"]
 
 SOURCES = (
-    *RELEASED_SOURCES,
-    "pebr_tf.distributions.beta",
+    *CUTOFFS_SOURCES,
     "experiments.coverage",
     "experiments.calibration_measured",
 )
@@ -76,19 +74,13 @@ def measure(towers: Study, draws: int) -> dict[str, Any]:
 def _counts(towers: Study, release: Released, way: str) -> np.ndarray:
     """[K, Q] items of the test queries."""
     test = release.test
-    if way == "cdf":
-        law = Beta.from_tau(test.tau, towers.config.loss.convention)
-        cosines = ScorePolicy().lists(test)
-        rows = [cosines.counts_at(law.threshold(recall).numpy()) for recall in ASKED]
-    elif way == "nucleus":
-        level = levels_of(towers.items, test.queries, test.family, 1.0)
-        massed = replace(test, levels={**test.levels, 1.0: level})
-        masses = NucleusPolicy().lists(massed)
-        # The score is the log of the mass from an item on, so 1 less what is before it.
-        rows = [masses.counts_at(np.log1p(-recall)) for recall in ASKED]
-    else:
-        rows = [release.counts(recall, by_stratum=way == "level") for recall in ASKED]
-    return np.stack(rows)
+    if way != "nucleus":
+        return counts_of(towers, release, way, ASKED)
+    level = levels_of(towers.items, test.queries, test.family, 1.0)
+    massed = replace(test, levels={**test.levels, 1.0: level})
+    masses = NucleusPolicy().lists(massed)
+    # The score is the log of the mass from an item on, so 1 less what is before it.
+    return np.stack([masses.counts_at(np.log1p(-recall)) for recall in ASKED])
 
 
 def _promised(release: Released, way: str, groups: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

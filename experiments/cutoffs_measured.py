@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from experiments.released import SOURCES as RELEASED_SOURCES
-from experiments.released import released
+from experiments.released import Released, released
 from experiments.study import Study
 from pebr_tf.cutoff.policies.cdf import CdfPolicy, PdfCdfPolicy
 from pebr_tf.cutoff.policies.plain import ScorePolicy
@@ -32,25 +33,14 @@ def measure(towers: Study) -> dict[str, Any]:
     """
     release = released(towers)
     test, strata = release.test, release.test.queries.strata
-    convention = towers.config.loss.convention
-    literal = Beta.from_tau(test.tau, convention)
-    cosines = ScorePolicy().lists(test)
-
-    def counts_of(policy: str, recall: float) -> np.ndarray:
-        if policy != "cdf":
-            return release.counts(recall, by_stratum=policy == "level")
-        return cosines.counts_at(literal.threshold(recall).numpy())
-
-    counts = {
-        policy: np.stack([counts_of(policy, recall) for recall in RECALLS]).astype(np.int32)
-        for policy in POLICIES
-    }
+    counts = {policy: counts_of(towers, release, policy, RECALLS) for policy in POLICIES}
     recall = {
-        policy: [cosines.figures(row).recall for row in rows] for policy, rows in counts.items()
+        policy: [release.lists.figures(row).recall for row in rows]
+        for policy, rows in counts.items()
     }
     # Literal pEBR where it gives as many items on average as the level, whatever its CDF says.
-    policy = CdfPolicy() if convention == "paper" else PdfCdfPolicy()
-    literal_lists = policy.lists(test)
+    paper = towers.config.loss.convention == "paper"
+    literal_lists = (CdfPolicy() if paper else PdfCdfPolicy()).lists(test)
     equal = literal_lists.cutoff_at(float(counts["level"][RECALLS.index(SHOWN)].mean()))
     promised = [release.calibration.expected_recall(recall, strata).mean() for recall in RECALLS]
     return {
@@ -66,3 +56,16 @@ def measure(towers: Study) -> dict[str, Any]:
         "level_temperature": release.policy.level_temperature,
         "depth": test.depth,
     }
+
+
+def counts_of(
+    towers: Study, release: Released, policy: str, recalls: Sequence[float]
+) -> np.ndarray:
+    """[K, Q] int32 items of the test queries under one of POLICIES, for K shares to keep."""
+    if policy == "cdf":
+        law = Beta.from_tau(release.test.tau, towers.config.loss.convention)
+        cosines = ScorePolicy().lists(release.test)
+        rows = [cosines.counts_at(law.threshold(recall).numpy()) for recall in recalls]
+    else:
+        rows = [release.counts(recall, by_stratum=policy == "level") for recall in recalls]
+    return np.stack(rows).astype(np.int32)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import io
 import json
-import zipfile
+import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,17 +17,14 @@ from pebr_tf.files import replacing_file
 if TYPE_CHECKING:
     from experiments.step import Step
 
-_RESULT = "result.json"
-# Stands in the JSON for an array, with its number.
-_ARRAY = "__array__"
+_DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 class Store:
     """A folder of results.
 
-    A result is one archive: step.json (title and key, for people), result.json, and an .npy for
-    each array. It is written to a temporary name and renamed, so that a run that was stopped
-    leaves whole results only.
+    A result is one file: a SHA-256 of the rest, and the pickled result. It is written to a
+    temporary name and renamed, so that a run that was stopped leaves whole results only.
 
     Args:
       root: The folder; made when the first result is saved.
@@ -58,16 +54,15 @@ class Store:
         Raises:
           ValueError: A source is no module and no package.
         """
-        path = self._path(step)
         try:
-            with zipfile.ZipFile(path) as archive:
-                # Reading a member checks its CRC.
-                result = json.loads(archive.read(_RESULT))
-                restored = _restored(result, archive)
-        # A damaged archive can fail in many ways, and all mean the same: compute it anew.
-        except Exception:
+            content = self._path(step).read_bytes()
+        except FileNotFoundError:
             return None
-        return restored if isinstance(restored, dict) else None
+        digest, pickled = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+        if digest != hashlib.sha256(pickled).digest():
+            return None
+        result: dict[str, Any] = pickle.loads(pickled)
+        return result
 
     def save(self, step: Step, result: Mapping[str, Any]) -> None:
         """Keeps the result of `step`.
@@ -75,26 +70,13 @@ class Store:
         Args:
           step: What was computed.
           result: Nested mappings and sequences of plain JSON values, NumPy scalars and arrays.
-
-        Raises:
-          ValueError: A key is no text, or an array has objects.
-          TypeError: A value is none of these.
         """
-        arrays: list[np.ndarray] = []
-        plain = _plain(result, arrays)
-        about = {"title": step.title, "key": dict(step.key)}
-        with (
-            replacing_file(self._path(step)) as temporary,
-            zipfile.ZipFile(temporary, "w") as archive,
-        ):
-            archive.writestr("step.json", json.dumps(about, indent=2, sort_keys=True))
-            archive.writestr(_RESULT, json.dumps(plain))
-            for number, array in enumerate(arrays):
-                with archive.open(f"{number}.npy", "w", force_zip64=True) as file:
-                    np.lib.format.write_array(file, array, allow_pickle=False)
+        pickled = pickle.dumps(_plain(result))
+        with replacing_file(self._path(step)) as temporary:
+            temporary.write_bytes(hashlib.sha256(pickled).digest() + pickled)
 
     def _path(self, step: Step) -> Path:
-        return self._root / f"{self.name(step)}.npz"
+        return self._root / f"{self.name(step)}.pickle"
 
     def _digest(self, source: str) -> str:
         if source not in self._digests:
@@ -125,30 +107,10 @@ def _digest_of(source: str) -> str:
     return digest.hexdigest()
 
 
-def _plain(value: Any, arrays: list[np.ndarray]) -> Any:
-    """`value` as JSON; its arrays are appended to `arrays`."""
+def _plain(value: Any) -> Any:
+    """`value` with lists for sequences and plain numbers for those of NumPy."""
     if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str) or key == _ARRAY:
-                raise ValueError(
-                    f"Keys of a result must be texts other than {_ARRAY!r}. Received: {key!r}."
-                )
-        return {key: _plain(inner, arrays) for key, inner in value.items()}
+        return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(inner, arrays) for inner in value]
-    if isinstance(value, np.ndarray):
-        arrays.append(value)
-        return {_ARRAY: len(arrays) - 1}
+        return [_plain(inner) for inner in value]
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _restored(value: Any, archive: zipfile.ZipFile) -> Any:
-    """The inverse of `_plain`; sequences come back as lists."""
-    if isinstance(value, list):
-        return [_restored(inner, archive) for inner in value]
-    if not isinstance(value, dict):
-        return value
-    if _ARRAY in value:
-        content = io.BytesIO(archive.read(f"{value[_ARRAY]}.npy"))
-        return np.lib.format.read_array(content, allow_pickle=False)
-    return {key: _restored(inner, archive) for key, inner in value.items()}

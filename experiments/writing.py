@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,10 @@ def write_results(results: ExperimentResults, directory: Path) -> Path:
       UserError: The folder holds something else.
     """
     require_ours(directory)
-    with _replacing_directory(directory) as scratch:
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as work:
+        scratch = Path(work) / "new"
+        scratch.mkdir()
         (scratch / FIGURES).write_text(
             json.dumps(plain(results.figures), indent=1, ensure_ascii=False) + "\n", "utf-8"
         )
@@ -48,6 +50,9 @@ def write_results(results: ExperimentResults, directory: Path) -> Path:
                 (scratch / f"{plot.name}.{ending}").write_bytes(content)
             drawings[plot.name] = files["svg"].decode()
         (scratch / PAGE).write_text(page(results, drawings), "utf-8")
+        if directory.exists():
+            shutil.rmtree(directory)
+        scratch.rename(directory)
     return directory / PAGE
 
 
@@ -75,26 +80,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@contextlib.contextmanager
-def _replacing_directory(path: Path) -> Iterator[Path]:
-    """Yields a temporary directory that on success takes the place of `path`, else is removed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    workshop = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    new, old = workshop / "new", workshop / "old"
-    new.mkdir()
-    try:
-        yield new
-        new.chmod(0o755)
-        try:
-            if path.exists():
-                path.replace(old)
-            new.replace(path)
-        # Also when the user stops it just here: what was there must not go with the workshop.
-        except BaseException:
-            if old.exists() and not path.exists():
-                old.replace(path)
-            raise
-    finally:
-        shutil.rmtree(workshop, ignore_errors=True)

@@ -84,26 +84,20 @@ def components_of(config: Config, options: Options = WHOLE) -> list[BaseNode]:
         model = training.outputs["model"]
         nodes += [transform, training]
     builder = IndexBuilder(
-        catalogue, model, examples, config, _source("index_builder"), fit=options.index_only
+        config,
+        _source("index_builder"),
+        fit=options.index_only,
+        catalogue=catalogue,
+        model=model,
+        examples=examples,
     )
-    index = builder.outputs["index"]
-    calibrator = CutoffCalibrator(examples, model, index, config, _source("cutoff_calibrator"))
-    cutoff = calibrator.outputs["cutoff"]
+    measured = {"examples": examples, "model": model, "index": builder.outputs["index"]}
+    calibrator = CutoffCalibrator(config, _source("cutoff_calibrator"), **measured)
+    measured["cutoff"] = calibrator.outputs["cutoff"]
     # An index-only run would compare the model with itself.
     compared = {} if options.index_only else {"catalogue": catalogue, "baseline": earlier}
-    evaluator = RetrievalEvaluator(
-        examples, model, index, cutoff, config, _source("retrieval_evaluator"), **compared
-    )
-    pusher = Pusher(
-        cutoff,
-        index,
-        evaluator.outputs["evaluation"],
-        evaluator.outputs["blessing"],
-        examples,
-        model,
-        config,
-        source=_source("pusher"),
-    )
+    evaluator = RetrievalEvaluator(config, _source("retrieval_evaluator"), **measured, **compared)
+    pusher = Pusher(config, _source("pusher"), **measured, **evaluator.outputs)
     return [*nodes, builder, calibrator, evaluator, pusher]
 
 

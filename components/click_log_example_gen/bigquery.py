@@ -61,21 +61,15 @@ def reader(source: str, columns: Sequence[str]) -> ReadFromBigQuery:
     )
 
 
-class ReadRows(beam.PTransform):
+@beam.ptransform_fn
+def read_rows(pipeline: beam.Pipeline, source: str, columns: Sequence[str]) -> beam.PCollection:
     """`Rows` of a BigQuery source with these columns."""
-
-    def __init__(self, source: str, columns: Sequence[str]):
-        super().__init__()
-        self._source = source
-        self._columns = tuple(columns)
-
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
-        return (
-            pipeline
-            | "Query" >> reader(self._source, self._columns)
-            | "Batch" >> beam.BatchElements(min_batch_size=1_000, max_batch_size=BATCH_ROWS)
-            | "Columns" >> beam.Map(in_columns, self._source, self._columns)
-        )
+    return (
+        pipeline
+        | "Query" >> reader(source, columns)
+        | "Batch" >> beam.BatchElements(min_batch_size=1_000, max_batch_size=BATCH_ROWS)
+        | "Columns" >> beam.Map(in_columns, source, columns)
+    )
 
 
 def in_columns(records: Iterable[Mapping[str, Any]], source: str, columns: Sequence[str]) -> Rows:

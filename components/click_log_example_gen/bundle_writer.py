@@ -70,12 +70,6 @@ class BundleSummary:
     letters: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
-    @classmethod
-    def from_mapping(cls, mapping: dict[str, Any]) -> BundleSummary:
-        """The inverse of `dataclasses.asdict`, after a round trip through JSON."""
-        shards = [Shard(s["split"], s["path"], tuple(s["order"])) for s in mapping["shards"]]
-        return cls(**{**mapping, "shards": shards})
-
 
 class BundleWriter:
     """Writes and counts the rows of a bundle."""

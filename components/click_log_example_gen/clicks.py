@@ -24,13 +24,6 @@ TABLE = "clicks"
 COUNTED_ROWS = 2_000_000
 
 
-class _KnownItems:
-    """Ids of all items, shared by the threads of a worker."""
-
-    def __init__(self, path: str):
-        self.ids = read_items(path, only_ids=True).column("item_id").combine_chunks()
-
-
 class GoodClicks:
     """Turns rows of a click log into good clicks."""
 
@@ -38,7 +31,7 @@ class GoodClicks:
         self._settings = settings
         self._now = now
         self._shared = shared.Shared()
-        self._known: _KnownItems | None = None
+        self._known: pa.Array | None = None
 
     def of(self, batch: Batch, path: str) -> Batch:
         """The good clicks of a batch; `path` is the table of items."""
@@ -46,42 +39,35 @@ class GoodClicks:
         if settings.data.catalogue is None:
             return settings.good_clicks_and_items(batch, self._now)[0]
         if self._known is None:
-            self._known = self._shared.acquire(lambda: _KnownItems(path))
-        return settings.good_clicks(batch, self._now, self._known.ids)
+            # Once for all threads of a worker.
+            self._known = self._shared.acquire(
+                lambda: read_items(path, only_ids=True)["item_id"].combine_chunks()
+            )
+        return settings.good_clicks(batch, self._now, self._known)
 
 
 class CountTimes(beam.DoFn):
-    """`Rows` of a click log -> `TimeCounts` of the good clicks, one per bundle."""
+    """`Rows` of a click log -> `TimeCounts` of the good clicks."""
 
     def __init__(self, settings: IngestSettings, now: int):
         self._good = GoodClicks(settings, now)
 
-    def start_bundle(self) -> None:
-        self._counts = _no_times()
-
-    def process(self, rows: Rows, path: str) -> tuple[()]:
+    def process(self, rows: Rows, path: str) -> Iterator[splits.TimeCounts]:
         if path:
             clicks = self._good.of(rows.batch, path)
             time = clicks.columns.column("timestamp").to_numpy(zero_copy_only=False)
-            self._counts = self._counts.and_also(splits.TimeCounts.of(time))
-        return ()
-
-    def finish_bundle(self) -> Iterator[WindowedValue]:
-        yield at_end(self._counts)
+            yield splits.TimeCounts.of(time)
 
 
 def merged(counts: Iterable[splits.TimeCounts]) -> splits.TimeCounts:
-    """The counts of all bundles."""
-    return functools.reduce(splits.TimeCounts.and_also, counts, _no_times())
+    """The sum of counts."""
+    none = splits.TimeCounts.of(np.empty(0, np.int64))
+    return functools.reduce(splits.TimeCounts.and_also, counts, none)
 
 
 def cut_time(counts: splits.TimeCounts, split: Split) -> int:
     """The first second that is held out; 0 if there is no click."""
     return counts.held_out_from(split) if len(counts.clicks) else 0
-
-
-def _no_times() -> splits.TimeCounts:
-    return splits.TimeCounts.of(np.empty(0, np.int64))
 
 
 class WriteClicks(beam.DoFn):

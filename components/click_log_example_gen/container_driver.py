@@ -45,8 +45,10 @@ def run(invocation: str, inputs_spec: str) -> None:
     found = inputs.resolve(data, properties.get(inputs.WANTED_SPAN)).to_exec_properties()
     output = pipeline_spec_pb2.ExecutorOutput()
     for name, value in found.items():
-        if value is not None:
-            _set(output.parameter_values[name], value)
+        if isinstance(value, str):
+            output.parameter_values[name].string_value = value
+        elif value is not None:
+            output.parameter_values[name].number_value = value
     names: dict[int, str] = {}
     artifacts = entrypoint.parse_raw_artifact_dict(given.outputs.artifacts, names)
     for key in ("examples", "catalogue"):
@@ -57,13 +59,6 @@ def run(invocation: str, inputs_spec: str) -> None:
     fileio.makedirs(os.path.dirname(path))
     with fileio.open(path, "wb") as file:
         file.write(json_format.MessageToJson(output, sort_keys=True).encode())
-
-
-def _set(parameter: Any, value: str | int) -> None:
-    if isinstance(value, str):
-        parameter.string_value = value
-    else:
-        parameter.number_value = value
 
 
 def _flags(arguments: list[str]) -> Any:

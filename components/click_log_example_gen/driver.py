@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from tfx.components.example_gen import driver
 from tfx.orchestration import data_types
-from tfx.orchestration.portable import data_types as portable_data_types
-from tfx.proto.orchestration import driver_output_pb2
 
 from components.click_log_example_gen import inputs
 from components.click_log_example_gen.settings import from_exec_properties
@@ -33,15 +30,3 @@ class Driver(driver.Driver):
             # The executor raises the same error, and TFX then records a failed run.
             return {**exec_properties, **inputs.NOT_FOUND}
         return {**exec_properties, **found.to_exec_properties()}
-
-    def run(
-        self, execution_info: portable_data_types.ExecutionInfo
-    ) -> driver_output_pb2.DriverOutput:
-        """See the base class; updates both artifacts of Examples."""
-        result = super().run(execution_info)
-        catalogue = copy.deepcopy(execution_info.output_dict["catalogue"][0].mlmd_artifact)
-        [examples] = result.output_artifacts["examples"].artifacts
-        for name, value in examples.custom_properties.items():
-            catalogue.custom_properties[name].CopyFrom(value)
-        result.output_artifacts["catalogue"].artifacts.append(catalogue)
-        return result

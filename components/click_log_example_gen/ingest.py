@@ -25,7 +25,7 @@ from apache_beam.pvalue import AsIter, AsSingleton
 
 from components.click_log_example_gen import items, publish, texts
 from components.click_log_example_gen.clicks import CountTimes, WriteClicks, cut_time, merged
-from components.click_log_example_gen.reading import ReadTable
+from components.click_log_example_gen.reading import read_tables
 from pebr_tf.data.ingest_settings import IngestSettings
 
 
@@ -84,7 +84,7 @@ class Ingest:
     ) -> tuple[beam.PCollection, list[beam.PCollection]]:
         summaries = []
         if self.items:
-            read = ReadTable(
+            read = read_tables(
                 items.SPLIT, self.items, self.settings.data.format, self.settings.item_columns
             )
             rows, failed = pipeline | "ReadItems" >> read
@@ -115,7 +115,7 @@ class Ingest:
             | "CutTime" >> beam.Map(cut_time, self.settings.split)
         )
 
-    def _read_clicks(self, after: beam.PCollection | None = None) -> ReadTable:
+    def _read_clicks(self, after: beam.PCollection | None = None) -> beam.PTransform:
         required, optional = self.settings.click_columns
         format = self.settings.data.format
-        return ReadTable("clicks", self.clicks, format, required, optional, after)
+        return read_tables("clicks", self.clicks, format, required, optional, after)

@@ -98,29 +98,20 @@ def resolve(data: Data, wanted_span: int | None = None) -> Inputs:
     return Inputs(log, catalogue, span, version, ",".join(digests))
 
 
-def list_files(key: str, pattern: str) -> list[str]:
-    """The files of a pattern, sorted by name.
-
-    Raises:
-      UserError: There is no file.
-    """
-    if fileio.exists(pattern) and not fileio.isdir(pattern):
-        return [pattern]
-    files = [name for name in _glob(pattern) if not posixpath.basename(name).startswith(IGNORED)]
-    if not files:
-        raise no_file(key, pattern, fileio.isdir(pattern))
-    return files
-
-
 def sources(key: str, where: str | None) -> list[str]:
-    """The files of a pattern, or one BigQuery source; empty for None.
+    """The files of a pattern, sorted by name, or one BigQuery source; empty for None.
 
     Raises:
       UserError: There is no file.
     """
     if where is None:
         return []
-    return [where] if bigquery.is_source(where) else list_files(key, where)
+    if bigquery.is_source(where) or (fileio.exists(where) and not fileio.isdir(where)):
+        return [where]
+    files = [name for name in _glob(where) if not posixpath.basename(name).startswith(IGNORED)]
+    if not files:
+        raise no_file(key, where, fileio.isdir(where))
+    return files
 
 
 def source_of(name: str, format: str) -> Source:
@@ -160,12 +151,13 @@ def _with_span(key: str, pattern: str, wanted: int | None) -> tuple[str, int | N
                 f"where one is asked for. Received: {pattern}."
             )
         return pattern, None, None
-    split = _split_of(pattern)
+    split, only = _split_of(pattern), None
+    if wanted is not None:
+        static = range_config_pb2.StaticRange(start_span_number=wanted, end_span_number=wanted)
+        only = range_config_pb2.RangeConfig(static_range=static)
     try:
         # Resolves the pattern inside the split.
-        _, span, version = utils.calculate_splits_fingerprint_span_and_version(
-            "", [split], _range_of(wanted)
-        )
+        _, span, version = utils.calculate_splits_fingerprint_span_and_version("", [split], only)
     except ValueError as error:
         which = "a span" if wanted is None else f"span {wanted}"
         raise UserError(
@@ -176,13 +168,6 @@ def _with_span(key: str, pattern: str, wanted: int | None) -> tuple[str, int | N
 
 def _split_of(pattern: str) -> example_gen_pb2.Input.Split:
     return example_gen_pb2.Input.Split(name="files", pattern=pattern)
-
-
-def _range_of(span: int | None) -> range_config_pb2.RangeConfig | None:
-    if span is None:
-        return None
-    static = range_config_pb2.StaticRange(start_span_number=span, end_span_number=span)
-    return range_config_pb2.RangeConfig(static_range=static)
 
 
 def _fingerprint(where: str) -> str:

@@ -10,7 +10,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from apache_beam.transforms.window import GlobalWindow
+from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from components.click_log_example_gen import inputs
@@ -28,12 +28,8 @@ TWICE = "item twice"
 TABLE_FILE = "items.arrow"
 SUMMARIES = "summaries"
 ENCODED_ROWS = 65_536
-
-
-def at_end(value: object) -> WindowedValue:
-    """An output of `finish_bundle`."""
-    window = GlobalWindow()
-    return WindowedValue(value, window.max_timestamp(), [window])
+# Makes an output of `finish_bundle`.
+at_end = GlobalWindows.windowed_value_at_end_of_window
 
 
 def read_items(path: str, only_ids: bool = False) -> pa.Table:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import json
 import os
+import pickle
 import shutil
 from collections.abc import Iterable
 from typing import Any
@@ -15,21 +15,22 @@ from tfx.dsl.io import fileio
 from components.click_log_example_gen import inputs
 from components.click_log_example_gen.bundle_writer import BundleSummary, create
 
-SUMMARIES_FILE = "summaries.json"
+SUMMARIES_FILE = "summaries.pickle"
 LETTERS_FILE = "dead_letters.jsonl.gz"
 ACCOUNTING_FILE = "accounting.json"
 
 
-def write_summaries(summaries: Iterable[BundleSummary], folder: str) -> None:
+def write_summaries(summaries: list[BundleSummary], folder: str) -> None:
     """Writes the summaries of all bundles where the executor reads them, on any Beam runner."""
-    content = [dataclasses.asdict(summary) for summary in summaries]
-    _write_json(os.path.join(folder, SUMMARIES_FILE), content)
+    with create(os.path.join(folder, SUMMARIES_FILE)) as file:
+        pickle.dump(summaries, file)
 
 
 def read_summaries(folder: str) -> list[BundleSummary]:
     """The summaries that `write_summaries` wrote."""
     with inputs.source_of(os.path.join(folder, SUMMARIES_FILE), "auto").open() as file:
-        return [BundleSummary.from_mapping(mapping) for mapping in json.load(file)]
+        summaries: list[BundleSummary] = pickle.load(file)
+    return summaries
 
 
 def move_shards(summaries: Iterable[BundleSummary], split: str, uri: str) -> None:
@@ -53,7 +54,8 @@ def write_dead_letters(
         for path in sorted(path for each in summaries for path in each.letters):
             with inputs.source_of(path, "auto").open() as file:
                 shutil.copyfileobj(file, out)
-    _write_json(os.path.join(uri, ACCOUNTING_FILE), accounting)
+    with create(os.path.join(uri, ACCOUNTING_FILE)) as file:
+        file.write(json.dumps(accounting, indent=2, ensure_ascii=False).encode())
 
 
 def remove(uri: str) -> None:
@@ -67,8 +69,3 @@ def empty(uris: Iterable[str]) -> None:
     for uri in uris:
         remove(uri)
         fileio.makedirs(uri)
-
-
-def _write_json(path: str, content: object) -> None:
-    with create(path) as file:
-        file.write(json.dumps(content, indent=2, ensure_ascii=False).encode())

@@ -14,64 +14,54 @@ from pebr_tf.errors import UserError
 FAILED = "failed"
 
 
-class ReadFile(beam.DoFn):
+def read_file(
+    file: tuple[int, str],
+    after: str | None,
+    table: str,
+    format: str,
+    required: Sequence[str],
+    optional: Sequence[str],
+) -> Iterator[Rows | beam.pvalue.TaggedOutput]:
     """(number, name) of a file -> its `Rows`; a `BundleSummary` with an error to FAILED.
 
     A file is the unit of work: in the middle of a file, a quoted line break looks like the end of a
     row.
     """
-
-    def __init__(self, table: str, format: str, required: Sequence[str], optional: Sequence[str]):
-        self._table = table
-        self._format = format
-        self._required = list(required)
-        self._optional = list(optional)
-
-    def process(
-        self, file: tuple[int, str], after: str | None = None
-    ) -> Iterator[Rows | beam.pvalue.TaggedOutput]:
-        if after == "":
-            return
-        number, name = file
-        source = inputs.source_of(name, self._format)
-        try:
-            for batch in read_table(source, self._required, self._optional):
-                yield Rows(number, name, batch)
-        except UserError as error:
-            yield beam.pvalue.TaggedOutput(FAILED, BundleSummary(self._table, errors=[str(error)]))
+    if after == "":
+        return
+    number, name = file
+    try:
+        for batch in read_table(inputs.source_of(name, format), required, optional):
+            yield Rows(number, name, batch)
+    except UserError as error:
+        yield beam.pvalue.TaggedOutput(FAILED, BundleSummary(table, errors=[str(error)]))
 
 
-class ReadTable(beam.PTransform):
+@beam.ptransform_fn
+def read_tables(
+    pipeline: beam.Pipeline,
+    table: str,
+    where: Sequence[str],
+    format: str,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
+    after: beam.PCollection | None = None,
+) -> tuple[beam.PCollection, beam.PCollection]:
     """All `Rows` of a table, and the failures: two collections.
 
-    Args:
-      after: One text that reading waits for. If it is empty, nothing is read.
+    `after` holds one text that reading waits for. If it is empty, nothing is read.
     """
-
-    def __init__(
-        self,
-        table: str,
-        where: Sequence[str],
-        format: str,
-        required: Sequence[str],
-        optional: Sequence[str] = (),
-        after: beam.PCollection | None = None,
-    ):
-        super().__init__()
-        self._where = list(where)
-        self._reader = ReadFile(table, format, required, optional)
-        self._columns = [*required, *optional]
-        self._after = [] if after is None else [beam.pvalue.AsSingleton(after)]
-
-    def expand(self, pipeline: beam.Pipeline) -> tuple[beam.PCollection, beam.PCollection]:
-        if bigquery.is_source(self._where[0]):
-            rows = pipeline | "BigQuery" >> bigquery.ReadRows(self._where[0], self._columns)
-            return rows, pipeline | "Nothing" >> beam.Create([])
-        read = (
-            pipeline
-            | "Files" >> beam.Create(list(enumerate(self._where)))
-            # Otherwise a runner may read all files on the worker that made the list.
-            | "Spread" >> beam.Reshuffle()
-            | "Read" >> beam.ParDo(self._reader, *self._after).with_outputs(FAILED, main="rows")
-        )
-        return read.rows, read[FAILED]
+    if bigquery.is_source(where[0]):
+        columns = [*required, *optional]
+        rows = pipeline | "BigQuery" >> bigquery.read_rows(where[0], columns)
+        return rows, pipeline | "Nothing" >> beam.Create([])
+    first = None if after is None else beam.pvalue.AsSingleton(after)
+    read = beam.FlatMap(read_file, first, table, format, list(required), list(optional))
+    found = (
+        pipeline
+        | "Files" >> beam.Create(list(enumerate(where)))
+        # Otherwise a runner may read all files on the worker that made the list.
+        | "Spread" >> beam.Reshuffle()
+        | "Read" >> read.with_outputs(FAILED, main="rows")
+    )
+    return found.rows, found[FAILED]

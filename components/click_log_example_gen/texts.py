@@ -73,13 +73,6 @@ def sampled(tables: Iterable[pa.Table], count: int) -> pa.Table:
     return table.take(pc.select_k_unstable(table, count, [(PLACE, "ascending")]))
 
 
-class _Items:
-    """The table of items, shared by the threads of a worker."""
-
-    def __init__(self, path: str):
-        self.table = read_items(path).combine_chunks()
-
-
 class WriteJoined(beam.DoFn):
     """(Key, table) -> Examples of its rows with the columns of their items; one summary each."""
 
@@ -87,7 +80,7 @@ class WriteJoined(beam.DoFn):
         self._table = table
         self._folder = folder
         self._shared = shared.Shared()
-        self._items: _Items | None = None
+        self._items: pa.Table | None = None
 
     def process(self, element: tuple[Key, pa.Table], path: str) -> Iterator[BundleSummary]:
         if not path:
@@ -99,8 +92,9 @@ class WriteJoined(beam.DoFn):
         rows = rows.select([name for name in rows.column_names if name != PLACE])
         writer = BundleWriter(self._table, self._folder)
         if self._items is None:
-            self._items = self._shared.acquire(lambda: _Items(path))
-        items = self._items.table
+            # Once for all threads of a worker.
+            self._items = self._shared.acquire(lambda: read_items(path).combine_chunks())
+        items = self._items
         for batch in rows.to_batches(ENCODED_ROWS):
             joined = pa.RecordBatch.from_arrays(
                 [*batch.columns, *item_columns(batch.column("item_id"), items).values()],

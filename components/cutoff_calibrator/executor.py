@@ -15,7 +15,7 @@ from tfx.utils import path_utils
 
 from components.folders import local_folder, published_folder
 from components.pairs import QUERY_LIMIT, read_pairs
-from components.query_tower import QueryTower
+from components.towers import Towers
 from pebr_tf.config import Config
 from pebr_tf.cutoff.calibration import FOLDS, Calibration, calibrate
 from pebr_tf.cutoff.candidates import candidate_depth, collect_candidates, levels_of
@@ -78,7 +78,7 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     family = description.family
     catalogue = EmbeddedCatalogue(index)
     vectors, ids, moments = catalogue.vectors(), catalogue.ids(), catalogue.moments()
-    queries, pairs = QueryTower(towers).embed(held_out.queries), held_out.pairs(ids)
+    queries, pairs = Towers(towers).embed_queries(held_out.queries), held_out.pairs(ids)
     candidates = collect_candidates(
         vectors,
         queries,

@@ -1,39 +1,33 @@
-"""Assembles the artifact from the shards: sorted and checked items, and the search index."""
+"""Assembles the catalogue from the shards, sorted by id and checked."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from absl import logging
 
 from components.index_builder import shards
-from pebr_tf.config import Index
 from pebr_tf.errors import UserError
-from pebr_tf.release.catalogue import EmbeddedCatalogue
-from pebr_tf.retrieval import build_index
+from pebr_tf.release.payload import ID_COLUMN
 from pebr_tf.retrieval.vectors import unit_vectors
 
 # Most items or ids that an error lists.
 SHOWN = 3
 
 
-def gather(
-    folder: str, names: Sequence[str], payload_columns: Sequence[str]
-) -> tuple[pa.Table, np.ndarray]:
+def gather(folder: str, names: Sequence[str]) -> tuple[pa.Table, np.ndarray]:
     """The whole catalogue sorted by id: ids and payload [N], unit vectors [N, n].
 
     Raises:
       UserError: An item id occurs twice, or a vector is not finite or has length zero.
     """
-    parts = [shards.read_items(folder, name, payload_columns) for name in names]
+    parts = [shards.read_items(folder, name) for name in names]
     items = pa.concat_tables(parts)
-    order = pc.sort_indices(items[shards.ITEM_ID])
+    order = pc.sort_indices(items[ID_COLUMN])
     items = items.take(order)
-    _reject_duplicates(items[shards.ITEM_ID])
+    _reject_duplicates(items[ID_COLUMN])
     positions = np.empty(len(items), np.int64)
     positions[order.to_numpy()] = np.arange(len(items))
     # Filled shard by shard: memory never holds a second copy of all vectors.
@@ -45,39 +39,7 @@ def gather(
             vectors = np.empty((len(items), part.shape[1]), np.float32)
         vectors[positions[begin : begin + len(part)]] = part
     assert vectors is not None, "at least one shard"
-    return items, checked_vectors("item", items[shards.ITEM_ID], vectors)
-
-
-def write_artifact(
-    folder: Path,
-    items: pa.Table,
-    vectors: np.ndarray,
-    config: Index,
-    queries: np.ndarray | None,
-    background_sample: int,
-) -> None:
-    """Writes every file of the artifact.
-
-    `folder` is empty and local; `vectors` [N, n] are in the order of `items` [N]. The index is
-    tuned with `queries` [Q, n]; None without queries.
-
-    Raises:
-      UserError: The index does not reach the required recall.
-    """
-    catalogue = EmbeddedCatalogue.save(folder, items, vectors)
-    try:
-        build_index(
-            catalogue.index,
-            vectors,
-            catalogue.ids(),
-            config,
-            queries=queries,
-            background_sample=background_sample,
-            progress=lambda step: logging.info("index: %s", step),
-        )
-    except ValueError as error:
-        # Ids and vectors are valid here, so this is the recall check of the index.
-        raise UserError(str(error)) from error
+    return items, checked_vectors("item", items[ID_COLUMN], vectors)
 
 
 def checked_vectors(what: str, names: Sequence[object], vectors: np.ndarray) -> np.ndarray:

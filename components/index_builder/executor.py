@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 from typing import Any
 
 import tensorflow as tf
+from absl import logging
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
-from tfx.dsl.io import fileio
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
+from components.example_files import split_files
 from components.folders import artifact_folder, work_folder
 from components.index_builder import shards
-from components.index_builder.assembly import checked_vectors, gather, write_artifact
-from components.index_builder.embed import embed_catalogue, sample_queries
+from components.index_builder.assembly import checked_vectors, gather
+from components.index_builder.embed import embed_catalogue
 from components.index_builder.fit import require_fit
-from components.index_builder.towers import ITEM_ID, TowersModel
+from components.pairs import read_pairs
+from components.towers import Towers
 from pebr_tf.config import Index
 from pebr_tf.errors import UserError
+from pebr_tf.release.catalogue import EmbeddedCatalogue
+from pebr_tf.release.payload import ID_COLUMN
+from pebr_tf.retrieval import build_index
 from pebr_tf.retrieval.build import TUNING_QUERIES
-
-ITEMS = "items"
-CALIBRATE = "calibrate"
 
 
 class Executor(BaseBeamExecutor):
@@ -39,11 +41,12 @@ class Executor(BaseBeamExecutor):
 
         Raises:
           UserError: The catalogue is empty, repeats an id or lacks a column of the model; a vector
-            is not finite or has length zero; the model lacks a signature or does not fit.
+            is not finite or has length zero; the model lacks a signature or does not fit; the index
+            does not reach the required recall.
         """
         settings = json.loads(exec_properties["settings"])
         config = Index.from_mapping(settings["index"])
-        payload = [name for name in settings["payload_columns"] if name != ITEM_ID]
+        payload = [name for name in settings["payload_columns"] if name != ID_COLUMN]
         catalogue = artifact_utils.get_single_instance(input_dict["catalogue"])
         model = artifact_utils.get_single_instance(input_dict["model"])
         model_path = path_utils.serving_model_path(model.uri)
@@ -52,38 +55,42 @@ class Executor(BaseBeamExecutor):
         clicks = artifact_utils.get_single_instance(input_dict["examples"])
         uri = artifact_utils.get_single_uri(output_dict["index"]).rstrip("/")
 
-        towers = TowersModel(model_path, payload)
-        item_files = _split_files(catalogue, ITEMS)
-        click_files = _split_files(clicks, CALIBRATE)
+        towers = Towers(model_path, payload)
+        item_files = split_files(catalogue, "items")
         _check_columns(towers, item_files)
         with work_folder(uri) as work:
-            names, queries = (os.path.join(work, f"{name}.json") for name in ("shards", "queries"))
             with self._make_beam_pipeline() as pipeline:
-                embed_catalogue(pipeline, item_files, model_path, payload, work, names)
-                wanted = TUNING_QUERIES + config.check_queries
-                sample_queries(pipeline, click_files, wanted, queries)
-            found, texts = shards.read_json(names), shards.read_json(queries)
-            if not found:
+                embed_catalogue(pipeline, item_files, model_path, payload, work)
+            names = shards.read_names(work)
+            if not names:
                 raise UserError(
                     f"the catalogue must have an item. Received: none in {catalogue.uri}."
                 )
-            items, vectors = gather(work, found, payload)
-            query_vectors = None
+            items, vectors = gather(work, names)
+            texts = _sampled(
+                read_pairs(clicks, "calibrate").queries, TUNING_QUERIES + config.check_queries
+            )
+            queries = None
             if texts:
-                query_vectors = checked_vectors("query", texts, towers.embed_queries(texts))
+                queries = checked_vectors("query", texts, towers.embed_queries(texts).vectors)
             with artifact_folder(uri, work) as folder:
-                write_artifact(
-                    folder, items, vectors, config, query_vectors, settings["background_sample"]
-                )
+                embedded = EmbeddedCatalogue.save(folder, items, vectors)
+                try:
+                    build_index(
+                        embedded.index,
+                        vectors,
+                        embedded.ids(),
+                        config,
+                        queries=queries,
+                        background_sample=settings["background_sample"],
+                        progress=lambda step: logging.info("index: %s", step),
+                    )
+                except ValueError as error:
+                    # Ids and vectors are valid here, so this is the recall check of the index.
+                    raise UserError(str(error)) from error
 
 
-def _split_files(examples: Artifact, split: str) -> list[str]:
-    if split not in artifact_utils.decode_split_names(examples.split_names):
-        return []
-    return sorted(fileio.glob(os.path.join(artifact_utils.get_split_uri([examples], split), "*")))
-
-
-def _check_columns(towers: TowersModel, files: list[str]) -> None:
+def _check_columns(towers: Towers, files: list[str]) -> None:
     """Checks one example here, because an error of a Beam worker is a page long."""
     for serialized in tf.data.TFRecordDataset(files, "GZIP").take(1):
         missing = towers.missing_columns(serialized.numpy())
@@ -92,3 +99,9 @@ def _check_columns(towers: TowersModel, files: list[str]) -> None:
                 "the catalogue must have the columns that the model and data.payload_columns "
                 f"name. Received: no {' and no '.join(missing)}."
             )
+
+
+def _sampled(queries: list[str], count: int) -> list[str]:
+    """At most `count` queries, those with the least hashes: a uniform sample."""
+    hashes = {query: hashlib.blake2b(query.encode(), digest_size=8).digest() for query in queries}
+    return sorted(queries, key=hashes.__getitem__)[:count]

@@ -1,5 +1,1 @@
 """Pusher: writes a blessed query model, its index and its cut-off out as one release."""
-
-from components.pusher.component import Pusher
-
-__all__ = ["Pusher"]

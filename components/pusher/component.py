@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
-from tfx.types import BaseChannel, Channel
-from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.types import BaseChannel
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
 from components.artifacts import CutoffModel, PushedRelease, RetrievalEvaluation, RetrievalIndex
 from components.pusher.executor import Executor
+from components.wiring import connected, interface
 from pebr_tf.config import Config
 from pebr_tf.release.pointers import Pointers
-
-
-class PusherSpec(ComponentSpec):
-    """The interface of Pusher."""
-
-    PARAMETERS: ClassVar = {
-        "config": ExecutionParameter(type=str),
-        "pointers": ExecutionParameter(type=str),
-        "releases": ExecutionParameter(type=str),
-        "source": ExecutionParameter(type=str),
-    }
-    INPUTS: ClassVar = {
-        "cutoff": ChannelParameter(type=CutoffModel),
-        "index": ChannelParameter(type=RetrievalIndex),
-        "evaluation": ChannelParameter(type=RetrievalEvaluation),
-        "blessing": ChannelParameter(type=ModelBlessing),
-        "examples": ChannelParameter(type=Examples),
-        "model": ChannelParameter(type=Model),
-    }
-    OUTPUTS: ClassVar = {"release": ChannelParameter(type=PushedRelease)}
 
 
 class Pusher(BaseComponent):
@@ -43,32 +21,31 @@ class Pusher(BaseComponent):
     together, and appears as one.
     """
 
-    SPEC_CLASS = PusherSpec
+    SPEC_CLASS = interface(
+        inputs={
+            "cutoff": CutoffModel,
+            "index": RetrievalIndex,
+            "evaluation": RetrievalEvaluation,
+            "blessing": ModelBlessing,
+            "examples": Examples,
+            "model": Model,
+            "config": str,
+            "pointers": str,
+            "releases": str,
+            "source": str,
+        },
+        outputs={"release": PushedRelease},
+    )
     EXECUTOR_SPEC = ExecutorClassSpec(Executor)
 
-    def __init__(
-        self,
-        cutoff: BaseChannel,
-        index: BaseChannel,
-        evaluation: BaseChannel,
-        blessing: BaseChannel,
-        examples: BaseChannel,
-        model: BaseChannel,
-        config: Config,
-        source: str = "",
-    ):
+    def __init__(self, config: Config, source: str = "", **inputs: BaseChannel):
         super().__init__(
-            PusherSpec(
-                cutoff=cutoff,
-                index=index,
-                evaluation=evaluation,
-                blessing=blessing,
-                examples=examples,
-                model=model,
+            connected(
+                self.SPEC_CLASS,
                 config=config.to_yaml(comments=False),
                 pointers=Pointers.folder_of(config),
                 releases=config.pipeline.releases,
                 source=source,
-                release=Channel(type=PushedRelease),
+                **inputs,
             )
         )

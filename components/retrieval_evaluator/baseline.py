@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tfx.dsl.io import fileio
-from tfx.types import Artifact, artifact_utils
+from tfx.types import Artifact
 from tfx.utils import path_utils
 
+from components.example_files import read_batches, split_files
 from components.folders import local_folder
-from components.index_builder.embed import read_batches
-from components.index_builder.towers import ITEM_ID, TowersModel
 from components.pairs import ClickLogPairs
-from components.query_tower import QueryTower
+from components.towers import Towers
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.candidates import Candidates, QueryVectors, candidate_depth, collect_candidates
 from pebr_tf.cutoff.evaluation import evaluate_policies
@@ -25,15 +21,15 @@ from pebr_tf.cutoff.level_temperature import level_temperatures_for, tune_level_
 from pebr_tf.cutoff.policies.plain import TopKPolicy
 from pebr_tf.cutoff.policies.registry import served_policy
 from pebr_tf.release.evaluation import BaselineResult
+from pebr_tf.release.payload import ID_COLUMN
 from pebr_tf.release.towers import TowersDescription
 from pebr_tf.retrieval.vectors import unit_vectors
 
-ITEMS = "items"
 LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Clicks:
+class ComparedClicks:
     """The clicks that both models are measured on.
 
     Attributes:
@@ -51,7 +47,7 @@ class Clicks:
 def measure_baseline(
     model: Artifact,
     catalogue: Artifact,
-    clicks: Clicks,
+    clicks: ComparedClicks,
     settings: Cutoff,
     average_k: tuple[int, ...],
     split: dict[str, Any],
@@ -65,20 +61,21 @@ def measure_baseline(
       compared; the reason is logged.
     """
     with local_folder(path_utils.serving_model_path(model.uri)) as folder:
-        towers = TowersDescription.find(folder)
-        if towers is None:
+        description = TowersDescription.find(folder)
+        if description is None:
             LOGGER.warning("No baseline: there is no earlier model that this version reads.")
             return None
-        if (received := towers.config.get("split")) != split:
+        if (received := description.config.get("split")) != split:
             LOGGER.warning("No baseline: its split must be %s. Received: %s.", split, received)
             return None
-        vectors = _embedded(folder, catalogue, clicks.ids)
+        towers = Towers(folder)
+        vectors = _embedded(towers, catalogue, clicks.ids)
         if vectors is None:
             return None
-        tower = QueryTower(folder)
-        test = replace(tower.embed(clicks.test.queries), strata=clicks.strata)
-        calibrate = tower.embed(clicks.calibrate.queries)
-    family, level_temperatures = towers.family, level_temperatures_for(settings.level_temperature)
+        test = replace(towers.embed_queries(clicks.test.queries), strata=clicks.strata)
+        calibrate = towers.embed_queries(clicks.calibrate.queries)
+    family = description.family
+    level_temperatures = level_temperatures_for(settings.level_temperature)
 
     def candidates(queries: QueryVectors, clicked: ClickLogPairs) -> Candidates:
         depth = candidate_depth(len(queries), len(vectors), average_k, settings.limit)
@@ -100,23 +97,20 @@ def measure_baseline(
     results = evaluate_policies(list(policies.values()), found, average_k, served.name)
     lists = served.lists(found)
     recall = {k: lists.shares(lists.counts_at(lists.cutoff_at(k)))[1] for k in average_k}
-    return BaselineResult(model.uri, towers.steps, level_temperature, results), recall
+    return BaselineResult(model.uri, description.steps, level_temperature, results), recall
 
 
-def _embedded(towers: Path, catalogue: Artifact, ids: np.ndarray) -> np.ndarray | None:
+def _embedded(towers: Towers, catalogue: Artifact, ids: np.ndarray) -> np.ndarray | None:
     """[N, n] unit vectors of the items in the order of `ids`."""
-    pattern = os.path.join(artifact_utils.get_split_uri([catalogue], ITEMS), "*")
-    model = TowersModel(str(towers))
     vectors: list[np.ndarray] = []
     found: list[np.ndarray] = []
-    for file in sorted(fileio.glob(pattern)):
-        for batch in read_batches(file):
-            if not found and (missing := model.missing_columns(batch[0])):
-                LOGGER.warning("No baseline: the catalogue lacks %s.", ", ".join(missing))
-                return None
-            embedded, columns = model.embed_items(batch)
-            vectors.append(embedded)
-            found.append(columns[ITEM_ID])
+    for batch in read_batches(split_files(catalogue, "items")):
+        if not found and (missing := towers.missing_columns(batch[0])):
+            LOGGER.warning("No baseline: the catalogue lacks %s.", ", ".join(missing))
+            return None
+        embedded, columns = towers.embed_items(batch)
+        vectors.append(embedded)
+        found.append(columns[ID_COLUMN])
     names = np.array([name.decode("utf-8") for name in np.concatenate(found)], np.str_)
     order = np.argsort(names)
     positions = order[np.searchsorted(names, ids, sorter=order)]

@@ -11,7 +11,7 @@ import numpy as np
 from tfx.types import Artifact
 
 from components.pairs import QUERY_LIMIT, ClickLogPairs, read_pairs, read_training_pairs
-from components.retrieval_evaluator.baseline import Clicks
+from components.retrieval_evaluator.baseline import ComparedClicks
 from components.retrieval_evaluator.searching import Search, index_recall, latency
 from pebr_tf.config import Cutoff, Evaluation
 from pebr_tf.cutoff.calibration import Calibration
@@ -98,7 +98,7 @@ class Subject:
 
 def measure(
     examples: Artifact, subject: Subject, settings: Cutoff, evaluation: Evaluation
-) -> tuple[ModelEvaluation, Evidence, Clicks]:
+) -> tuple[ModelEvaluation, Evidence, ComparedClicks]:
     """The evaluation without gates and comparisons, its evidence, and its clicks.
 
     Raises:
@@ -159,7 +159,8 @@ def measure(
     gain = own_gain(candidates, subject.vectors, clicked.pairs(subject.ids), min(average_k))
     evidence = knobs.evidence(result.middle_k, gain, index_recalls)
     tuned_on = calibrate if calibrate.queries else clicked
-    return result, evidence, Clicks(clicked, tuned_on, encoded.stratum, subject.ids)
+    compared = ComparedClicks(clicked, tuned_on, encoded.stratum, subject.ids)
+    return result, evidence, compared
 
 
 def _policies(

@@ -24,3 +24,19 @@ def snapshot_at(monkeypatch):
         monkeypatch.setattr(owner, name, copies)
 
     return install
+
+
+@pytest.fixture(scope="session")
+def world():
+    """The small world that calibrator and evaluator are tested on."""
+    from calibrated_cases import World
+
+    return World()
+
+
+@pytest.fixture(scope="session")
+def calibrator_inputs(world, tmp_path_factory):
+    """The calibrator's inputs on disk; do not write to them."""
+    from calibrated_cases import write_inputs
+
+    return write_inputs(tmp_path_factory.mktemp("inputs"), world)

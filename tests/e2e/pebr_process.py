@@ -3,7 +3,6 @@
 Each runs the command from its arguments to its exit code.
 """
 
-import contextlib
 import functools
 import importlib
 import os
@@ -76,8 +75,8 @@ def _edit(modules):
     pipeline.source_digest = lambda name: "edited" if name in modules else real(name)
 
 
-def killed_at(module, name):
-    return functools.partial(_replace, module, name, _kill)
+def killed_at(module, name, call=1):
+    return functools.partial(_replace, module, name, functools.partial(_kill, call, []))
 
 
 def failing_at(module, name, error):
@@ -91,6 +90,8 @@ def waiting_at(module, name, pipe):
 
 def _replace(module, name, action):
     owner = importlib.import_module(module)
+    *path, name = name.split(".")
+    owner = functools.reduce(getattr, path, owner)
     real = getattr(owner, name)
 
     @functools.wraps(real)
@@ -101,30 +102,6 @@ def _replace(module, name, action):
     setattr(owner, name, replaced)
 
 
-def killed_in_training(step):
-    return functools.partial(_kill_in_training, step)
-
-
-def _kill_in_training(last):
-    # Not in `pipeline.trainer`, which TFX imports again.
-    from pipeline import display
-
-    real = display.training_progress
-
-    @contextlib.contextmanager
-    def watched(*arguments):
-        with real(*arguments) as progress:
-
-            def show(step, loss):
-                progress(step, loss)
-                if step >= last:
-                    _kill()
-
-            yield show
-
-    display.training_progress = watched
-
-
 def _raise(error):
     raise error
 
@@ -133,7 +110,10 @@ def _read(pipe):
     pipe.read_bytes()
 
 
-def _kill():
+def _kill(call, calls):
+    calls.append(call)
+    if len(calls) < call:
+        return
     sys.stdout.flush()
     sys.stderr.flush()
     os.kill(os.getpid(), signal.SIGKILL)

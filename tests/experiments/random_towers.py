@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from experiment_runs import untrained
 from small_logs import small_corpus
 
 from experiments.study import Study
@@ -11,16 +11,10 @@ from pebr_tf.cutoff.candidates import QueryVectors
 
 def random_towers() -> Study:
     """Unit vectors of eight numbers, and temperatures from .05 to .3."""
-    rng = np.random.default_rng(0)
     data = small_corpus()
-
-    def unit(count):
-        vectors = rng.normal(size=(count, 8))
-        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-
-    tau = rng.uniform(0.05, 0.3, len(data.queries)).astype(np.float32)
-    queries = QueryVectors(unit(len(data.queries)), tau, data.strata)
-    return Study(data, data.config, unit(len(data.item_ids)), queries)
+    towers = untrained(data, data.config)
+    queries = QueryVectors(towers["vectors"], towers["tau"], data.strata)
+    return Study(data, data.config, towers["items"], queries)
 
 
 def clicked_in(towers: Study, split: str) -> dict[int, set[int]]:

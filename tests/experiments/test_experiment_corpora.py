@@ -12,6 +12,7 @@ import tensorflow as tf
 from small_logs import small_config, small_corpus, small_tables
 
 from experiments import corpora
+from experiments import settings as settings_module
 from experiments.corpora import corpus, corpus_key, prepared
 from experiments.settings import GOODBOOKS, SYNTHETIC, ExperimentSettings
 from pebr_tf.cutoff.candidates import ClickedPairs
@@ -75,18 +76,6 @@ def test_frequencies_are_clicks_of_the_training_split(data, tables, split_of):
         items[name] for name in data.item_ids
     ]
     assert min(queries.values()) == 0
-
-
-def test_strata_share_the_clicks_of_the_training_split(data, tables, split_of):
-    """A query belongs where its clicks begin, most clicked first; equal ones are together."""
-    totals = train_clicks(tables, split_of, "query")
-    everything = sum(totals.values())
-    for text, place in zip(data.queries, data.strata, strict=True):
-        above = sum(total for total in totals.values() if total > totals[text]) / everything
-        expected = "tail" if not totals[text] or above >= 0.8 else "torso"
-        expected = "head" if totals[text] and above < 0.5 else expected
-        assert STRATA[place] == expected, text
-    assert set(data.strata.tolist()) == {0, 1, 2}
 
 
 def vocabulary(tables, split_of, columns, cut):
@@ -163,22 +152,15 @@ def test_all_queries_count_where_the_truth_does():
     assert data.truth is truth
 
 
-@pytest.fixture(scope="module")
-def made():
-    """The synthetic logs, a tenth of the small ones."""
-    spec = synthetic.SyntheticSpec(items=200, queries=90, clicks=4_000, noise=0.05)
-
-    class Tiny(ExperimentSettings):
-        @property
-        def spec(self):
-            return spec
-
-    return Tiny("small", 1), spec
-
-
-def test_the_synthetic_log_and_its_truth_are_those_that_are_written(made):
-    settings, spec = made
+def test_the_synthetic_log_and_its_truth_are_those_that_are_written(monkeypatch):
+    """A tenth of the small ones."""
+    values = {"items": 200, "queries": 90, "clicks": 4_000}
+    monkeypatch.setitem(settings_module._SPECS, "small", values)
+    settings = ExperimentSettings("small", 1)
+    spec = settings.spec
+    corpus.cache_clear()
     data = corpus(settings, SYNTHETIC)
+    corpus.cache_clear()
     world = synthetic.make_world(spec)
     rows = pa.concat_tables(synthetic.click_chunks(world, spec)).to_pylist()
     assert len(data.query) == len(rows) == 4_000

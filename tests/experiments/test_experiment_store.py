@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import sys
-import zipfile
 
 import numpy as np
 import pytest
@@ -15,14 +13,8 @@ from experiments.store import Store
 RESULT = {
     "text": "größer",
     "nothing": None,
-    "truth": True,
-    "number": 0.1,
-    "nested": {"list": [1, {"deep": np.arange(6, dtype=np.int8).reshape(2, 3)}]},
-    "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-    "float32": np.array([np.nan, -np.inf, 1e-38], np.float32),
-    "empty": np.zeros((0, 4), np.int64),
-    "point": np.array(2.5),
-    "texts": np.array(["a", "長い"]),
+    "scalar": np.float32(0.5),
+    "nested": {"sequence": (1, {"deep": np.arange(6, dtype=np.int8).reshape(2, 3)})},
 }
 
 
@@ -30,56 +22,32 @@ def step_of(key=None, sources=("pebr_tf.files",), needs=(), title="a step"):
     return Step(title, key or {"a": 1}, sources, lambda: {}, needs)
 
 
-def assert_same(found, expected):
-    if isinstance(expected, np.ndarray):
-        np.testing.assert_array_equal(found, expected)
-        assert found.dtype == expected.dtype
-        assert found.shape == expected.shape
-    elif isinstance(expected, dict):
-        assert list(found) == list(expected)
-        for name, value in expected.items():
-            assert_same(found[name], value)
-    elif isinstance(expected, list):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
-            assert_same(one, other)
-    else:
-        assert found == expected
-        assert type(found) is type(expected)
-
-
-def test_a_result_comes_back_as_it_went_in(tmp_path):
+def test_a_result_comes_back_plain(tmp_path):
     Store(tmp_path / "new" / "cache").save(step_of(), RESULT)
-    assert_same(Store(tmp_path / "new" / "cache").load(step_of()), RESULT)
+    found = Store(tmp_path / "new" / "cache").load(step_of())
+    _, deep = found["nested"]["sequence"]
+    assert deep["deep"].dtype == np.int8
+    assert deep["deep"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    deep["deep"] = None
+    assert found == {
+        "text": "größer",
+        "nothing": None,
+        "scalar": 0.5,
+        "nested": {"sequence": [1, {"deep": None}]},
+    }
+    assert type(found["scalar"]) is float
 
 
-def test_a_damaged_archive_is_no_result(tmp_path):
-    """Cut, with a flipped bit, with other members, or with a pickled object."""
+def test_a_damaged_file_is_no_result(tmp_path):
+    """Cut, or with a flipped bit."""
     store = Store(tmp_path)
     store.save(step_of(), RESULT)
-    (archive,) = tmp_path.iterdir()
-    whole = archive.read_bytes()
-    damaged = [whole[: int(share * len(whole))] for share in (0, 0.1, 0.5, 0.999)]
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
     flipped = bytearray(whole)
-    flipped[whole.index(RESULT["fortran"].tobytes("F")) + 6] ^= 1
-    pickled = io.BytesIO()
-    np.lib.format.write_array(pickled, np.array([print], object), allow_pickle=True)
-    one_array = '{"a": {"__array__": 0}}'
-    for members in (
-        {"step.json": "{}"},
-        {"result.json": "{"},
-        {"result.json": "[1, 2]"},
-        {"result.json": one_array},
-        {"result.json": one_array, "0.npy": "no array"},
-        {"result.json": one_array, "0.npy": pickled.getvalue()},
-    ):
-        content = io.BytesIO()
-        with zipfile.ZipFile(content, "w") as changed:
-            for name, text in members.items():
-                changed.writestr(name, text)
-        damaged.append(content.getvalue())
-    for content in (*damaged, bytes(flipped)):
-        archive.write_bytes(content)
+    flipped[-20] ^= 1
+    for content in (b"", whole[:20], whole[:-1], bytes(flipped)):
+        file.write_bytes(content)
         assert store.load(step_of()) is None
 
 

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from random_towers import clicked_in, random_towers
 
-from pebr_tf.cutoff.candidates import ClickedPairs
-
 
 @pytest.fixture(scope="module")
 def towers():
-    """Random towers, and a truth that is independent of the clicks."""
-    towers, rng = random_towers(), np.random.default_rng(0)
-    queries = len(towers.queries)
-    keys = np.sort(rng.choice(queries * 40, 9 * queries, replace=False))
-    keys = np.union1d(keys, np.arange(queries) * 40)
-    data = dataclasses.replace(towers.corpus, truth=ClickedPairs(*np.divmod(keys, 40)))
-    return dataclasses.replace(towers, corpus=data)
+    return random_towers()
 
 
 def asked(towers, split):
@@ -68,18 +58,3 @@ def test_known_pairs_are_those_of_the_training_split(towers):
     # Pairs are split as pairs, so none that is held out is known.
     assert not found.seen.any()
     assert not any(clicked[query] & known[query] for query in rows)
-
-
-def test_the_truth_is_of_the_same_queries_and_all_their_relevant_items(towers):
-    rows, _ = asked(towers, "test")
-    relevant: dict[int, set[int]] = {}
-    for query, item in zip(*dataclasses.astuple(towers.corpus.truth), strict=True):
-        relevant.setdefault(int(query), set()).add(int(item))
-    found = towers.truth("test", (1.0,), 11)
-    _, ranks, totals = by_hand(towers, rows, relevant, 11)
-    inside = {pair for pair in ranks if pair[1] < 11}
-    ours = set(zip(found.relevant.rows.tolist(), found.relevant.ranks.tolist(), strict=True))
-    assert {pair for pair in ours if pair[1] < 11} == inside
-    assert found.totals.tolist() == totals
-    clicks = towers.candidates("test", (1.0,), 11)
-    np.testing.assert_array_equal(found.cosines, clicks.cosines)

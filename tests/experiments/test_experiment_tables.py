@@ -1,9 +1,11 @@
 """The figures and the first table of the ablation by hand."""
 
+import math
+
 import pytest
 from experiment_runs import output
 
-from experiments import ablation
+from experiments import ablation, seeds
 from experiments.ablation_cutoffs import (
     LEVEL_TEMPERATURES,
     PROBES,
@@ -19,6 +21,11 @@ from pebr_tf.report.formats import DASH
 AVERAGES = (5, 15, 50)
 TWO_SEEDS = ExperimentSettings("small", 2, None)
 PROBED = [probe_name(probe, sample) for probe in PROBES for sample in SAMPLES]
+
+
+def test_one_seed_has_no_deviation():
+    assert seeds.spread([1.0, 2.0, 3.0]) == {"mean": 2.0, "deviation": 1.0, "seeds": [1, 2, 3]}
+    assert math.isnan(seeds.spread([0.5])["deviation"])
 
 
 def run(level, top_k=(0.1, 0.5), cdf=(0.3, 0.1)):

@@ -39,32 +39,6 @@ def test_a_run_that_is_stopped_while_drawing_leaves_what_was_there(tmp_path):
     assert content_of(tmp_path / "out") == before
 
 
-@pytest.mark.parametrize(
-    ("error", "after"), [(OSError("disk"), 0), (KeyboardInterrupt("stopped"), 1)]
-)
-def test_a_failure_while_folders_change_places_leaves_the_older(
-    error, after, tmp_path, monkeypatch
-):
-    """`after`: so many renames are done when it comes."""
-    write_results(results_of({"a": 1}, ()), tmp_path / "out")
-    before = content_of(tmp_path / "out")
-    replace, done = Path.replace, []
-
-    def failing(self, target):
-        if len(done) == after:
-            done.append(None)
-            raise error
-        done.append(None)
-        return replace(self, target)
-
-    monkeypatch.setattr(Path, "replace", failing)
-    with pytest.raises(type(error), match=str(error)):
-        write_results(results_of({"a": 2}, ()), tmp_path / "out")
-    monkeypatch.undo()
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert content_of(tmp_path / "out") == before
-
-
 def test_figures_are_json_that_any_reader_takes(tmp_path):
     figures = {
         "array": np.array([[1.5, np.nan], [np.inf, -np.inf]], np.float32),

@@ -264,28 +264,33 @@ def test_all_formats_and_globs_read_alike(folder):
     ]
 
 
-def test_payload_columns_are_in_the_catalogue_alone(folder):
+def test_payload_columns_and_long_texts(folder):
+    """A payload column that is no feature is in the catalogue alone.
+
+    Texts are cut where only their tokens count, at 10 characters per token; neither categories nor
+    the catalogue are cut.
+    """
+    whole, colour = "é" * 19 + "!", "c" * 30
+    rows = [(f"i{n}", whole, "brand", n, colour) for n in range(ITEMS)]
+    (folder / "items.csv").write_text(csv_of(rows, "item_id,title,brand,price,colour"))
     config = config_of(
-        folder, data__payload_columns=["title", "brand", "price"], features__item_categories=[]
+        folder,
+        data__payload_columns=["title", "brand", "price"],
+        features__item_categories=["colour"],
+        features__max_tokens=1,
     )
     left = run(folder, config)
     assert left.items()[1] == {
         "item_id": b"i1",
-        "title": b"title 1",
-        "brand": b"brand1",
-        "price": 1.5,
+        "title": whole.encode(),
+        "brand": b"brand",
+        "price": 1.0,
+        "colour": colour.encode(),
     }
-    columns = {"query", "item_id", "clicks", "title", "price"}
+    columns = {"query", "item_id", "clicks", "title", "price", "colour"}
     assert set(left.clicks("texts")[0]) == columns
     assert set(left.sample("train")[0]) == {*columns, "timestamp"}
-
-
-def test_long_texts_are_cut_where_only_their_tokens_count(folder):
-    """At 10 characters per token; neither categories nor the catalogue are cut."""
-    rows = [(f"i{n}", "é" * 19 + "!", "b" * 30, n) for n in range(ITEMS)]
-    (folder / "items.csv").write_text(csv_of(rows, "item_id,title,brand,price"))
-    left = run(folder, config_of(folder, features__max_tokens=1))
-    whole = ("é" * 19 + "!").encode()
-    assert {item["title"] for item in left.items()} == {whole}
     found = [row for row in left.clicks("texts") if row["item_id"]] + left.sample("train")
-    assert {(row["title"], row["brand"]) for row in found} == {(("é" * 10).encode(), b"b" * 30)}
+    assert {(row["title"], row["colour"]) for row in found} == {
+        (("é" * 10).encode(), colour.encode())
+    }

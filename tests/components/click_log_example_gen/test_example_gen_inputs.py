@@ -9,6 +9,7 @@ import pytest
 from apache_beam.io.gcp.bigquery import ReadFromBigQuery
 
 from components.click_log_example_gen import bigquery, inputs
+from components.click_log_example_gen.driver import Driver
 from components.click_log_example_gen.ingest import Ingest
 from components.click_log_example_gen.settings import exec_properties, from_exec_properties
 from pebr_tf.config import Config, Data
@@ -73,6 +74,22 @@ def test_dates_are_spans(tmp_path):
 def test_spans_that_are_not_there(tmp_path, log, catalogue, span, expected):
     with pytest.raises(UserError, match=expected):
         resolved(tmp_path, log, catalogue, span)
+
+
+def test_the_cache_key_holds_what_the_driver_finds(tmp_path):
+    """Where it finds no file, the executor raises the error, so that TFX records a failed run."""
+    config = Config().replace("data.click_log", f"{tmp_path}/s{{SPAN}}/*")
+    given = exec_properties(config)
+
+    def driven():
+        return Driver(None).resolve_exec_properties(given, None, None)
+
+    assert driven() == {**given, **inputs.NOT_FOUND}
+    touched(tmp_path, "s7/a.csv")
+    assert inputs.from_exec_properties(driven(), config.data) == inputs.resolve(config.data)
+    first = driven()
+    touched(tmp_path, "s7/b.csv")
+    assert driven()["input_fingerprint"] != first["input_fingerprint"]
 
 
 def test_any_change_of_a_file_changes_the_fingerprint(tmp_path):

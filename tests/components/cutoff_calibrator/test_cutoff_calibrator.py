@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import tensorflow as tf
-from calibrated_cases import CONFIG, World, calibrate, write_examples, write_inputs
+from calibrated_cases import CONFIG, calibrate, write_clicks
 
 from components.cutoff_calibrator import executor
 from components.pairs import read_pairs, read_training_pairs
@@ -20,17 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def world():
-    return World()
-
-
-@pytest.fixture(scope="module")
-def inputs(world, tmp_path_factory):
-    return write_inputs(tmp_path_factory.mktemp("inputs"), world)
-
-
-@pytest.fixture(scope="module")
-def output(inputs, tmp_path_factory):
+def output(calibrator_inputs, tmp_path_factory):
     """The artifact, made where a killed run has left files."""
     folder = tmp_path_factory.mktemp("outputs")
     (folder / "cutoff.work" / "killed").mkdir(parents=True)
@@ -43,7 +33,7 @@ def output(inputs, tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(executor, "export_query_model", export)
-        return calibrate(folder, inputs)
+        return calibrate(folder, calibrator_inputs)
 
 
 def calibrate_candidates(world):
@@ -74,11 +64,12 @@ def test_the_calibration_is_that_of_the_library(world, output):
     assert tuning["level_temperature"] == found.level_temperature
 
 
-def test_top_k_is_served_where_the_level_is_worse(world, inputs, tmp_path):
+def test_top_k_is_served_where_the_level_is_worse(world, calibrator_inputs, tmp_path):
     """The clicks of this world do not depend on the temperatures of its queries."""
     level_tuning = tune_level_temperature(calibrate_candidates(world), (5, 20, 50), served=0.7)
     assert not level_tuning.beats_top_k
-    output = calibrate(tmp_path, inputs, CONFIG.replace("cutoff.level_temperature", None))
+    automatic = CONFIG.replace("cutoff.level_temperature", None)
+    output = calibrate(tmp_path, calibrator_inputs, automatic)
     found = Calibration.load(output)
     assert (found.policy, found.level_temperature) == ("top_k", level_tuning.level_temperature)
     assert found.default_items == pytest.approx(found.items_per_query("recall", 0.7))
@@ -116,11 +107,11 @@ def test_the_signatures_keep_what_they_are_asked_to(world, output):
             assert np.mean(kept / np.bincount(rows)) == pytest.approx(value, abs=0.1)
 
 
-def test_pairs_are_read_once_and_only_with_clicks(world, inputs, monkeypatch):
+def test_pairs_are_read_once_and_only_with_clicks(world, calibrator_inputs, monkeypatch):
     # Several tables, so that equal pairs meet again.
     monkeypatch.setattr("components.pairs.BATCH", 64)
     monkeypatch.setattr("components.pairs.ROWS_AT_ONCE", 100)
-    examples = inputs["examples"][0]
+    examples = calibrator_inputs["examples"][0]
     clicked = read_pairs(examples, "test")
     received = text_pairs(clicked)
     assert received == {(q, i) for q, i, c in world.clicks["test"] if c}
@@ -149,7 +140,7 @@ def texts(column):
 def test_memory_does_not_depend_on_the_longest_query(tmp_path):
     clicks = {"train": [], "test": [(f"q{i}", f"item-{i:03}", 1) for i in range(300)]}
     clicks["test"].append(("long " * 20_000, "item-000", 1))
-    examples = write_examples(tmp_path / "long", clicks)
+    examples = write_clicks(tmp_path / "long", clicks)
     read_pairs(examples, "test")
     tracemalloc.start()
     assert len(read_pairs(examples, "test").limited(20).queries) == 20
@@ -160,16 +151,16 @@ def test_memory_does_not_depend_on_the_longest_query(tmp_path):
 
 
 def test_few_queries_are_those_of_both_splits_and_too_few_leave_nothing_behind(
-    world, inputs, tmp_path
+    world, calibrator_inputs, tmp_path
 ):
     clicks = {**world.clicks, "calibrate": world.clicks["calibrate"][:90]}
-    given = {**inputs, "examples": [write_examples(tmp_path / "few", clicks)]}
+    given = {**calibrator_inputs, "examples": [write_clicks(tmp_path / "few", clicks)]}
     both = tmp_path / "both"
     both.mkdir()
     found = Calibration.load(calibrate(both, given))
     assert (found.queries, found.folds) == (160, 5)
     clicks = {**clicks, "calibrate": clicks["calibrate"][:80], "test": []}
-    given = {**inputs, "examples": [write_examples(tmp_path / "none", clicks)]}
+    given = {**calibrator_inputs, "examples": [write_clicks(tmp_path / "none", clicks)]}
     error = r"calibrate and test must have at least 10 queries .*held out\. Received: 9\."
     with pytest.raises(UserError, match=error):
         calibrate(tmp_path, given)

@@ -7,11 +7,12 @@ import tempfile
 
 import numpy as np
 import tensorflow as tf
-from tfx.types import Channel, artifact_utils
+from artifact_files import artifact, write_examples
+from tfx.types import Channel
 from tfx.types.standard_artifacts import Examples, Model
 
 from components.artifacts import RetrievalIndex
-from components.index_builder import IndexBuilder
+from components.index_builder.component import IndexBuilder
 from components.index_builder.executor import Executor
 from pebr_tf.config import Config
 
@@ -35,7 +36,10 @@ class SmallTowers(tf.Module):
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, "query")])
     def query(self, query):
-        return {"embedding": tf.math.l2_normalize(self._sum(query), axis=1)}
+        vectors = tf.math.l2_normalize(self._sum(query), axis=1)
+        # Nothing here reads the others.
+        others = ("tau", "stratum", "frequency", "known_share")
+        return {"embedding": vectors, **dict.fromkeys(others, vectors[:, 0])}
 
     @tf.function(
         autograph=False,
@@ -68,46 +72,16 @@ def save_towers(folder, signatures=("query", "item")):
     return artifact(Model, folder / "model")
 
 
-def artifact(kind, uri, splits=()):
-    result = kind()
-    result.uri = str(uri)
-    if splits:
-        result.split_names = artifact_utils.encode_split_names(list(splits))
-    return result
-
-
-def example(**columns):
-    feature = {
-        name: tf.train.Feature(float_list=tf.train.FloatList(value=[value]))
-        if isinstance(value, float)
-        else tf.train.Feature(bytes_list=tf.train.BytesList(value=[value.encode()]))
-        for name, value in columns.items()
-    }
-    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
-
-
-def write_split(uri, split, rows, files=2):
-    folder = uri / f"Split-{split}"
-    folder.mkdir(parents=True)
-    for file in range(files):
-        path = folder / f"data_tfrecord-{file:05}-of-{files:05}.gz"
-        with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
-            for row in rows[file::files]:
-                writer.write(example(**row))
-    return artifact(Examples, uri, [split])
-
-
 def item(item_id, title, price=0.0, **more):
     return {"item_id": item_id, "title": title, "price": price, **more}
 
 
 def inputs(folder, items, queries=(), **towers):
+    clicks = [{"query": query, "item_id": "a", "clicks": 1} for query in queries]
     return {
-        "catalogue": [write_split(folder / "catalogue", "items", items)],
+        "catalogue": [write_examples(folder / "catalogue", items=items)],
         "model": [save_towers(folder, **towers)],
-        "examples": [
-            write_split(folder / "clicks", "calibrate", [{"query": query} for query in queries])
-        ],
+        "examples": [write_examples(folder / "clicks", calibrate=clicks)],
     }
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
-from index_builder_cases import TOWERS, build, example, inputs, item
+from index_builder_cases import TOWERS, build, inputs, item
 
+from components import example_files
 from components.index_builder import embed, shards
-from components.index_builder.embed import LeastHashes, hashed_queries
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pebr_tf.retrieval import load_index
@@ -36,7 +36,7 @@ def direct(items):
 
 def test_every_item_is_embedded_once_and_in_one_order(tmp_path, monkeypatch):
     # Two shards, of three batches and of one.
-    monkeypatch.setattr(embed, "BATCH", 1)
+    monkeypatch.setattr(example_files, "BATCH", 1)
     monkeypatch.setattr(embed, "SHARD_BATCHES", 3)
     config = Config().replace("data.payload_columns", ["title", "colour", "price", "item_id"])
     uri = build(tmp_path, inputs(tmp_path, ITEMS, ["shoe"]), config)
@@ -98,17 +98,6 @@ def test_a_model_without_a_signature_is_rejected(tmp_path):
         build(tmp_path, given)
 
 
-def test_the_query_sample_does_not_depend_on_the_bundles():
-    hashed = [(bytes([97 * n % 256, n]), b"q%d" % n) for n in range(200)]
-    fold = LeastHashes(10)
-    parts = [fold.create_accumulator() for _ in range(3)]
-    for position, one in enumerate(hashed + hashed[::-1]):
-        parts[position % 3] = fold.add_input(parts[position % 3], [one])
-    assert fold.extract_output(fold.merge_accumulators(parts)) == sorted(hashed)[:10]
-    clicks = [example(query="手机")] * 3
-    assert [query for _, query in hashed_queries(clicks)] == ["手机".encode()]
-
-
 def test_a_large_catalogue_gets_a_tuned_index(tmp_path):
     random = np.random.default_rng(1)
     words = ["".join(random.choice(list("abcdefgh"), 5)) for _ in range(60)]
@@ -141,7 +130,7 @@ def test_a_large_catalogue_gets_a_tuned_index(tmp_path):
 def test_a_second_try_after_a_kill_succeeds(tmp_path, snapshot_at):
     given, folder = inputs(tmp_path, ITEMS, ["shoe"]), tmp_path / "index"
     # After the shards were written, and before the index is complete.
-    moments = {"shards": (shards, "write_json"), "manifest": (IndexManifest, "save")}
+    moments = {"shards": (shards.fileio, "rename"), "manifest": (IndexManifest, "save")}
     for moment, place in moments.items():
         snapshot_at(*place, folder, tmp_path / moment)
     build(tmp_path, given)

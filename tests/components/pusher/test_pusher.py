@@ -99,20 +99,27 @@ def test_a_blessed_model_becomes_a_release(artifacts, tmp_path):
         "version": release.version,
         "path": str(release.directory),
     }
+    # Later runs start from its model.
+    blessed = pointers_at(tmp_path).newest_model()
+    assert blessed.model == release.version
+    (examples,) = inputs_at(artifacts)["examples"]
+    assert blessed.examples == examples_identity(examples, reading_of(CONFIG))
+    towers = tmp_path / f"root/pointers/{CONFIG.pipeline.name}/models/{release.version}"
+    assert content_of(towers) == content_of(artifacts / "model/Format-Serving")
+
+
+def content_of(folder):
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder): path.read_bytes() for path in files}
 
 
 def test_what_is_not_blessed_is_not_pushed(artifacts, tmp_path):
     artifact = push(artifacts, tmp_path, blessed=0)
     assert artifact.get_int_custom_property("pushed") == 0
     assert not artifact.has_custom_property("version")
-    assert not (tmp_path / "releases").exists()
+    assert sorted(os.listdir(tmp_path)) == ["release"]
     content = json.loads((tmp_path / "release/release.json").read_text())
     assert content == {"version": None, "path": None}
-
-
-def test_examples_without_a_span_give_none(artifacts, tmp_path):
-    push(artifacts, tmp_path)
-    assert Release.load(find_release(tmp_path / "releases")).manifest.span is None
 
 
 def as_in_kubeflow(artifact, title):
@@ -154,24 +161,6 @@ def pointers_at(folder):
     return Pointers(f"{folder}/root/pointers/{CONFIG.pipeline.name}", f"{folder}/releases")
 
 
-def test_a_push_records_its_model_for_later_runs(artifacts, tmp_path):
-    version = push(artifacts, tmp_path).get_int_custom_property("version")
-    inputs = inputs_at(artifacts)
-    blessed = pointers_at(tmp_path).newest_model()
-    assert blessed.model == version
-    assert blessed.examples == examples_identity(inputs["examples"][0], reading_of(CONFIG))
-    towers = tmp_path / f"root/pointers/{CONFIG.pipeline.name}/models/{version}"
-    for path in (artifacts / "model/Format-Serving").rglob("*"):
-        if path.is_file():
-            copied = towers / path.relative_to(artifacts / "model/Format-Serving")
-            assert copied.read_bytes() == path.read_bytes()
-
-
-def test_what_is_not_pushed_leaves_no_pointer(artifacts, tmp_path):
-    push(artifacts, tmp_path, blessed=0)
-    assert not (tmp_path / "root").exists()
-
-
 @pytest.fixture
 def index_only(artifacts, tmp_path):
     """The inputs of an index-only run, which took the model of the release that is there."""
@@ -185,6 +174,8 @@ def index_only(artifacts, tmp_path):
 
 def test_an_index_only_push_records_the_same_model(index_only, tmp_path):
     before = pointers_at(tmp_path).newest_model()
+    # Its examples have no span.
+    assert Release.load(find_release(tmp_path / "releases")).manifest.span is None
     artifact = run(index_only, tmp_path, tmp_path / "releases")
     assert artifact.get_int_custom_property("version") > before.model
     assert pointers_at(tmp_path).newest_model() == before

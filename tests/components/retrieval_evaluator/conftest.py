@@ -1,12 +1,8 @@
 """The evaluator is tested on what the calibrator's cases write."""
 
-import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "cutoff_calibrator"))
 
 
 @contextmanager
@@ -28,19 +24,12 @@ def _few_steps():
 
 
 @pytest.fixture(scope="session")
-def world():
-    from calibrated_cases import World
-
-    return World()
-
-
-@pytest.fixture(scope="session")
-def inputs(world, tmp_path_factory):
-    from calibrated_cases import artifact, calibrate, write_inputs
+def inputs(calibrator_inputs, tmp_path_factory):
+    from artifact_files import artifact
+    from calibrated_cases import calibrate
 
     from components.artifacts import CutoffModel
 
-    folder = tmp_path_factory.mktemp("inputs")
-    given = write_inputs(folder, world)
     with few_steps():
-        return {**given, "cutoff": [artifact(CutoffModel, calibrate(folder, given))]}
+        folder = calibrate(tmp_path_factory.mktemp("calibrated"), calibrator_inputs)
+    return {**calibrator_inputs, "cutoff": [artifact(CutoffModel, folder)]}

@@ -1,10 +1,11 @@
 """Runs of the evaluator over the small world of the calibrator's cases."""
 
-from calibrated_cases import CONFIG, artifact, channels
+from artifact_files import artifact
+from calibrated_cases import CONFIG, channels
 from tfx.types.standard_artifacts import ModelBlessing
 
 from components.artifacts import RetrievalEvaluation
-from components.retrieval_evaluator import RetrievalEvaluator
+from components.retrieval_evaluator.component import RetrievalEvaluator
 from components.retrieval_evaluator.executor import Executor
 from pebr_tf.release.evaluation import ModelEvaluation
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from calibrated_cases import LookupTowers, artifact, describe, unit
+from artifact_files import artifact, write_examples
+from calibrated_cases import describe, save_towers, unit
 from evaluator_runs import EASY, evaluate, held_out
-from tfx.types.standard_artifacts import Examples, Model
+from tfx.types.standard_artifacts import Model
 
-from components.retrieval_evaluator.baseline import Clicks, measure_baseline
+from components.retrieval_evaluator.baseline import ComparedClicks, measure_baseline
 from pebr_tf.release.evaluation import default_result, named_policy
 
 pytestmark = pytest.mark.slow
@@ -15,47 +15,22 @@ pytestmark = pytest.mark.slow
 SPLIT = EASY.split.to_mapping()
 
 
-class EarlierTowers(LookupTowers):
-    """As the towers of the calibrator's cases, but that the title "n7" is row 7 of the items."""
-
-    def __init__(self, vectors, tau, items):
-        super().__init__(vectors, tau)
-        self.items = tf.Variable(items)
-
-    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, "title")])
-    def item(self, title):
-        rows = tf.strings.to_number(tf.strings.substr(title, 1, -1), tf.int64)
-        return {"embedding": tf.gather(self.items, rows)}
-
-
 @pytest.fixture(scope="module")
 def given(world, inputs, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("baseline")
-    rows = np.random.default_rng(1).permutation(len(world.ids))
-    catalogue = folder / "catalogue" / "Split-items"
-    catalogue.mkdir(parents=True)
-    with tf.io.TFRecordWriter(str(catalogue / "data.gz"), "GZIP") as writer:
-        for row in rows:
-            columns = {"item_id": world.ids[row], "title": f"n{row}"}
-            feature = {
-                name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()]))
-                for name, text in columns.items()
-            }
-            example = tf.train.Example(features=tf.train.Features(feature=feature))
-            writer.write(example.SerializeToString())
-    return {**inputs, "catalogue": [artifact(Examples, folder / "catalogue", ["items"])]}
+    order = np.random.default_rng(1).permutation(len(world.ids))
+    rows = [{"item_id": str(world.ids[row]), "title": f"n{row}"} for row in order]
+    catalogue = write_examples(tmp_path_factory.mktemp("catalogue"), items=rows)
+    return {**inputs, "catalogue": [catalogue]}
 
 
 def earlier(folder, world, noise):
     generator = np.random.default_rng(2)
     items = unit(world.items + noise * generator.normal(size=world.items.shape))
     queries = unit(world.queries + noise * generator.normal(size=world.queries.shape))
-    path = folder / "earlier" / "Format-Serving"
-    towers = EarlierTowers(queries, world.tau, items)
-    names = ("query", "item", "serialized_examples")
-    tf.saved_model.save(towers, str(path), {name: getattr(towers, name) for name in names})
-    describe(path, steps=5, config={"split": SPLIT})
-    return artifact(Model, folder / "earlier", number=9), queries, items
+    model = save_towers(
+        folder / "earlier", queries, world.tau, items, steps=5, config={"split": SPLIT}
+    )
+    return model, queries, items
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +82,7 @@ def test_the_same_model_measures_the_same_and_may_lose(world, given, same_model,
 
 def measured(model, catalogue, ids):
     """The baseline on no clicks: it must stop before it looks at them."""
-    clicks = Clicks(None, None, None, ids)
+    clicks = ComparedClicks(None, None, None, ids)
     return measure_baseline(model, catalogue, clicks, EASY.cutoff, (20,), SPLIT)
 
 
@@ -121,9 +96,5 @@ def test_no_model_or_one_of_another_split_is_not_a_baseline(world, given, tmp_pa
 
 
 def test_a_catalogue_without_its_columns(world, same_model, tmp_path):
-    catalogue = tmp_path / "catalogue" / "Split-items"
-    catalogue.mkdir(parents=True)
-    with tf.io.TFRecordWriter(str(catalogue / "data.gz"), "GZIP") as writer:
-        writer.write(tf.train.Example().SerializeToString())
-    bare = artifact(Examples, tmp_path / "catalogue", ["items"])
+    bare = write_examples(tmp_path, items=[{}])
     assert measured(same_model, bare, world.ids) is None

@@ -4,7 +4,8 @@ import shutil
 
 import numpy as np
 import pytest
-from calibrated_cases import artifact, calibrate
+from artifact_files import artifact
+from calibrated_cases import calibrate
 from evaluator_runs import EASY, evaluate, held_out
 from tfx.components.util.model_utils import is_model_blessed
 
@@ -109,7 +110,7 @@ def test_a_gate_that_fails_is_named_with_both_numbers(inputs, evaluated, tmp_pat
 
 
 def test_a_release_that_serves_shares_is_evaluated_by_them(inputs, tmp_path):
-    config = EASY.replace("cutoff.policy", "share")
+    config = EASY.replace_all({"cutoff.policy": "share", "evaluation.max_queries": 30})
     given = {name: each for name, each in inputs.items() if name != "cutoff"}
     cutoff = artifact(CutoffModel, calibrate(tmp_path, given, config))
     content, _ = evaluate(tmp_path, {**given, "cutoff": [cutoff]}, config)

@@ -5,7 +5,6 @@ from cutoff_worlds import make_world
 
 from experiments.policies import rank_quantile
 from pebr_tf.cutoff import fitting
-from pebr_tf.cutoff.candidates import collect_candidates
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +22,3 @@ def quick_fits():
 def world():
     """60 queries, 300 items."""
     return make_world()
-
-
-@pytest.fixture(scope="session", params=["beta", "exponential"])
-def all_items(request, world):
-    """Candidates of both families; all items are candidates."""
-    corpus, queries, relevant = world
-    return collect_candidates(corpus, queries, relevant, request.param, (1.0,), len(corpus))

@@ -79,20 +79,3 @@ def test_the_law_is_the_background_times_the_density_ratio(world, family):
         (alpha - 1) * np.log(point) + (beta - 1) * np.log1p(-point) + rate * point, axis=0
     )
     np.testing.assert_allclose(received, expected, rtol=1e-5)
-
-
-def test_one_cut_keeps_one_share_of_every_law(all_items, world):
-    """Where the cut falls between two items, the share above lies between their shares."""
-    candidates, law = all_items, CorpusLawPolicy.of(world[0])
-    lists = law.lists(candidates)
-    counts = lists.counts_at(np.log((1 - 0.8) / 0.8))
-    alpha, beta, rate = law.parameters(candidates.queries, candidates.family)
-    grid = np.linspace(1e-6, 1 - 1e-6, 20_001)
-    for row in range(0, len(candidates), 7):
-        log_density = (
-            (alpha[row] - 1) * np.log(grid) + (beta[row] - 1) * np.log1p(-grid) + rate[row] * grid
-        )
-        mass = np.cumsum(np.exp(log_density - log_density.max()))
-        end = 2 * grid[np.searchsorted(mass, 0.2 * mass[-1])] - 1
-        assert abs(np.sum(candidates.cosines[row] >= end) - counts[row]) <= 1
-    assert 0 < counts.mean() < candidates.depth

@@ -15,7 +15,6 @@ from experiments.policies.depth_law import (
     falling_means,
     fit_depth_law,
 )
-from pebr_tf.cutoff.policies.plain import TopKPolicy
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +40,6 @@ def test_shares_are_those_that_clicks_were_drawn_from(candidates, law):
             inside = kept[cells.edges[1:] <= rank].sum()
             edge = cells.edges[cells.edges <= rank][-1]
             assert inside == pytest.approx(min(edge / last, 1), abs=0.05)
-
-
-@pytest.mark.slow
-def test_known_breadth_buys_recall_at_an_equal_average(candidates, law):
-    """With 60 items per query, 20 for the narrow and 100 for the broad are best, about .75."""
-    ours = law.lists(candidates)
-    counts = ours.counts_at(ours.cutoff_at(60))
-    assert 0.70 < ours.figures(counts).recall < 0.77
-    narrow = candidates.queries.breadth < 100
-    assert np.median(counts[narrow]) == pytest.approx(20, abs=4)
-    fixed = TopKPolicy().lists(candidates)
-    assert fixed.figures(fixed.counts_at(-59)).recall == pytest.approx(0.64, abs=0.02)
 
 
 def test_slopes_are_the_isotonic_fit():

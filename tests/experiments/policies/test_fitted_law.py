@@ -71,15 +71,6 @@ def test_the_laws_that_clicks_were_drawn_from_are_found(depth, fitted):
             assert found.cdf(z)[chosen].mean() == pytest.approx(share, abs=0.06)
 
 
-def test_one_cut_keeps_its_share_of_the_clicks(fitted):
-    candidates, narrow, policy = fitted
-    lists = policy.lists(candidates)
-    for recall in (0.5, 0.8, 0.9):
-        counts = lists.counts_at(np.log((1 - recall) / recall))
-        for chosen in (narrow, ~narrow):
-            assert lists.figures(counts, chosen).recall == pytest.approx(recall, abs=0.04)
-
-
 def test_every_query_has_a_weight_of_one():
     candidates, _ = drawn_candidates(depth=80, queries=100)
     rows = np.append(candidates.relevant.rows, np.zeros(30, int))

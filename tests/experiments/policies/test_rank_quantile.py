@@ -41,15 +41,6 @@ def test_ranks_are_the_quantiles_of_the_clicks(candidates, fitted):
         assert np.median(end[~broad]) == pytest.approx(20 * share, abs=2.5)
 
 
-def test_one_cut_keeps_one_share_of_every_query(candidates, fitted):
-    lists = fitted.lists(candidates)
-    broad = candidates.queries.breadth > 100
-    for share in (0.3, 0.5, 0.75, 0.9):
-        counts = lists.counts_at(-share)
-        for chosen in (broad, ~broad):
-            assert lists.figures(counts, chosen).recall == pytest.approx(share, abs=0.06)
-
-
 def test_shares_by_hand(candidates):
     """Quantiles at ranks 1, 1, 2, 2, 4, 8, 16, 8, 32: the 8 behind 16 counts as 16."""
     ends = (1, 1, 2, 2, 4, 8, 16, 8, 32)

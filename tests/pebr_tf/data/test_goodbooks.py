@@ -14,7 +14,9 @@ from pebr_tf.errors import UserError
 BOOKS = "\n".join(
     [
         "book_id,goodreads_book_id,title,authors,original_publication_year,language_code",
-        *(f'{n},{100 + n},"Book, {n}",Author {n},{1990 + n}.0,eng' for n in range(20)),
+        *(f'{n},{100 + n},"Book, {n}",Author {n},{1990 + n}.0,eng' for n in range(19)),
+        # Without a year and a language.
+        "19,119,Livre,Émile Zola,,",
     ]
 )
 TAGS = (
@@ -67,6 +69,13 @@ def test_every_book_is_in_the_catalogue(library):
         "authors": "Author 3",
         "year": "1993",
         "language": "eng",
+    }
+    assert catalogue[19] == {
+        "item_id": "119",
+        "title": "Livre",
+        "authors": "Émile Zola",
+        "year": "",
+        "language": "",
     }
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pyarrow as pa
 import tensorflow as tf
-from tfx.types import Channel, artifact_utils
-from tfx.types.standard_artifacts import Examples, Model
+from artifact_files import artifact, write_examples
+from tfx.types import Channel
+from tfx.types.standard_artifacts import Model
 
 from components.artifacts import CutoffModel, RetrievalIndex
 from components.cutoff_calibrator.component import CutoffCalibrator
@@ -28,11 +29,12 @@ CONFIG = Config().replace_all(
 
 
 class LookupTowers(tf.Module):
-    """The query "q7" has row 7 of a table, and the tail, torso and head take turns."""
+    """The query "q7" has row 7 of a table, as the title "n7"; tail, torso and head take turns."""
 
-    def __init__(self, vectors, tau):
+    def __init__(self, vectors, tau, items):
         super().__init__()
         self.vectors, self.tau = tf.Variable(vectors), tf.Variable(tau)
+        self.items = tf.Variable(items)
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, "query")])
     def query(self, query):
@@ -47,7 +49,8 @@ class LookupTowers(tf.Module):
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, "title")])
     def item(self, title):
-        return {"embedding": tf.gather(self.vectors, tf.strings.length(title))}
+        rows = tf.strings.to_number(tf.strings.substr(title, 1, -1), tf.int64)
+        return {"embedding": tf.gather(self.items, rows)}
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, "examples")])
     def serialized_examples(self, examples):
@@ -89,35 +92,15 @@ class World:
             self.clicks[held_out].append((f"q{row}", self.ids[chosen[0]], 0))
 
 
-def artifact(kind, uri, splits=(), number=3):
-    result = kind()
-    result.uri, result.id = str(uri), number
-    if splits:
-        result.split_names = artifact_utils.encode_split_names(list(splits))
-    return result
-
-
-def example(query, item_id, clicks):
-    def text(value):
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value.encode()]))
-
-    number = tf.train.Feature(int64_list=tf.train.Int64List(value=[clicks]))
-    feature = {"query": text(query), "item_id": text(item_id), "clicks": number}
-    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
-
-
-def write_examples(folder, clicks):
+def write_clicks(folder, clicks):
     queries = {query for query, *_ in clicks["train"]}
     LogSize(len(clicks["train"]), len(queries), ITEMS).save(folder)
-    for split, rows in clicks.items():
-        target = folder / f"Split-{split}"
-        target.mkdir(parents=True)
-        for file in range(2):
-            name = target / f"data_tfrecord-{file:05}-of-00002.gz"
-            with tf.io.TFRecordWriter(str(name), "GZIP") as writer:
-                for row in rows[file::2]:
-                    writer.write(example(*row))
-    return artifact(Examples, folder, clicks)
+    columns = ("query", "item_id", "clicks")
+    rows = {
+        split: [dict(zip(columns, row, strict=True)) for row in each]
+        for split, each in clicks.items()
+    }
+    return write_examples(folder, **rows)
 
 
 def describe(path, **changes):
@@ -132,20 +115,22 @@ def describe(path, **changes):
     TowersDescription(**{**values, **changes}).save(path)
 
 
-def write_inputs(folder, world, family="beta"):
-    path = folder / "model" / "Format-Serving"
-    towers = LookupTowers(world.queries, world.tau)
+def save_towers(folder, queries, tau, items, **description):
+    path = folder / "Format-Serving"
+    towers = LookupTowers(queries, tau, items)
     names = ("query", "item", "serialized_examples")
-    tf.saved_model.save(
-        towers, str(path), signatures={name: getattr(towers, name) for name in names}
-    )
-    describe(path, family=family, loss="beta_nce" if family == "beta" else "exp_nce")
+    tf.saved_model.save(towers, str(path), {name: getattr(towers, name) for name in names})
+    describe(path, **description)
+    return artifact(Model, folder)
+
+
+def write_inputs(folder, world):
     index = folder / "index"
     build_index(index / "index", world.items, world.ids)
     EmbeddedCatalogue.save(index, pa.table({"item_id": world.ids}), world.items)
     return {
-        "examples": [write_examples(folder / "examples", world.clicks)],
-        "model": [artifact(Model, folder / "model")],
+        "examples": [write_clicks(folder / "examples", world.clicks)],
+        "model": [save_towers(folder / "model", world.queries, world.tau, world.items)],
         "index": [artifact(RetrievalIndex, index)],
     }
 

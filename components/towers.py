@@ -1,26 +1,27 @@
-"""The towers' SavedModel as IndexBuilder uses it: embeds items and queries."""
+"""The towers' SavedModel: embeds items and queries, a batch at a time."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from tfx.dsl.io import fileio
 
+from pebr_tf.cutoff.candidates import QueryVectors
 from pebr_tf.errors import UserError
+from pebr_tf.release.payload import ID_COLUMN
 
-ITEM_ID = "item_id"
 SIGNATURES = ("item", "query")
 QUERY_BATCH = 1_024
+_QUERY_OUTPUTS = ("embedding", "tau", "stratum", "frequency", "known_share")
 _KINDS = {tf.string: "bytes_list", tf.float32: "float_list"}
 
 
-class TowersModel:
-    """Embeds items and queries in batches."""
+class Towers:
+    """Embeds items and queries."""
 
-    def __init__(self, path: str, payload_columns: Sequence[str] = ()):
+    def __init__(self, path: str | Path, payload_columns: Sequence[str] = ()):
         """Loads the SavedModel.
 
         `payload_columns` are text columns to read beside the inputs of the item tower.
@@ -28,10 +29,11 @@ class TowersModel:
         Raises:
           UserError: There is no SavedModel, or it lacks a signature.
         """
-        if not fileio.exists(os.path.join(path, "saved_model.pb")):
-            raise UserError(f"the model must be a SavedModel. Received: none in {path}.")
-        # The signatures do not keep their variables alive.
-        self._model = tf.saved_model.load(path)
+        try:
+            # The signatures do not keep their variables alive.
+            self._model = tf.saved_model.load(str(path))
+        except OSError as error:
+            raise UserError(f"{path} must be a SavedModel. Received: {error}.") from None
         received = sorted(self._model.signatures)
         if not set(SIGNATURES) <= set(received):
             raise UserError(
@@ -40,9 +42,9 @@ class TowersModel:
             )
         self._item, self._query = (self._model.signatures[name] for name in SIGNATURES)
         inputs = self._item.structured_input_signature[1]
-        self.item_inputs = {name: spec.dtype for name, spec in inputs.items()}
-        text = dict.fromkeys((ITEM_ID, *payload_columns), tf.string)
-        self._columns = {**text, **self.item_inputs}
+        self._item_inputs = {name: spec.dtype for name, spec in inputs.items()}
+        text = dict.fromkeys((ID_COLUMN, *payload_columns), tf.string)
+        self._columns = {**text, **self._item_inputs}
         self._features = {
             name: tf.io.FixedLenFeature([], dtype) for name, dtype in self._columns.items()
         }
@@ -59,13 +61,16 @@ class TowersModel:
     def embed_items(self, serialized: Sequence[bytes]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """The vectors [B, n] of B serialized items, and their columns, [B] each."""
         parsed = tf.io.parse_example(tf.constant(serialized, tf.string), self._features)
-        vectors = self._item(**{name: parsed[name] for name in self.item_inputs})["embedding"]
+        vectors = self._item(**{name: parsed[name] for name in self._item_inputs})["embedding"]
         return vectors.numpy(), {name: column.numpy() for name, column in parsed.items()}
 
-    def embed_queries(self, queries: Sequence[str]) -> np.ndarray:
-        """The vectors [Q, n] of Q > 0 queries."""
+    def embed_queries(self, queries: Sequence[str]) -> QueryVectors:
+        """Vectors, temperatures, strata and frequencies of one query or more."""
         batches = [
-            self._query(query=tf.constant(queries[begin : begin + QUERY_BATCH]))["embedding"]
+            self._query(query=tf.constant(queries[begin : begin + QUERY_BATCH]))
             for begin in range(0, len(queries), QUERY_BATCH)
         ]
-        return np.concatenate([batch.numpy() for batch in batches])
+        vectors, tau, strata, frequency, known = (
+            np.concatenate([batch[name].numpy() for batch in batches]) for name in _QUERY_OUTPUTS
+        )
+        return QueryVectors(vectors, tau, strata, frequency=frequency, known_share=known)
