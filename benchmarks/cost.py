@@ -11,8 +11,6 @@ cost of a large log. Components that compare items with held-out queries are pro
 queries that they use at most. Memory is not extrapolated: docs/running-on-vertex.md derives it.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import tempfile

@@ -5,8 +5,6 @@ this project's packages. The tasks run one after the other, because one process 
 root. The name of Airflow's run is that of the run in the metadata.
 """
 
-from __future__ import annotations
-
 import pprint
 import string
 from typing import Any

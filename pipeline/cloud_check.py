@@ -1,7 +1,5 @@
 """Finds what prevents a configuration from running on Vertex AI, Kubeflow or Airflow."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Iterator

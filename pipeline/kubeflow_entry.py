@@ -6,8 +6,6 @@ artifacts between an object store and local folders, so a component must use the
 report the addresses. And its metadata has no null.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -8,8 +8,6 @@ The job for Vertex AI is the source. What Kubeflow ignores or reads otherwise is
 - The labels of nodes and the secret are in a second document.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

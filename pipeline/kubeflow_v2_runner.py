@@ -4,8 +4,6 @@ The runner of TFX supports neither retries nor drivers other than that of its ow
 are added to the compiled job. The same configuration and code give the same bytes.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

@@ -4,8 +4,6 @@ TFX's LocalDagRunner reports neither progress nor cache hits nor the paths of re
 prevent two runs from sharing a root.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

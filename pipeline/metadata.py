@@ -1,7 +1,5 @@
 """Where the metadata of local runs is: a SQLite file of the root, or MySQL."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from ml_metadata import MetadataStore

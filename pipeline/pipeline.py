@@ -1,7 +1,5 @@
 """The pipeline, in the order of its flow: from click logs to a pushed release."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

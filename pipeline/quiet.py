@@ -1,7 +1,5 @@
 """Suppresses the log output of TFX and Beam unless it is requested."""
 
-from __future__ import annotations
-
 import logging
 
 from rich.console import Console

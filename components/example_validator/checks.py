@@ -1,7 +1,5 @@
 """Validates statistics with tfdv: against the schema, for skew and for drift."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeAlias
 

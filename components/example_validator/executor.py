@@ -1,7 +1,5 @@
 """Runs the checks, writes the anomalies, and stops the run if there are any."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import logging

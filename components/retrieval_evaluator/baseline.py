@@ -1,7 +1,5 @@
 """The last blessed model, measured on the clicks of this run."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """`pebr check-cloud`: lists all problems of a configuration for a target at once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

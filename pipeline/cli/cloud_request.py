@@ -1,7 +1,5 @@
 """Shared by the commands of the pipeline: options, and requests to Vertex AI and Kubeflow."""
 
-from __future__ import annotations
-
 import datetime
 import functools
 import importlib

@@ -1,7 +1,5 @@
 """`pebr compile`: the pipeline as a file that Vertex AI, Kubeflow or Airflow runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """`pebr run`: the whole pipeline, in this process."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """`pebr schedule`: scheduled runs on Vertex AI or Kubeflow."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 from typing import Any
