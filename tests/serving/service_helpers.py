@@ -137,10 +137,10 @@ def rejection(call, *arguments, **options):
     raise AssertionError("the call was answered")
 
 
-def poll(condition):
+def poll(condition, patience=PATIENCE):
     """Waits until something holds: what is counted after an answer has left, say."""
     pause = threading.Event()
-    for _ in range(PATIENCE * 200):
+    for _ in range(patience * 200):
         if condition():
             return
         pause.wait(0.005)
@@ -148,50 +148,30 @@ def poll(condition):
 
 
 class ServeProcess:
-    """A running `pebr serve` on any free ports, and its log."""
+    """A running `pebr serve` on any free ports, which logs to a file."""
 
-    def __init__(self, *arguments):
+    def __init__(self, log, *arguments):
+        self._log = log
         command = [sys.executable, "-m", "pebr_tf.cli.main", "serve", "--grpc-port", "0"]
-        self.process = subprocess.Popen(
-            [*command, "--http-port", "0", *map(str, arguments)],
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[2],
-        )
-        self.lines, self._over = [], False
-        self._changed = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        with log.open("w") as stderr:
+            self.process = subprocess.Popen(
+                [*command, "--http-port", "0", *map(str, arguments)],
+                stderr=stderr,
+                cwd=Path(__file__).parents[2],
+            )
 
-    def _read(self):
-        for line in self.process.stderr:
-            with self._changed:
-                self.lines.append(json.loads(line) if line[0] == "{" else {"event": line})
-                self._changed.notify_all()
-        with self._changed:
-            self._over = True
-            self._changed.notify_all()
+    def lines(self, event=None):
+        """The whole lines of the log so far, all or those of one event."""
+        lines = self._log.read_text().rpartition("\n")[0].splitlines()
+        # protobuf writes lines of its own about a text that is not UTF-8.
+        found = [json.loads(line) for line in lines if line.startswith("{")]
+        return [line for line in found if event in (None, line["event"])]
 
     def event(self, name):
         """The first such event, as soon as it is there."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._first(name) or self._over, START)
-        assert self._first(name), self.lines
-        return self._first(name)
-
-    def _first(self, name):
-        return next((line for line in self.lines if line["event"] == name), None)
-
-    def ended(self):
-        """The exit code, all of the log being read."""
-        code = self.process.wait(START)
-        self._reader.join()
-        return code
-
-    def kill(self):
-        self.process.kill()
-        self.ended()
-        self.process.stderr.close()
+        poll(lambda: self.lines(name) or self.process.poll() is not None, START)
+        assert self.lines(name), self._log.read_text()
+        return self.lines(name)[0]
 
 
 class Authority:

@@ -150,38 +150,6 @@ def test_a_limit_below_the_floor_cuts_the_floor(retriever, cosines, item_ids):
         broad.retrieve(QUERIES, "top_k", 4)
 
 
-def test_policies_against_their_definitions(retriever, cosines, item_ids):
-    scores, encoded = cosines
-    tau = encoded.tau[:, None].astype(float)
-    logits = np.log((1 + scores) / 2) / tau
-    order = np.argsort(-scores, axis=1)
-    ranks = np.argsort(order, axis=1)
-    mass = np.take_along_axis(np.exp(logits) / np.exp(logits).sum(1, keepdims=True), order, 1)
-    before = np.take_along_axis(np.cumsum(mass, axis=1) - mass, ranks, axis=1)
-    # Of the torso, tail and head at .9; see `calibration`.
-    cutoff = np.array([-2.5, -1, -1.5, -1.5])[:, None]
-    policies = {
-        "cdf": logits >= cutoff,
-        "level_sample": logits - encoded.level[:, None] >= cutoff,
-        "gap": scores - scores.max(axis=1, keepdims=True) >= cutoff / 10,
-        "score": scores >= cutoff / 10,
-        "top_k": -ranks >= cutoff,
-        "nucleus": np.log(1 - before + 1e-12) >= cutoff,
-    }
-    for policy, passed in policies.items():
-        passed |= ranks == 0
-        scale = 10 if policy in ("gap", "score") else 1
-        source = "sample" if policy == "level_sample" else "probe"
-        other = changed(retriever, policy.removesuffix("_sample"), level_source=source)
-        found = other.knobs.calibrated_policy.search(
-            retriever.searcher, encoded, cutoff[:, 0] / scale, limits=200
-        )
-        received = [set(found.items.row(row)[0]) for row in range(4)]
-        assert received == items_where(item_ids, passed), policy
-        assert not found.items.truncated.any(), policy
-    assert len({int(passed.sum()) for passed in policies.values()}) > 3
-
-
 def test_the_exponential_family(retriever, cosines, item_ids):
     scores, encoded = cosines
     answer = changed(retriever, "cdf", family="exponential").retrieve(QUERIES, "recall", 0.9)

@@ -18,7 +18,7 @@ from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.errors import UserError
 from pebr_tf.release.catalogue import Moments
 from pebr_tf.retrieval.encoded import TOWER_FIELDS
-from serving.signatures import HeldItems, QueryModel, export_query_model, interpolate
+from serving.signatures import HeldItems, QueryModel, export_query_model
 
 QUERIES = ["red phone", "phone", "blue laptop bag", "手机"]
 SIGNATURES = ("serving_default", "query_at", "share_at", "recall_at")
@@ -261,13 +261,6 @@ def test_lists_have_at_least_the_floor_and_at_most_the_limit(
     assert tuple(outputs["expected_count"].numpy()) == wanted
     counts = np.sum(outputs["embedding"] @ held.vectors.T >= outputs["threshold"][:, None], axis=1)
     assert tuple(held_share * counts) == wanted
-
-
-def test_interpolation_is_that_of_numpy():
-    grid, values = np.array([0.1, 0.4, 0.77, 0.9]), np.array([3.0, 1, 1, -4])
-    at = np.concatenate([grid, np.linspace(0, 1, 200)]).reshape(2, -1)
-    received = interpolate(tf.constant(at), grid, values)
-    np.testing.assert_allclose(received, np.interp(at, grid, values), atol=1e-12)
 
 
 def test_rejects_what_is_not_towers(tmp_path, tower_files, moments, vectors):

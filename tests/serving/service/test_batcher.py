@@ -90,21 +90,6 @@ async def test_a_call_larger_than_a_batch_is_a_batch_of_its_own(batcher_of, answ
     assert answers.batches == [[tuple("abcdef")]]
 
 
-async def test_a_full_queue_rejects_at_once_and_to_the_query(batcher_of, answers):
-    batcher = batcher_of()
-    first = await held(batcher, answers)
-    six = submit(batcher, *"abcdef")
-    await admitted(batcher, 6)
-    text = r"^the queue must have room for 3 more queries\. Received: 6 of 8 waiting\.$"
-    with pytest.raises(OverloadError, match=text):
-        await batcher.submit(call(*"xyz"))
-    # Two more do fit.
-    two = submit(batcher, "g", "h")
-    await admitted(batcher, 8)
-    answers.gate.set()
-    await asyncio.gather(first, six, two)
-
-
 async def test_a_call_whose_time_is_over_is_told_so_and_costs_nothing(batcher_of, answers):
     batcher = batcher_of()
     first = await held(batcher, answers)

@@ -39,9 +39,9 @@ def encoder_of():
     """Creates clients of an address, and closes them at the end."""
     made = []
 
-    def make(address, version=7, milliseconds=PLENTY, retries=2, dimension=DIMENSION):
+    def make(address, version=7, milliseconds=PLENTY, retries=2):
         settings = TfServing(address=address, deadline_milliseconds=milliseconds, retries=retries)
-        made.append(RemoteEncoder(settings, version, dimension))
+        made.append(RemoteEncoder(settings, version, DIMENSION))
         return made[-1]
 
     yield make
