@@ -49,16 +49,13 @@ class Served:
     stub: retrieval_pb2_grpc.RetrievalStub
 
     def post(self, body, **options):
-        """The answer to a call of the HTTP API."""
         return self.http.post("/v1/retrieve", json=body, **options)
 
     def post_bytes(self, content, kind="application/json"):
-        """The answer to a body of a content type."""
         headers = {"content-type": kind}
         return self.http.post("/v1/retrieve", content=content, headers=headers)
 
     def count(self, api, status):
-        """Calls of an API so far, by the metrics."""
         labels = {"api": api, "status": status}
         return self.metrics.registry.get_sample_value("pebr_requests_total", labels) or 0
 
@@ -131,7 +128,7 @@ def served(directory, kind=Engine, **changes):
 def rejection(call, *arguments, **options):
     """The name of the status and the sentence of a gRPC call that must fail."""
     try:
-        call(*arguments, timeout=PATIENCE, **options)
+        call(*arguments, **{"timeout": PATIENCE, **options})
     except grpc.RpcError as error:
         return error.code().name, error.details()
     raise AssertionError("the call was answered")
@@ -180,8 +177,7 @@ class Authority:
     def __init__(self, folder, name):
         self._folder, self._name = folder, name
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._certificate = self._sign(name, self._key, name, is_authority=True)
-        self.path = self._write(f"{name}.pem", self._certificate)
+        self.path = self._sign(name, self._key, f"{name}.pem")
 
     def issue(self, name):
         """Paths of a new certificate and its key."""
@@ -194,30 +190,28 @@ class Authority:
                 serialization.NoEncryption(),
             )
         )
-        certificate = self._sign(name, key, self._name, is_authority=False)
-        return self._write(f"{name}.crt", certificate), str(path)
+        return self._sign(name, key, f"{name}.crt"), str(path)
 
-    def _sign(self, name, key, issuer, is_authority):
-        def named(text):
-            return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
-
+    def _sign(self, name, key, file):
+        subject, issuer = (
+            x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+            for text in (name, self._name)
+        )
         now = datetime.datetime.now(datetime.timezone.utc)
         hour = datetime.timedelta(hours=1)
         address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-        return (
+        certificate = (
             x509.CertificateBuilder()
-            .subject_name(named(name))
-            .issuer_name(named(issuer))
+            .subject_name(subject)
+            .issuer_name(issuer)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - hour)
             .not_valid_after(now + hour)
-            .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
+            .add_extension(x509.BasicConstraints(key is self._key, None), critical=True)
             .add_extension(x509.SubjectAlternativeName([address]), critical=False)
             .sign(self._key, hashes.SHA256())
         )
-
-    def _write(self, name, certificate):
-        path = self._folder / name
+        path = self._folder / file
         path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         return str(path)

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from level_oracle import level_of
 from scipy import stats
 from tensorflow.python.saved_model import loader_impl
 from tiny_release import CONFIG, DESCRIPTION, DIMENSION, calibration, learned_law, write_towers
@@ -81,8 +82,7 @@ def test_says_all_there_is_to_know_of_a_query(model, encoded, tower_files, vecto
     np.testing.assert_allclose(4 * background.var(), cosines.var(axis=1), atol=1e-4)
     # The level at T = .6 over all items.
     logits = np.log((1 + cosines.astype(float)) / 2) / encoded["tau"][:, None]
-    levels = 0.6 * np.log(np.mean(np.exp(logits / 0.6), axis=1))
-    np.testing.assert_allclose(encoded["level"], levels, rtol=1e-5)
+    np.testing.assert_allclose(encoded["level"], level_of(logits, 0.6), rtol=1e-5)
     # At .9 the map of the signature has -1.5 + .2, for every query.
     wanted = threshold_of(-1.3, encoded)
     np.testing.assert_allclose(encoded["threshold"], wanted, atol=1e-6)
@@ -176,14 +176,9 @@ def test_items_and_serialized_examples(model, encoded, tower_files):
     item = model.signatures["item"](title=title)
     np.testing.assert_array_equal(item["embedding"].numpy(), wanted)
     features = {"query": b"phone", "title": b"white cable 1"}
-    example = tf.train.Example(
-        features=tf.train.Features(
-            feature={
-                name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
-                for name, value in features.items()
-            }
-        )
-    )
+    example = tf.train.Example()
+    for name, value in features.items():
+        example.features.feature[name].bytes_list.value.append(value)
     outputs = model.signatures["serialized_examples"](
         examples=tf.constant([example.SerializeToString()])
     )
