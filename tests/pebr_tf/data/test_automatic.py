@@ -108,7 +108,6 @@ def test_the_values_fit_a_line():
 
 def test_auto_is_written_and_read():
     assert Config.from_yaml("training: {steps: auto}") == Config()
-    assert Config.from_yaml(Config().to_yaml()) == Config()
     assert "steps: auto" in Config().to_yaml()
     assert "# Most training steps [auto, or 1 to 1000000000]" in Config().to_yaml()
 
