@@ -25,10 +25,7 @@ def test_large_logs_have_the_values_that_were_measured():
         "training.validation_interval": 250,
         "evaluation.average_k": (50, 150, 500),
     }
-    assert chosen(Config(), GOODBOOKS) == {
-        **chosen(Config(), DEMO),
-        "training.batch_size": 1_024,
-    }
+    assert chosen(Config(), GOODBOOKS) == {**chosen(Config(), DEMO), "training.batch_size": 1_024}
 
 
 @pytest.mark.parametrize(

@@ -123,14 +123,8 @@ def test_values_of_changing_types_are_read_as_they_are_written(monkeypatch):
     monkeypatch.setattr(read, "BLOCK", 10_000)
     records = [{"query": "a", "item_id": value} for value in ("x", 3, 2.5, True, None, 10**30)]
     [batch] = read_table(source_of(json_lines(records), "x.jsonl"), ["query", "item_id"])
-    assert batch.columns.column("item_id").to_pylist() == [
-        b"x",
-        b"3",
-        b"2.5",
-        b"true",
-        None,
-        b"1" + b"0" * 30,
-    ]
+    found = batch.columns.column("item_id").to_pylist()
+    assert found == [b"x", b"3", b"2.5", b"true", None, b"1" + b"0" * 30]
 
 
 def test_parquet():

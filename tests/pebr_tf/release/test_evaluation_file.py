@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from evaluation_example import example, rejected
 
-from pebr_tf.errors import UserError
 from pebr_tf.release.evaluation import BaselineResult, ModelEvaluation
 
 
@@ -57,11 +56,9 @@ def test_what_does_not_fit_is_rejected_in_one_sentence(tmp_path, change, reason,
     assert "\n" not in sentence
 
 
-def test_a_file_that_is_missing_or_cut(tmp_path):
-    with pytest.raises(
-        UserError, match=r"must be readable\. Received: No such file or directory\."
-    ):
-        ModelEvaluation.load(tmp_path)
+def test_a_file_that_is_missing_or_cut(tmp_path, rejection):
+    sentence = rejection(ModelEvaluation.load, tmp_path)
+    assert sentence.endswith(" must be readable. Received: No such file or directory.")
     (tmp_path / "evaluation.json").write_text('{"model":')
-    with pytest.raises(UserError, match=r"Received: Invalid JSON: EOF while parsing a value"):
-        ModelEvaluation.load(tmp_path)
+    sentence = rejection(ModelEvaluation.load, tmp_path)
+    assert "Received: Invalid JSON: EOF while parsing a value" in sentence

@@ -7,14 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from pebr_tf.release.release import find_release
-from pebr_tf.release.versions import (
-    link_models,
-    restore,
-    roll_back,
-    served,
-    versions,
-    withdrawn,
-)
+from pebr_tf.release.versions import link_models, restore, roll_back, served, versions, withdrawn
 
 
 @pytest.fixture
