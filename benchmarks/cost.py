@@ -11,8 +11,6 @@ cost of a large log. Components that compare items with held-out queries are pro
 queries that they use at most. Memory is not extrapolated: docs/running-on-vertex.md derives it.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import tempfile
@@ -58,7 +56,7 @@ class Meter:
         Path("/proc/self/clear_refs").write_text("5")
         self._began = _processor_seconds()
 
-    def end(self, name: str, seconds: float, cached: bool) -> None:
+    def end(self, name: str, took: str) -> None:
         """A component is done."""
         self.used[name] = ResourceUse(_processor_seconds() - self._began, _peak_gigabytes())
 
@@ -95,7 +93,7 @@ def measure(folder: str) -> None:
     outcome = run(config, meter)
     result = {
         "pairs": config.training.steps * config.training.batch_size,
-        "queries": outcome.evaluation["data"]["calibrate_queries"],
+        "queries": outcome.evaluation.data.calibrate_queries,
         "used": {name: [each.seconds, each.gigabytes] for name, each in meter.used.items()},
     }
     print(json.dumps(result))

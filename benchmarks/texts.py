@@ -8,8 +8,6 @@ trains more steps and takes the rest from the cache, so the difference is the co
 are processor time, which hardly depends on the load of the machine.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

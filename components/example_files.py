@@ -1,7 +1,5 @@
 """The files of Examples: gzip TFRecords, one folder per split."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Artifacts as local folders: read where they are or copied, written whole or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Imports a reviewed schema into the pipeline."""
 
-from __future__ import annotations
-
 import hashlib
 
 from google.protobuf import text_format

@@ -3,8 +3,6 @@
 Importing this module registers them.
 """
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Iterator
 from typing import Any, BinaryIO, ClassVar, NamedTuple, cast

@@ -1,7 +1,5 @@
 """The towers' SavedModel: embeds items and queries, a batch at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

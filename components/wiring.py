@@ -1,7 +1,5 @@
 """The interfaces of components, from tables of names and types."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """What each part of the method adds: one change at a time from the default."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

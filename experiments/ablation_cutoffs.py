@@ -1,7 +1,5 @@
 """Variants of the level on the same towers: its temperature, and where it comes from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

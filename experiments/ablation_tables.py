@@ -1,7 +1,5 @@
 """Tables of the ablation: one change at a time, and where the level comes from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The variants of the ablation: one change at a time from the default towers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from experiments.kinds import KINDS, Kind

@@ -1,7 +1,5 @@
 """What the recall knob promises and keeps: reliability before and after, and its guarantee."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

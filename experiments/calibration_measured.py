@@ -1,7 +1,5 @@
 """What the recall knob keeps on test queries, before and after calibration, and its guarantee."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Precision and recall of every policy at equal average k (the paper's Table 1, and beyond it)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the comparison must reach, each bar with what was required and what was received."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

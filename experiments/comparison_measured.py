@@ -1,7 +1,5 @@
 """Every policy on the towers of one kind: figures, columns for the bootstrap, and the T dial."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ Beam, once per release; here the same functions (`pebr_tf.data.splits`, `pebr_tf
 `pebr_tf.metrics.strata`) run once on columns, and every training takes ids from memory.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections import Counter

@@ -5,8 +5,6 @@ kept is at least what was asked for. Every random half calibrates once and tests
 the two nearly cancel, so that a few hundred draws tell the mean to a few ten-thousandths.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

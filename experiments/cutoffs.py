@@ -1,7 +1,5 @@
 """How many items queries get, by the share kept and by stratum (the paper's Table 2 and figure)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Items of the test queries by the share to keep: the level as served, and literal pEBR."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

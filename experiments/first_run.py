@@ -1,7 +1,5 @@
 """What a new user gets from a first run with defaults, on many click logs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

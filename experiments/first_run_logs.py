@@ -1,7 +1,5 @@
 """The click logs of the experiment `first-run`: real ones, parts of them, and synthetic shapes."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """One first run: towers by defaults, their cut-off, and the verdict of the gates."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

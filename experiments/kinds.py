@@ -1,7 +1,5 @@
 """The kinds of towers that the experiments compare, each a change of the default config."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Whether the law of each query is true: transformed clicks, shares, recall and noise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

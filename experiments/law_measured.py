@@ -1,7 +1,5 @@
 """The law of held-out clicks: fitted on the calibrate split, read on test queries."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

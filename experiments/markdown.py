@@ -1,7 +1,5 @@
 """Tables and summary of an experiment as Markdown."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

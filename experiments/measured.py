@@ -6,8 +6,6 @@ the same towers share them. Tables are made elsewhere (`seeds`), so that a new o
 anew.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any

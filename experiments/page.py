@@ -1,7 +1,5 @@
 """An experiment as one HTML file that needs nothing else."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cut-off as a release of some towers has it: tuned level_temperature and calibrated knobs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Figures over seeds, and the cells, rows and tables that several experiments show them in."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

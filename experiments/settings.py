@@ -1,7 +1,5 @@
 """What an experiment runs on: the scale, the seeds, and where the real logs are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal

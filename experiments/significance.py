@@ -20,8 +20,6 @@ mean of these trainings. Three seeds are too few to be drawn from; their spread 
 p-value, as a standard deviation (`Comparison.by_seed`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 It shows towers of seed 0 alone, however many seeds are asked for: a picture has no mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

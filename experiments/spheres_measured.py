@@ -1,7 +1,5 @@
 """Items of a head, a torso and a tail query, with their places on a sphere."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Trained towers of one corpus, with what every experiment asks of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

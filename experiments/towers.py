@@ -1,7 +1,5 @@
 """Trains the towers of one configuration on a corpus in memory, and embeds every query and item."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Writes an experiment: figures, tables, plots and the page, all of them or none."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

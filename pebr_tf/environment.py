@@ -20,6 +20,8 @@ _QUIET = {
     "GRPC_VERBOSITY": "ERROR",
     "GLOG_minloglevel": "2",
 }
+# The variable with the password of the database `pipeline.metadata`.
+PASSWORD = "PEBR_METADATA_PASSWORD"
 _own_variables: set[str] = set()
 
 
@@ -31,6 +33,11 @@ def is_verbose() -> bool:
 def s3_endpoint() -> str | None:
     """The address of an S3 server other than Amazon's, by the variable of Amazon's own tools."""
     return os.environ.get("AWS_ENDPOINT_URL") or None
+
+
+def metadata_password() -> str:
+    """The password of the database `pipeline.metadata`; empty if it needs none."""
+    return os.environ.get(PASSWORD, "")
 
 
 def configure(verbose: bool | None = None) -> None:

@@ -1,7 +1,5 @@
 """Local files and folders that appear whole or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

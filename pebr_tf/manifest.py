@@ -1,7 +1,5 @@
 """Manifests: JSON files that describe a folder and hold the SHA-256 of every file in it."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

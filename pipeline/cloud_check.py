@@ -1,6 +1,4 @@
-"""Finds what prevents a configuration from running on Vertex AI or Kubeflow, before it is sent."""
-
-from __future__ import annotations
+"""Finds what prevents a configuration from running on Vertex AI, Kubeflow or Airflow."""
 
 import argparse
 import re
@@ -10,6 +8,7 @@ from dataclasses import dataclass
 from pebr_tf.config import Config, ConfigError, Machine
 from pebr_tf.config.error import shown
 from pebr_tf.errors import UserError
+from pebr_tf.files import is_remote
 
 TABLES = "bigquery://"
 
@@ -25,7 +24,10 @@ class Target:
 TARGETS = {
     "vertex": Target("Vertex AI", ("gs://",)),
     "kubeflow": Target("Kubeflow", ("s3://", "minio://", "gs://")),
+    "airflow": Target("Airflow", ()),
 }
+# Where pods of Airflow mount their volume.
+MOUNT = "/data"
 # Paths that every component and worker must reach, and whether each may be a BigQuery source.
 PATHS = {
     "pipeline.root": False,
@@ -41,6 +43,10 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 def problems(config: Config, target: str = "vertex") -> list[str]:
     """Every setting that a target, or a component there, would reject; one sentence each."""
+    if target == "airflow":
+        if (submitted := submission_target(config)) is not None:
+            return problems(config, submitted)
+        return list(map(str, _on_airflow(config)))
     on_vertex = target == "vertex"
     found = [
         *_names(config, target),
@@ -51,6 +57,13 @@ def problems(config: Config, target: str = "vertex") -> list[str]:
         *_accelerators(config, target),
     ]
     return [str(problem) for problem in found]
+
+
+def submission_target(config: Config) -> str | None:
+    """Where a task of Airflow submits the run; None if its tasks run the components."""
+    if not is_remote(config.pipeline.root):
+        return None
+    return "vertex" if config.kubeflow.host is None else "kubeflow"
 
 
 def credential_problems() -> list[str]:
@@ -83,7 +96,7 @@ def require_cloud(config: Config, target: str = "vertex") -> None:
 
 def _names(config: Config, target: str) -> Iterator[ConfigError]:
     wanted = {"project": "a project", "region": "a region", "image": "an image"}
-    if target == "kubeflow":
+    if target != "vertex":
         wanted = {"image": "an image"}
     for name, noun in wanted.items():
         if getattr(config.cloud, name) is None:
@@ -117,6 +130,21 @@ def _paths(config: Config, target: Target) -> Iterator[ConfigError]:
         yield ConfigError(key, requirement, f"{shown(path)}, {reason}")
 
 
+def _on_airflow(config: Config) -> Iterator[ConfigError]:
+    """Every task begins in a folder of its own, and pods share nothing but the volume."""
+    has_pods = config.airflow.volume_claim is not None
+    place = f"below {MOUNT}, the volume of the pods," if has_pods else "an absolute path"
+    for key in PATHS:
+        path = config.value_at(key)
+        if path is None or is_remote(path):
+            continue
+        if not path.startswith(f"{MOUNT}/" if has_pods else "/"):
+            yield ConfigError(key, f"be {place} to run on Airflow", shown(path))
+    if has_pods:
+        yield from _names(config, "airflow")
+        yield from _accelerators(config, "airflow")
+
+
 def _one_pod(config: Config) -> Iterator[ConfigError]:
     """A component on Kubeflow is one pod: neither Dataflow nor a CustomJob."""
     if config.cloud.dataflow.enabled:
@@ -128,14 +156,13 @@ def _one_pod(config: Config) -> Iterator[ConfigError]:
 
 def _accelerators(config: Config, target: str) -> Iterator[ConfigError]:
     """Vertex AI has names of its own, Kubernetes those of its resources."""
-    forms = {
-        "vertex": "name an accelerator of Vertex AI, such as NVIDIA_L4",
-        "kubeflow": "name an accelerator by its resource in Kubernetes, such as nvidia.com/gpu",
-    }
+    form = "name an accelerator by its resource in Kubernetes, such as nvidia.com/gpu"
+    if target == "vertex":
+        form = "name an accelerator of Vertex AI, such as NVIDIA_L4"
     for component, text in config.cloud.resources.to_mapping().items():
         name = Machine.of(text).accelerator
-        if name is not None and ("/" in name) != (target == "kubeflow"):
-            yield ConfigError(f"cloud.resources.{component}", forms[target], shown(text))
+        if name is not None and ("/" in name) != (target != "vertex"):
+            yield ConfigError(f"cloud.resources.{component}", form, shown(text))
 
 
 def _network(config: Config) -> Iterator[ConfigError]:

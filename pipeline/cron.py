@@ -1,7 +1,5 @@
 """Times in unix-cron format: checked before anything is sent, in the form of each target."""
 
-from __future__ import annotations
-
 import datetime
 import re
 import zoneinfo

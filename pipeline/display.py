@@ -16,7 +16,7 @@ LINES = 10
 
 
 class RunDisplay:
-    """One line per component: its time, or that it was cached."""
+    """One line per component."""
 
     def __init__(self, console: Console):
         self._console = console
@@ -35,10 +35,9 @@ class RunDisplay:
             self._status = self._console.status(name)
             self._status.start()
 
-    def end(self, name: str, seconds: float, cached: bool) -> None:
-        """Called when a component has finished."""
+    def end(self, name: str, took: str) -> None:
+        """Called when a component has finished, with its time or why it took none."""
         self._stop()
-        took = "cached" if cached else f"{seconds:,.1f} s"
         self._console.print(f"{name:<22}[dim]{took:>10}[/dim]")
 
     def _stop(self) -> None:

@@ -5,8 +5,6 @@ shows exactly what would be sent, except for the id of the experiment: the clien
 creates the experiment if there is none.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

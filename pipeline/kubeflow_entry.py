@@ -6,8 +6,6 @@ artifacts between an object store and local folders, so a component must use the
 report the addresses. And its metadata has no null.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator
@@ -15,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pebr_tf  # noqa: F401  (prepares the process before TensorFlow is imported)
-from pebr_tf.errors import UserError
 
 TASK, SPEC = "--json_serialized_invocation_args", "--json_serialized_inputs_spec_args"
 # Where the launcher puts the files of an object store.
@@ -60,14 +57,18 @@ def main(arguments: list[str]) -> None:
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor as tfx
 
     from components import s3_files  # noqa: F401  (a reviewed schema may be on s3://)
+    from pipeline.local_runner import find_user_error
 
     task, spec = (json.loads(arguments[arguments.index(name) + 1]) for name in (TASK, SPEC))
     addresses = to_local(task, spec)
     arguments[arguments.index(TASK) + 1] = json.dumps(task)
     try:
         tfx.main(tfx._parse_flags(arguments))
-    except UserError as error:
-        sys.exit(f"pebr: {error}")
+    except Exception as error:
+        user_error = find_user_error(error, Path("/"))
+        if user_error is None:
+            raise
+        sys.exit(f"pebr: {user_error}")
     path = Path(task["outputs"]["outputFile"])
     output = json.loads(path.read_text(encoding="utf-8"))
     to_remote(output, addresses)

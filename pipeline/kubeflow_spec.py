@@ -8,8 +8,6 @@ The job for Vertex AI is the source. What Kubeflow ignores or reads otherwise is
 - The labels of nodes and the secret are in a second document.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml
@@ -40,8 +38,7 @@ def compile_documents(
         container["command"] = list(ENTRY)
         container.pop("lifecycle", None)
         if config.kubeflow.environment:
-            variables = (each.split("=", 1) for each in config.kubeflow.environment)
-            container["env"] = [{"name": key, "value": value} for key, value in variables]
+            container["env"] = variables_of(config.kubeflow)
         pods[name] = _pod(config.kubeflow, "accelerator" in container["resources"])
     if not any(pods.values()):
         return [spec]
@@ -53,11 +50,22 @@ def to_yaml(documents: list[dict[str, Any]]) -> str:
     return str(yaml.safe_dump_all(documents, allow_unicode=True, width=100))
 
 
-def _pod(kubeflow: Kubeflow, has_accelerator: bool) -> dict[str, Any]:
+def variables_of(kubeflow: Kubeflow) -> list[dict[str, Any]]:
+    """The environment of a container."""
+    pairs = (each.split("=", 1) for each in kubeflow.environment)
+    return [{"name": name, "value": value} for name, value in pairs]
+
+
+def node_labels(kubeflow: Kubeflow, has_accelerator: bool) -> dict[str, str]:
+    """The labels of the nodes that a pod runs on."""
     labels = kubeflow.node_selector + (kubeflow.accelerator_selector if has_accelerator else ())
+    return dict(label.split("=", 1) for label in labels)
+
+
+def _pod(kubeflow: Kubeflow, has_accelerator: bool) -> dict[str, Any]:
     pod: dict[str, Any] = {}
-    if labels:
-        pod["nodeSelector"] = {"labels": dict(label.split("=", 1) for label in labels)}
+    if labels := node_labels(kubeflow, has_accelerator):
+        pod["nodeSelector"] = {"labels": labels}
     if kubeflow.secret is not None:
         variables = [{"secretKey": key, "envVar": name} for key, name in SECRET_KEYS.items()]
         pod["secretAsEnv"] = [{"secretName": kubeflow.secret, "keyToEnv": variables}]

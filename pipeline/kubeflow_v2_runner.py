@@ -4,8 +4,6 @@ The runner of TFX supports neither retries nor drivers other than that of its ow
 are added to the compiled job. The same configuration and code give the same bytes.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any
@@ -110,8 +108,15 @@ def beam_args(config: Config) -> list[str]:
     return arguments
 
 
+def machine_of(config: Config, component: str) -> Machine:
+    """What the container of a component gets."""
+    # ClickLogExampleGen -> click_log_example_gen.
+    words = "".join(f"_{each.lower()}" if each.isupper() else each for each in component)
+    return Machine.of(getattr(config.cloud.resources, RESOURCES.get(component, words.lstrip("_"))))
+
+
 def _resources(config: Config, component: str) -> Any:
-    machine = Machine.of(getattr(config.cloud.resources, _setting_of(component)))
+    machine = machine_of(config, component)
     spec = ResourceSpec(cpu_limit=machine.cpu, memory_limit=machine.memory_gb)
     # With several workers, the accelerators are theirs: this container only waits.
     waits = component == "Trainer" and config.cloud.training_job.workers > 1
@@ -119,12 +124,6 @@ def _resources(config: Config, component: str) -> Any:
         spec.accelerator.type = machine.accelerator
         spec.accelerator.count = machine.accelerators
     return spec
-
-
-def _setting_of(component: str) -> str:
-    """ClickLogExampleGen -> click_log_example_gen."""
-    words = "".join(f"_{each.lower()}" if each.isupper() else each for each in component)
-    return RESOURCES.get(component, words.lstrip("_"))
 
 
 def _driver_hook(container: dict[str, Any]) -> dict[str, Any]:

@@ -4,8 +4,6 @@ TFX's LocalDagRunner reports neither progress nor cache hits nor the paths of re
 prevent two runs from sharing a root.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl
@@ -15,16 +13,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2
 from tfx.dsl.compiler import constants
+from tfx.dsl.compiler.compiler import Compiler
 from tfx.orchestration import metadata
 from tfx.orchestration.local import runner_utils
 from tfx.orchestration.pipeline import Pipeline
-from tfx.orchestration.portable import launcher, runtime_parameter_utils, tfx_runner
-from tfx.proto.orchestration import pipeline_pb2
+from tfx.orchestration.portable import launcher, runtime_parameter_utils
+from tfx.orchestration.portable.mlmd.execution_lib import is_execution_successful
 
 from components.artifacts import PushedRelease, RetrievalEvaluation
 from pebr_tf.config import Config
@@ -33,6 +32,7 @@ from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
 from pebr_tf.release.evaluation import REPORT_FILE, ModelEvaluation
 from pebr_tf.release.release import PushResult
+from pipeline.metadata import connect
 from pipeline.pipeline import NEVER_CACHED, WHOLE, Options, create_pipeline
 
 # The last line of the traceback of a worker.
@@ -41,6 +41,8 @@ _SENTENCE = re.compile(
 )
 # Beam adds this to the text of an error.
 _STEP = re.compile(r" \[while running '.*?'\]")
+# In every error of Arrow's client of S3.
+_STORE = "AWS Error"
 # Messages of Python, TensorFlow and SQLite for a full disk.
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "database or disk is full")
 
@@ -51,8 +53,8 @@ class Display(Protocol):
     def begin(self, name: str) -> None:
         """Called when a component starts."""
 
-    def end(self, name: str, seconds: float, cached: bool) -> None:
-        """Called when a component has finished."""
+    def end(self, name: str, took: str) -> None:
+        """Called when a component has finished, with its time or why it took none."""
 
 
 @dataclass(frozen=True)
@@ -70,51 +72,20 @@ class Outcome:
     seconds: float
 
 
-class LocalRunner(tfx_runner.IrBasedRunner):
-    """Runs a compiled pipeline in this process; `run_id` names the last run in the metadata."""
-
-    def __init__(self, display: Display):
-        self._display = display
-        self.run_id = ""
-
-    def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, run_options: Any = None) -> None:
-        """Runs every node in order; the first failure ends the run."""
-        del run_options
-        self.run_id = f"{time.time_ns()}"
-        runtime_parameter_utils.substitute_runtime_parameter(
-            pipeline, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: self.run_id}
-        )
-        deployment = runner_utils.extract_local_deployment_config(pipeline)
-        connection = deployment.metadata_connection_config
-        chosen = getattr(connection, connection.WhichOneof("connection_config"))
-        for wrapper in pipeline.nodes:
-            node = wrapper.pipeline_node
-            name = node.node_info.id
-            if name == NEVER_CACHED:
-                node.execution_options.caching_options.enable_cache = False
-            self._display.begin(name)
-            began = time.monotonic()
-            execution = launcher.Launcher(
-                pipeline_node=node,
-                mlmd_connection=metadata.Metadata(chosen),
-                pipeline_info=pipeline.pipeline_info,
-                pipeline_runtime_spec=pipeline.runtime_spec,
-                executor_spec=runner_utils.extract_executor_spec(deployment, name),
-                custom_driver_spec=runner_utils.extract_custom_driver_spec(deployment, name),
-            ).launch()
-            if execution is not None:
-                cached = _is_cached(chosen, execution.execution_id)
-                self._display.end(name, time.monotonic() - began, cached)
-
-
 def run(
     config: Config,
     display: Display,
     until: str | None = None,
     cache: bool = True,
     options: Options = WHOLE,
+    only: str | None = None,
+    run_id: str | None = None,
 ) -> Outcome:
     """Runs the pipeline of a configuration in this process; see `create_pipeline`.
+
+    With `only`, it runs one component as a part of the run `run_id`, where those that it depends on
+    must have succeeded. Without a name, the first component begins a run and the others belong to
+    the last one.
 
     Raises:
       UserError: The user has to fix something, or another run uses the same root.
@@ -123,14 +94,88 @@ def run(
     root = Path(config.pipeline.root)
     with _locked(root):
         pipeline = create_pipeline(config, until, cache, options)
-        runner = LocalRunner(display)
+        connection = connect(config.pipeline)
         try:
-            runner.run(pipeline)
+            run_id = _run(pipeline, connection, display, only, run_id)
         except Exception as error:
             if (user_error := find_user_error(error, root)) is not None:
                 raise user_error from error
             raise
-        return _outcome(pipeline, runner.run_id, time.monotonic() - began)
+        return _outcome(connection, run_id, time.monotonic() - began)
+
+
+def _run(
+    pipeline: Pipeline,
+    connection: metadata_store_pb2.ConnectionConfig,
+    display: Display,
+    only: str | None,
+    run_id: str | None,
+) -> str:
+    """Runs every node in order up to the first failure, or one; returns the name of the run."""
+    compiled = Compiler().compile(pipeline)
+    nodes = {each.pipeline_node.node_info.id: each.pipeline_node for each in compiled.nodes}
+    handle = metadata.Metadata(connection)
+    if only is not None:
+        if only not in nodes:
+            raise UserError(f"--only must be one of {', '.join(nodes)}. Received: {only}.")
+        nodes = {only: nodes[only]}
+        with handle:
+            if run_id is None and nodes[only].upstream_nodes:
+                run_id = _last_run(handle.store, pipeline.id)
+            succeeded = _succeeded(handle.store, run_id)
+        if only in succeeded:
+            display.end(only, "done")
+            nodes = {}
+        elif missing := set(nodes[only].upstream_nodes) - succeeded:
+            raise UserError(
+                f"--only {only} must follow {', '.join(sorted(missing))} in the same run. "
+                f"Received: {'no run' if run_id is None else f'the run {run_id}'}."
+            )
+    run_id = run_id or f"{time.time_ns()}"
+    runtime_parameter_utils.substitute_runtime_parameter(
+        compiled, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: run_id}
+    )
+    deployment = runner_utils.extract_local_deployment_config(compiled)
+    for name, node in nodes.items():
+        if name == NEVER_CACHED:
+            node.execution_options.caching_options.enable_cache = False
+        display.begin(name)
+        began = time.monotonic()
+        execution = launcher.Launcher(
+            pipeline_node=node,
+            mlmd_connection=handle,
+            pipeline_info=compiled.pipeline_info,
+            pipeline_runtime_spec=compiled.runtime_spec,
+            executor_spec=runner_utils.extract_executor_spec(deployment, name),
+            custom_driver_spec=runner_utils.extract_custom_driver_spec(deployment, name),
+        ).launch()
+        if execution is not None:
+            with handle:
+                (recorded,) = handle.store.get_executions_by_id([execution.execution_id])
+            cached = recorded.last_known_state == metadata_store_pb2.Execution.CACHED
+            display.end(name, "cached" if cached else f"{time.monotonic() - began:,.1f} s")
+    return run_id
+
+
+def _last_run(store: MetadataStore, pipeline: str) -> str | None:
+    """The name of the newest run of a pipeline."""
+    context = store.get_context_by_type_and_name(constants.PIPELINE_CONTEXT_TYPE_NAME, pipeline)
+    if context is None:
+        return None
+    executions = store.get_executions_by_context(context.id)
+    newest = max(each.id for each in executions)
+    contexts = {each.type: each.name for each in store.get_contexts_by_execution(newest)}
+    return contexts[constants.PIPELINE_RUN_CONTEXT_TYPE_NAME]
+
+
+def _succeeded(store: MetadataStore, run_id: str | None) -> set[str]:
+    """The components that have succeeded in a run."""
+    context = run_id and store.get_context_by_type_and_name(
+        constants.PIPELINE_RUN_CONTEXT_TYPE_NAME, run_id
+    )
+    executions = store.get_executions_by_context(context.id) if context else ()
+    # The type of an execution is the path of the component's class, whose name is the id.
+    return {each.type.rpartition(".")[2] for each in executions if is_execution_successful(each)}
 
 
 @contextlib.contextmanager
@@ -159,12 +204,6 @@ def _locked(root: Path) -> Iterator[None]:
         yield
 
 
-def _is_cached(connection: Any, execution_id: int) -> bool:
-    with metadata.Metadata(connection) as handle:
-        (execution,) = handle.store.get_executions_by_id([execution_id])
-    return execution.last_known_state == metadata_store_pb2.Execution.CACHED
-
-
 def find_user_error(error: BaseException, root: Path) -> UserError | None:
     """The UserError inside the errors that Beam and TFX wrap around it, or None.
 
@@ -180,19 +219,24 @@ def find_user_error(error: BaseException, root: Path) -> UserError | None:
             if reason in str(below):
                 path = getattr(below, "filename", None) or root
                 return UserError(f"{path} must have space. Received: {reason}.")
+        for line in str(below).splitlines():
+            if _STORE in line:
+                reason = _STEP.sub("", line).strip().rstrip(".")
+                return UserError(f"object stores must be within reach. Received: {reason}.")
         hidden = below.__suppress_context__
         below = below.__cause__ or (None if hidden else below.__context__)
     return None
 
 
-def _outcome(pipeline: Pipeline, run_id: str, seconds: float) -> Outcome:
-    store = MetadataStore(pipeline.metadata_connection_config)
-    context = store.get_context_by_type_and_name("pipeline_run", run_id)
-    types = {kind.id: kind.name for kind in store.get_artifact_types()}
+def _outcome(
+    connection: metadata_store_pb2.ConnectionConfig, run_id: str, seconds: float
+) -> Outcome:
+    store = MetadataStore(connection)
+    context = store.get_context_by_type_and_name(constants.PIPELINE_RUN_CONTEXT_TYPE_NAME, run_id)
     artifacts = store.get_artifacts_by_context(context.id) if context else ()
     found: dict[str, metadata_store_pb2.Artifact] = {
         # The catalogue is of the type Examples, too.
-        "LogSize" if (Path(each.uri) / SIZE_FILE).exists() else types[each.type_id]: each
+        "LogSize" if (Path(each.uri) / SIZE_FILE).exists() else each.type: each
         for each in artifacts
     }
     evaluation = report = release = size = None

@@ -1,7 +1,5 @@
 """The pipeline, in the order of its flow: from click logs to a pushed release."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +12,6 @@ from tfx.dsl.components.base.base_node import BaseNode
 from tfx.extensions.google_cloud_ai_platform.constants import ENABLE_VERTEX_KEY, VERTEX_REGION_KEY
 from tfx.extensions.google_cloud_ai_platform.trainer.component import Trainer as JobTrainer
 from tfx.extensions.google_cloud_ai_platform.trainer.executor import TRAINING_ARGS_KEY
-from tfx.orchestration.metadata import sqlite_metadata_connection_config
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import trainer_pb2, transform_pb2
 from tfx.types import BaseChannel
@@ -211,7 +208,6 @@ def create_pipeline(
         components=nodes if until is None else _up_to(nodes, until),
         enable_cache=cache,
         beam_pipeline_args=list(config.pipeline.beam_args),
-        metadata_connection_config=sqlite_metadata_connection_config(f"{root}/metadata.sqlite"),
     )
 
 

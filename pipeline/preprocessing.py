@@ -10,8 +10,6 @@ the inputs of the towers (`pebr_tf.models.fields`):
     stratum                     int64, position in `pebr_tf.metrics.strata.STRATA`
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping

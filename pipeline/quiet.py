@@ -1,14 +1,26 @@
 """Suppresses the log output of TFX and Beam unless it is requested."""
 
-from __future__ import annotations
-
 import logging
+
+from rich.console import Console
+from rich.markup import escape
 
 from pebr_tf.environment import is_verbose
 
 
-def set_logging() -> None:
-    """Sets the log levels of the frameworks."""
+class _Warnings(logging.Handler):
+    """Prints the warnings of components."""
+
+    def __init__(self, console: Console):
+        super().__init__(logging.WARNING)
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._console.print(f"[yellow]{escape(record.getMessage())}[/yellow]", soft_wrap=True)
+
+
+def set_logging(warnings: Console | None = None) -> None:
+    """Sets the log levels of the frameworks; a console shows what components warn of."""
     from absl import logging as absl_logging
 
     if is_verbose():
@@ -17,3 +29,8 @@ def set_logging() -> None:
     absl_logging.set_verbosity(absl_logging.FATAL)
     for name in ("absl", "tfx", "apache_beam", "root", "tensorflow"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    if warnings is not None:
+        components = logging.getLogger("components")
+        components.setLevel(logging.WARNING)
+        components.propagate = False
+        components.addHandler(_Warnings(warnings))

@@ -6,8 +6,6 @@ other edits keep the cache valid.
 Packages re-export more than one user needs, so only the names that are imported from them count.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import hashlib

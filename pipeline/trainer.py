@@ -1,7 +1,5 @@
 """`run_fn` of TFX's Trainer: reads the data, trains with `pebr_tf.training`, exports the towers."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Encodes query texts with the query model, in this process."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pushes a release that has been loaded and tested, so that every release that appears works."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

@@ -1,7 +1,5 @@
 """When a failed call is tried again; used by the client and by `serving.tf_serving`."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

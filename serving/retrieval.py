@@ -1,7 +1,5 @@
 """The request and the response that pass between the APIs and the retriever."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -23,8 +23,6 @@ lists by their ranks, whose threshold is -1. At least `floor` and at most `limit
 the model holds, in proportion to the catalogue, are at or above a threshold. Without custom op.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

@@ -1,7 +1,5 @@
 """`python -m benchmarks retrieval`: range search on synthetic vectors or a user's own."""
 
-from __future__ import annotations
-
 import functools
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Vectors to search in: a hierarchical mixture with heavy-tailed counts, or a user's own files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

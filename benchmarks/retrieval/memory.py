@@ -6,8 +6,6 @@ prints the bytes an item. In a process that has built the index before, freed me
 and nothing seems to be needed. Pages of mapped files do not count: the system may drop them.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Tuning looks for the least time with which the smaller of macro and micro recall
 on the tuning queries.
 """
 
-from __future__ import annotations
-
 import abc
 import bisect
 import time

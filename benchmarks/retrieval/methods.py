@@ -6,8 +6,6 @@ fixed number of items is cut at the thresholds afterwards; what has one threshol
 query by query; approximate scores are replaced by exact ones. Rivals need not sort.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs the retrieval benchmark and prints its tables."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence

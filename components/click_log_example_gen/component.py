@@ -1,7 +1,5 @@
 """Wires the component."""
 
-from __future__ import annotations
-
 from tfx.dsl.components.base.base_beam_component import BaseBeamComponent
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
 from tfx.types.standard_artifacts import Examples

@@ -8,8 +8,6 @@ TFX has such a driver for its file-based ExampleGen, but not for a component wit
 result is written to the file from which the executor reads its properties.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Finds the span and the files before the run, because they are part of the cache key."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tfx.components.example_gen import driver

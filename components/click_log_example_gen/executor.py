@@ -1,7 +1,5 @@
 """Runs the Beam pipeline from files to Examples, checks the counts, then publishes the files."""
 
-from __future__ import annotations
-
 import collections
 import errno
 import os

@@ -3,8 +3,6 @@
 The exec properties hold nothing else, so that no other setting invalidates the cache.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Wires CutoffCalibrator: held-out clicks, towers and index in, the calibrated query model out."""
 
-from __future__ import annotations
-
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.types import BaseChannel

@@ -1,7 +1,5 @@
 """Calibrates the cut-off on held-out clicks and writes the query model that serves with it."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

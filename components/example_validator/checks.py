@@ -1,7 +1,5 @@
 """Validates statistics with tfdv: against the schema, for skew and for drift."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -65,7 +63,7 @@ def check_train(
     limits: DistanceLimits,
 ) -> anomalies_pb2.Anomalies:
     """Checks train against the schema and, for drift, against train of the last accepted run."""
-    if previous is None or not _large_enough(train, previous):
+    if previous is None or not large_enough(train, previous):
         return _validated(train, schema)
     compared = _with_comparators(schema, "drift_comparator", limits.drift, train, previous)
     return tfdv.validate_statistics(train, compared, previous_statistics=previous)
@@ -75,7 +73,7 @@ def check_held_out(
     statistics: Statistics, schema: schema_pb2.Schema, train: Statistics, limits: DistanceLimits
 ) -> anomalies_pb2.Anomalies:
     """Checks a held-out split against the schema and, for skew, against train."""
-    if not _large_enough(statistics, train):
+    if not large_enough(statistics, train):
         return _validated(statistics, schema)
     compared = _with_comparators(schema, "skew_comparator", limits.skew, statistics, train)
     # Distances are symmetric; the first statistics are those checked against the schema.
@@ -98,7 +96,8 @@ def _validated(statistics: Statistics, schema: schema_pb2.Schema) -> anomalies_p
     return anomalies
 
 
-def _large_enough(*statistics: Statistics) -> bool:
+def large_enough(*statistics: Statistics) -> bool:
+    """Whether each has enough examples to be compared."""
     return min(map(examples, statistics)) >= LEAST_EXAMPLES
 
 

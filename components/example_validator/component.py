@@ -1,7 +1,5 @@
 """Wires ExampleValidator: statistics and schema in, anomalies out."""
 
-from __future__ import annotations
-
 import json
 from typing import ClassVar
 

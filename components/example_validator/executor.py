@@ -1,9 +1,8 @@
 """Runs the checks, writes the anomalies, and stops the run if there are any."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
+import logging
 import os
 from typing import Any
 
@@ -20,10 +19,12 @@ from tfx.types import Artifact, artifact_utils
 from tfx.utils import io_utils
 
 from components.example_validator.checks import (
+    LEAST_EXAMPLES,
     DistanceLimits,
     Statistics,
     check_held_out,
     check_train,
+    large_enough,
     relaxed,
 )
 from components.example_validator.findings import Finding, findings
@@ -32,6 +33,7 @@ from pebr_tf.release.pointers import Pointers
 
 TRAIN = "train"
 FINDINGS = "anomalies.json"
+LOGGER = logging.getLogger(__name__)
 
 
 class Executor(BaseExecutor):
@@ -66,6 +68,11 @@ class Executor(BaseExecutor):
         pointers = Pointers(exec_properties["pointers"], exec_properties["releases"])
         accepted = pointers.accepted_statistics()
         previous = None if accepted is None else Statistics.FromString(accepted)
+        if limits.drift is not None:
+            if previous is None:
+                LOGGER.warning("Drift is not checked: no earlier run was accepted.")
+            elif not large_enough(statistics[TRAIN], previous):
+                LOGGER.warning("Drift is not checked: it needs %d examples.", LEAST_EXAMPLES)
 
         output = artifact_utils.get_single_instance(output_dict["anomalies"])
         found: list[Finding] = []

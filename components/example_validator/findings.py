@@ -1,7 +1,5 @@
 """Anomalies of tfdv as sentences: column, split and reason."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Assembles the catalogue from the shards, sorted by id and checked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

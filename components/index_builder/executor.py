@@ -1,7 +1,5 @@
 """Embeds the catalogue with Beam, assembles the index and publishes it in one step."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

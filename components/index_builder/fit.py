@@ -1,7 +1,5 @@
 """Index-only runs: checks that the model of an earlier run fits the configuration."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Wires LastBlessedModel: the pointers of the pipeline in, a model out."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from tfx.dsl.components.base.base_component import BaseComponent

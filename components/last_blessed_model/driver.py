@@ -1,7 +1,5 @@
 """Chooses the model before the cache lookup, so that the choice is part of the cache key."""
 
-from __future__ import annotations
-
 from tfx.dsl.components.base.base_driver import BaseDriver
 from tfx.orchestration.portable.data_types import ExecutionInfo
 from tfx.proto.orchestration import driver_output_pb2

@@ -1,7 +1,5 @@
 """Chooses the model by the pointers, and copies it to where the platform wants the output."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Wires Pusher: cut-off, index, evaluation and blessing in, a release out."""
 
-from __future__ import annotations
-
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.types import BaseChannel

@@ -1,7 +1,5 @@
 """Pushes the release, or logs why not."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 from typing import Any, cast

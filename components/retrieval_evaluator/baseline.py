@@ -1,12 +1,10 @@
 """The last blessed model, measured on the clicks of this run."""
 
-from __future__ import annotations
-
+import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from absl import logging
 from tfx.types import Artifact
 from tfx.utils import path_utils
 
@@ -24,6 +22,8 @@ from pebr_tf.release.evaluation import BaselineResult
 from pebr_tf.release.payload import ID_COLUMN
 from pebr_tf.release.towers import TowersDescription
 from pebr_tf.retrieval.vectors import unit_vectors
+
+LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ def measure_baseline(
     with local_folder(path_utils.serving_model_path(model.uri)) as folder:
         description = TowersDescription.find(folder)
         if description is None:
-            logging.warning("No baseline: there is no earlier model that this version reads.")
+            LOGGER.warning("No baseline: there is no earlier model that this version reads.")
             return None
         if (received := description.config.get("split")) != split:
-            logging.warning("No baseline: its split must be %s. Received: %s.", split, received)
+            LOGGER.warning("No baseline: its split must be %s. Received: %s.", split, received)
             return None
         towers = Towers(folder)
         vectors = _embedded(towers, catalogue, clicks.ids)
@@ -104,7 +104,7 @@ def _embedded(towers: Towers, catalogue: Artifact, ids: np.ndarray) -> np.ndarra
     found: list[np.ndarray] = []
     for batch in read_batches(split_files(catalogue, "items")):
         if not found and (missing := towers.missing_columns(batch[0])):
-            logging.warning("No baseline: the catalogue lacks %s.", ", ".join(missing))
+            LOGGER.warning("No baseline: the catalogue lacks %s.", ", ".join(missing))
             return None
         embedded, columns = towers.embed_items(batch)
         vectors.append(embedded)

@@ -1,7 +1,5 @@
 """Wires RetrievalEvaluator: test clicks and all that is to be released in, a verdict out."""
 
-from __future__ import annotations
-
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.types import BaseChannel

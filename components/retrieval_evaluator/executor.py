@@ -1,7 +1,5 @@
 """Measures a model on test clicks, writes the report, and blesses the model or gives reasons."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from typing import Any

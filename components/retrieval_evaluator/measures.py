@@ -1,7 +1,5 @@
 """Measures policies, knobs and the index on the clicks of the split `test`."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The index as it would serve: its recall against exact search, and its latency."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

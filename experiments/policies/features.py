@@ -1,7 +1,5 @@
 """What the learned policies of experiments need beyond cosines."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

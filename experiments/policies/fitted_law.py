@@ -5,8 +5,6 @@ the cosines of clicks. Every query counts the same, however many clicks it has, 
 macro average. A list keeps a share of this law.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

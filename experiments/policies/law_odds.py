@@ -14,8 +14,6 @@ in x = log(z / (1 - z)), where the log density alpha * log z + beta * log(1 - z)
 pole and becomes a straight line towards both ends.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

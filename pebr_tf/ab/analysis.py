@@ -1,7 +1,5 @@
 """The read-out of an experiment: each arm against control on each metric, and warnings."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """The read-out in the terminal."""
 
-from __future__ import annotations
-
 import math
 
 from rich import box

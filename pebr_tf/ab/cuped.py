@@ -12,8 +12,6 @@ estimate the same value. Where the past has correlation rho with the metric, the
 columns, which holds the linearised past ratio as one of their combinations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -16,8 +16,6 @@ Two arms, c the control:
                  Var R_t / R_t^2 + Var R_c / R_c^2
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

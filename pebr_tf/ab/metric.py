@@ -1,7 +1,5 @@
 """Metrics of a user, and the columns that they are made of."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

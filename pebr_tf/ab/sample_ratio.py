@@ -4,8 +4,6 @@ A mismatch means that users were lost or misdirected in a way that depends on th
 redirect, a bot filter). The arms then hold different kinds of users, and comparisons are invalid.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

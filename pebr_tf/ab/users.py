@@ -6,8 +6,6 @@ repeated in each row of the user and must be the same in all of them. A sum woul
 number of rows, which the experiment may change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """`pebr ab`: the read-out of an A/B test on real traffic."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

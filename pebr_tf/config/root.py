@@ -9,7 +9,7 @@ from pebr_tf.config.corpus import Data, Features, Split, Strata
 from pebr_tf.config.error import ConfigError, shown
 from pebr_tf.config.model import Loss, Towers, Training
 from pebr_tf.config.retrieval import Cutoff, Evaluation, Index
-from pebr_tf.config.runs import Cloud, Kubeflow, Pipeline
+from pebr_tf.config.runs import Airflow, Cloud, Kubeflow, Pipeline
 from pebr_tf.config.section import Section, leaves
 from pebr_tf.config.serving import Serving
 from pebr_tf.config.setting import AUTO
@@ -37,6 +37,7 @@ class Config(Section):
     serving: Serving = Serving()
     cloud: Cloud = Cloud()
     kubeflow: Kubeflow = Kubeflow()
+    airflow: Airflow = Airflow()
 
     def check(self) -> None:
         self.require(

@@ -21,6 +21,13 @@ class Pipeline(Section):
         "releases",
         "Folder of pushed releases, one subfolder per version; may be gs://..., s3://...",
     )
+    metadata: str | None = setting(
+        None,
+        "MySQL server of the metadata of `pebr run`; null: a SQLite file in root",
+        # Not PostgreSQL: ml-metadata 1.16 writes SQL that it rejects.
+        pattern=r"mysql://[^\s:@/]+@[^\s:@/]+(:[0-9]{1,5})?/[^\s:@/?]+",
+        form="a MySQL database without a password, such as mysql://user@host:3306/pebr",
+    )
     beam_args: tuple[str, ...] = setting(
         (), "Passed to Beam: runner, project, workers; []: in this process"
     )
@@ -195,4 +202,12 @@ class Kubeflow(Section):
     node_selector: tuple[str, ...] = _labels("Labels of the nodes that pods run on")
     accelerator_selector: tuple[str, ...] = _labels(
         "Further labels for pods that request an accelerator"
+    )
+
+
+class Airflow(Section):
+    """Tasks run on Airflow's workers, or in pods; these use image, resources and `kubeflow`."""
+
+    volume_claim: str | None = _name(
+        "Persistent volume claim that pods mount at /data; null: no pods"
     )

@@ -1,7 +1,5 @@
 """Measures every policy and every knob on test queries."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fits a small head on frozen vectors, with early stopping on held-out queries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

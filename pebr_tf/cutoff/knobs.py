@@ -1,7 +1,5 @@
 """From the knobs that a caller sets to a policy and its cut-offs."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Fits the law head to held-out clicks, and the one map that makes its shares true on average."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

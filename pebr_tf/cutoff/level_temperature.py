@@ -1,7 +1,5 @@
 """Tunes the level temperature T of the level on held-out clicks, and compares it with top k."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

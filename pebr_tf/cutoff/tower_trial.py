@@ -8,8 +8,6 @@ clear gain there is no correction. `python -m experiments first-run` prints the 
 and `ablation` the effect of the correction on whole trainings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

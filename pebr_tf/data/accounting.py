@@ -1,7 +1,5 @@
 """Row accounting: rows read = rows kept + rows rejected, and few rows are rejected."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

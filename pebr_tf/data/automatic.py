@@ -16,8 +16,6 @@ the clicks and follow the log by themselves; `strata.min_queries` keeps them fro
 measure.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pebr_tf.config import AUTO, Config

@@ -4,8 +4,6 @@ Checks run on whole columns. A row is rejected for the first reason that applies
 the reason go into the dead letters: rows read = rows kept + rows rejected.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

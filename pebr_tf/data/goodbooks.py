@@ -9,8 +9,6 @@ more than half of them, duplicate pairs, and counts below 1. With raw counts a f
 almost all clicks, so a pair counts ceil(log2(1 + count)).
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

@@ -1,7 +1,5 @@
 """The files of a click log or a catalogue on this machine, found without TFX."""
 
-from __future__ import annotations
-
 import glob
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The truncated exponential law: what ExpNCE and InfoNCE assume (paper, section 3.2.1)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

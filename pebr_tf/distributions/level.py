@@ -10,8 +10,6 @@ item is retrieved iff logit(q, d) - level_q >= cutoff, one number for all querie
 family that is a cosine of at least 2 * exp(tau * (cutoff + level)) - 1.
 """
 
-from __future__ import annotations
-
 import math
 
 import tensorflow as tf

@@ -3,8 +3,6 @@
 A TensorFlow call costs more than the probe of a query. A test compares both implementations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores of every query against all its candidates, which every loss starts from."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The head that learns the law of each query, and the term of the loss that trains it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

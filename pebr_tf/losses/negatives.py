@@ -1,7 +1,5 @@
 """Optional inputs of a loss about its negatives: ids to mask by, corrections."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 

@@ -1,7 +1,5 @@
 """One policy measured at several averages, overall and by stratum."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ vary is estimated by drawing from the sample itself, with replacement, 1,000 tim
 all draws come from one seed, so that the same queries give the same decision.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

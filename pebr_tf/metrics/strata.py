@@ -1,7 +1,5 @@
 """Head, torso and tail queries, by their share of the clicks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pebr_tf.config import Strata

@@ -4,8 +4,6 @@ The graph that makes the ids, the towers that embed them and the signatures shar
 they cannot disagree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

@@ -15,8 +15,6 @@ Japanese kana, Thai, Lao, Khmer, Burmese) give one word per character, so that w
 their character n-grams.
 """
 
-from __future__ import annotations
-
 import functools
 import unicodedata
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """One tower: ids of a query or an item to a unit vector."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A text as the mean of its tokens' vectors after attention: what a sum of tokens cannot tell."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

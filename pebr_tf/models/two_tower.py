@@ -1,7 +1,5 @@
 """The model that is trained: two towers, the temperature of each query, and the loss."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -5,8 +5,6 @@ by resampling the test queries. A shortfall that so few queries cannot decide is
 asks for more: a model must be significantly better than one that cannot tell queries apart.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pebr_tf.config import Gates

@@ -8,8 +8,6 @@ An object store can neither rename nor lock a folder. What a killed push leaves 
 is never fetched, and its version is not used again.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from dataclasses import replace

@@ -8,8 +8,6 @@ Links are local only. A withdrawn version keeps its folder. A server that follow
 changes to the newest version that is not withdrawn when it looks next.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

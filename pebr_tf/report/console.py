@@ -1,7 +1,5 @@
 """The table that ends a run in the terminal."""
 
-from __future__ import annotations
-
 from rich import box
 from rich.table import Table
 from rich.text import Text

@@ -1,7 +1,5 @@
 """Numbers as people read them, with two significant digits at least; None is an en dash."""
 
-from __future__ import annotations
-
 import math
 
 DASH = "–"

@@ -1,7 +1,5 @@
 """The report of an evaluation as one HTML file that needs nothing else."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

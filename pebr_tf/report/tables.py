@@ -1,7 +1,5 @@
 """The tables of the page as rows of text; report.html lays them out."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The outcome of an evaluation in sentences: blessed or not, what is served, what to do next."""
 
-from __future__ import annotations
-
 from pebr_tf.release.evaluation import ModelEvaluation
 from pebr_tf.release.gates import failures
 from pebr_tf.report.formats import count, share

@@ -11,8 +11,6 @@
 Nothing is pickled.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Builds an index folder from item vectors: exact or ScaNN by size, tuned, with check queries."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Callable

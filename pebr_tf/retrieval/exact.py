@@ -1,7 +1,5 @@
 """Search without an index: the oracle, and the right choice for small catalogues."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

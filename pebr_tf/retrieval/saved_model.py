@@ -4,8 +4,6 @@ A stock TF Serving binary does not have ScaNN's op. This model is for servers th
 Python processes that `import scann` before they load it. `pebr export` writes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,6 @@ to every item and -t to a query makes the dot product cos - t, so that one epsil
 the other epsilon, which gives each query its own margin.
 """
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,8 +6,6 @@ the second by searching. The smaller of macro recall (the mean over queries) and
 all items) must reach the target.
 """
 
-from __future__ import annotations
-
 import bisect
 import dataclasses
 from dataclasses import dataclass

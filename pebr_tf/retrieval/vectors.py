@@ -1,7 +1,5 @@
 """Validation of item ids and unit vectors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

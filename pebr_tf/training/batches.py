@@ -1,7 +1,5 @@
 """Batches of pairs from files of examples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

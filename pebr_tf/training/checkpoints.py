@@ -1,7 +1,5 @@
 """Checkpoints that all workers save together and only the chief keeps."""
 
-from __future__ import annotations
-
 import tempfile
 
 import tensorflow as tf

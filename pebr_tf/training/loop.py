@@ -5,8 +5,6 @@ training. This loop counts in steps and traces one step without AutoGraph. A ste
 are `tfrs.Model.train_step`.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The optimizers that the config names."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 
 from pebr_tf.config import Training

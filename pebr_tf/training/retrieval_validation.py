@@ -1,7 +1,5 @@
 """How well a model in training retrieves: recall of pairs that it does not learn from."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Features of different texts, made once and looked up in every batch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import tensorflow as tf

@@ -1,7 +1,5 @@
 """Several workers: found through TF_CONFIG, synchronised, and the loss of one."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -3,11 +3,11 @@
 COMMANDS = {
     "check-cloud": (
         "pipeline.cli.check_cloud:check_cloud",
-        "List what keeps a run from Vertex AI or Kubeflow.",
+        "List what keeps a run from Vertex AI, Kubeflow or Airflow.",
     ),
     "compile": (
         "pipeline.cli.compile:compile_pipeline",
-        "Compile the pipeline into a file for Vertex AI or Kubeflow.",
+        "Compile the pipeline into a file for Vertex AI, Kubeflow or Airflow.",
     ),
     "run": ("pipeline.cli.run:run", "Run the pipeline: from click logs to a pushed release."),
     "schedule": (

@@ -1,6 +1,4 @@
-"""`pebr check-cloud`: lists all problems of a configuration for Vertex AI or Kubeflow at once."""
-
-from __future__ import annotations
+"""`pebr check-cloud`: lists all problems of a configuration for a target at once."""
 
 from pathlib import Path
 
@@ -17,9 +15,9 @@ UNKNOWN = "Not checked: permissions, quotas, and whether the image and the bucke
 
 @click.command(name="check-cloud")
 @config_option
-@target_option
+@target_option("vertex", "kubeflow", "airflow")
 def check_cloud(config_file: Path, target: str) -> None:
-    """List what keeps a run from Vertex AI or Kubeflow.
+    """List what keeps a run from Vertex AI, Kubeflow or Airflow.
 
     Nothing is sent. Exits with 0 if the configuration can run, with 2 if it prints problems to fix.
     """

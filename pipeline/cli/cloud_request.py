@@ -1,9 +1,9 @@
 """Shared by the commands of the pipeline: options, and requests to Vertex AI and Kubeflow."""
 
-from __future__ import annotations
-
+import datetime
 import functools
 import importlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,6 @@ from rich.console import Console
 from pebr_tf.cli.output import print_facts
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
-from pipeline.cloud_check import TARGETS
 
 config_option = click.option(
     "--config",
@@ -25,23 +24,61 @@ config_option = click.option(
     metavar="FILE",
     help="A configuration, as `pebr config init` writes it.",
 )
-target_option = click.option(
-    "--target",
-    type=click.Choice(list(TARGETS)),
-    default="vertex",
-    show_default=True,
-    help="Vertex AI or open-source Kubeflow Pipelines.",
-)
+
+
+def target_option(*names: str) -> Callable[..., Any]:
+    """--target with some of the names in `pipeline.cloud_check.TARGETS`."""
+    return click.option(
+        "--target",
+        type=click.Choice(names),
+        default="vertex",
+        show_default=True,
+        help="Where the pipeline runs.",
+    )
+
+
 index_only_option = click.option(
     "--index-only",
     is_flag=True,
     help="Train nothing: build a new index and cut-off for the last blessed model.",
 )
-span_option = click.option("--span", type=int, help="The span to read; by default the latest.")
+
+
+def _span_number(text: str) -> int:
+    """The number that TFX gives a span: of a date, the days since 1970."""
+    if re.fullmatch("[0-9]+", text):
+        return int(text)
+    try:
+        return (datetime.date.fromisoformat(text) - datetime.date(1970, 1, 1)).days
+    except ValueError:
+        raise UserError(
+            f"--span must be a number, or a date such as 2026-11-16. Received: {text!r}."
+        ) from None
+
+
+span_option = click.option(
+    "--span",
+    type=_span_number,
+    metavar="NUMBER|DATE",
+    help="The span to read; by default the latest.",
+)
 no_cache_option = click.option("--no-cache", is_flag=True, help="Run every component again.")
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Print the request as JSON and send nothing."
 )
+time_zone_option = click.option(
+    "--time-zone", metavar="NAME", help="Such as Europe/Berlin; by default UTC. Not for Kubeflow."
+)
+
+
+def cron_option(required: bool) -> Callable[..., Any]:
+    """--cron."""
+    return click.option(
+        "--cron",
+        required=required,
+        metavar="TIME",
+        help="Minute, hour, day, month and weekday, such as '0 3 * * *'.",
+    )
 
 
 @dataclass(frozen=True)
@@ -82,7 +119,7 @@ class Destination:
 def destination_options(command: Callable[..., None]) -> Callable[..., None]:
     """Adds --target, --host and --token-file, and passes them on as `destination`."""
 
-    @target_option
+    @target_option("vertex", "kubeflow")
     @click.option("--host", metavar="URL", help="Kubeflow's API; by default kubeflow.host.")
     @click.option(
         "--token-file",

@@ -1,8 +1,7 @@
 """`pebr run`: the whole pipeline, in this process."""
 
-from __future__ import annotations
-
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -28,6 +27,8 @@ from pipeline.quiet import set_logging
 # to tell a model that was not blessed from a run that failed.
 NOT_BLESSED = 3
 INTERRUPTED = 128 + signal.SIGINT
+# The component that reads the click log.
+FIRST = "ClickLogExampleGen"
 
 
 @click.command()
@@ -36,31 +37,44 @@ INTERRUPTED = 128 + signal.SIGINT
 @no_cache_option
 @index_only_option
 @span_option
+@click.option("--only", metavar="COMPONENT", help="Run one component, as a part of a run.")
+@click.option("--run-id", metavar="NAME", help="The run that --only continues; default: the last.")
 def run(
-    config_file: Path, until: str | None, no_cache: bool, index_only: bool, span: int | None
+    config_file: Path,
+    until: str | None,
+    no_cache: bool,
+    index_only: bool,
+    span: int | None,
+    only: str | None,
+    run_id: str | None,
 ) -> None:
     """Run the pipeline: from click logs to a pushed release.
 
     Components whose inputs, settings and code have not changed since an earlier run are skipped. A
     run that was killed continues where it stopped.
 
+    With --only, each command runs one component, for a scheduler. Without --run-id, the first
+    component begins a run, and the others continue the last one. A component that has succeeded in
+    the run is not run again.
+
     Exit code: 0, the model was blessed, or the run was to end earlier; 3, the model was not blessed
     and nothing was pushed; 2, the configuration or the data need a fix; 130, interrupted; 1, an
     internal error.
     """
+    _check_options(until, only, run_id)
     config = Config.load(config_file)
     # Importing TFX takes many seconds; what the headers show is said before.
     if problems := find_problems(config):
         raise UserError(" ".join(problems))
     console = Console(highlight=False)
-    if not index_only and span is None:
+    if not index_only and span is None and only in (None, FIRST):
         found = look_at_small_log(config)
         if "note" in found.facts:
             console.print(f"[yellow]{found.facts['note']}[/yellow]", soft_wrap=True)
         if found.held_out is not None:
             splits.require_held_out(found.held_out)
     console.print("[dim]starting[/dim]")
-    set_logging()
+    set_logging(warnings=console)
     from pebr_tf.report import next_steps, served, summary_table
     from pipeline import local_runner
     from pipeline.display import RunDisplay
@@ -69,7 +83,7 @@ def run(
     options = Options(index_only, span)
     try:
         with RunDisplay(console) as display:
-            outcome = local_runner.run(config, display, until, not no_cache, options)
+            outcome = local_runner.run(config, display, until, not no_cache, options, only, run_id)
     except KeyboardInterrupt:
         click.echo("pebr: interrupted; another run goes on from here.", err=True)
         # Threads of Beam and TensorFlow may be at work. A run may be killed at any time, so this
@@ -97,3 +111,15 @@ def run(
     if outcome.evaluation and not outcome.evaluation.blessed:
         click.echo("pebr: the model was not blessed: nothing was pushed.", err=True)
         raise click.exceptions.Exit(NOT_BLESSED)
+
+
+def _check_options(until: str | None, only: str | None, run_id: str | None) -> None:
+    if until is not None and only is not None:
+        raise UserError(f"--until must be left out with --only. Received: {until}.")
+    if run_id is not None and only is None:
+        raise UserError(f"--run-id must come with --only. Received: {run_id}.")
+    if run_id is not None and not re.fullmatch(r"[A-Za-z0-9_.~:+-]+", run_id):
+        raise UserError(
+            f"--run-id must be letters, digits and any of _.~:+-, as in Airflow. "
+            f"Received: {run_id!r}."
+        )

@@ -1,7 +1,5 @@
 """`pebr schedule`: scheduled runs on Vertex AI or Kubeflow."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 from typing import Any
@@ -13,10 +11,12 @@ from pebr_tf.errors import UserError
 from pipeline.cli.cloud_request import (
     Destination,
     config_option,
+    cron_option,
     destination_options,
     dry_run_option,
     index_only_option,
     send_request,
+    time_zone_option,
 )
 from pipeline.cron import read_cron
 
@@ -27,15 +27,8 @@ SHOWN_TIMES = 3
 @click.command()
 @config_option
 @destination_options
-@click.option(
-    "--cron",
-    required=True,
-    metavar="TIME",
-    help="Minute, hour, day, month and weekday, such as '0 3 * * *'.",
-)
-@click.option(
-    "--time-zone", metavar="NAME", help="Such as Europe/Berlin; by default UTC. Vertex AI only."
-)
+@cron_option(required=True)
+@time_zone_option
 @index_only_option
 @click.option("--name", help="Name of the schedule; by default the pipeline's.")
 @dry_run_option

@@ -1,7 +1,5 @@
 """`pebr submit`: one run on Vertex AI or Kubeflow."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timezone
 from pathlib import Path

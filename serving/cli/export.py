@@ -1,7 +1,5 @@
 """`pebr export`: the query model and the index of a release as one SavedModel."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

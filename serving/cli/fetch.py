@@ -1,7 +1,5 @@
 """`pebr fetch`: copies releases from a bucket to where servers look for them."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import time

@@ -1,7 +1,5 @@
 """`pebr rollback`: withdraws releases from service, or restores them."""
 
-from __future__ import annotations
-
 import json
 
 import click

@@ -1,7 +1,5 @@
 """The errors of the client."""
 
-from __future__ import annotations
-
 import grpc
 
 FIELD = "pebr-field"

@@ -1,7 +1,5 @@
 """Builds the client's requests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

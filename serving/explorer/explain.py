@@ -4,8 +4,6 @@ The page needs no request while a user moves the slider: the data hold the lengt
 every value of a fine grid, found by the same search that answers requests.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """HTTP routes of the explorer: the page, its files, its data, and the release's report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -10,8 +10,6 @@ The queue is bounded in queries: a request that does not fit is rejected at once
 admitted are answered in time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """Answers requests in batches: admission, batching, retrieval, metrics."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """The gRPC API: the service of serving/proto, health and reflection."""
 
-from __future__ import annotations
-
 import asyncio
 import warnings
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """The HTTP API: JSON in and out, the pages, the probes and the metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What applies to every HTTP request: its id, token, response headers, errors, log and metrics."""
 
-from __future__ import annotations
-
 from http import HTTPStatus
 
 import orjson

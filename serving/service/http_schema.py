@@ -4,8 +4,6 @@ The models check types, `serving.service.limits` checks sizes, and the release c
 knobs. The ranges given here, which no release exceeds, are for the OpenAPI document only.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError

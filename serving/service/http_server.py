@@ -1,7 +1,5 @@
 """uvicorn without signal handlers, and with a limit on the size of request headers."""
 
-from __future__ import annotations
-
 import contextlib
 import ssl
 from collections.abc import Iterator

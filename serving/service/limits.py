@@ -3,8 +3,6 @@
 Whether a knob is in range or a column exists depends on the release, which checks it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 

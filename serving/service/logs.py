@@ -4,8 +4,6 @@ There are two kinds of lines: `request`, one per request, and events (start, rea
 Query texts are not logged unless `serving.log_queries` is true.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import random

@@ -4,8 +4,6 @@ Thresholds, temperatures and result counts are drift signals: they move when the
 from what the release was calibrated on, before anyone can measure recall.
 """
 
-from __future__ import annotations
-
 import functools
 import time
 from collections.abc import Sequence

@@ -8,8 +8,6 @@ metrics, and the current release goes on. The version is tried again after longe
 because a copy may not have been complete, or TF Serving may not have loaded it yet.
 """
 
-from __future__ import annotations
-
 import gc
 import logging
 import threading

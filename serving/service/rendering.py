@@ -1,7 +1,5 @@
 """A response as JSON bytes or as a protobuf message, and the description of a release."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

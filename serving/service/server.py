@@ -1,7 +1,5 @@
 """One process that serves gRPC and HTTP, from its start to the last response after a signal."""
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import logging

@@ -1,7 +1,5 @@
 """TLS and mutual TLS for both ports, from the files in `serving.tls`."""
 
-from __future__ import annotations
-
 import ssl
 from dataclasses import dataclass
 from pathlib import Path

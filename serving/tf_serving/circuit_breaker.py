@@ -1,7 +1,5 @@
 """Stops calls to a server that fails, and tries again after a pause."""
 
-from __future__ import annotations
-
 import threading
 import time
 from typing import Literal

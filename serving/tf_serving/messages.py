@@ -1,7 +1,5 @@
 """Requests to TF Serving, and checks of its responses: version, outputs, types and shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

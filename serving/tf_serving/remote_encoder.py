@@ -1,7 +1,5 @@
 """Encodes queries with a model in TF Serving."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

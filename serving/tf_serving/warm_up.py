@@ -6,8 +6,6 @@ TensorFlow prepares a graph on first use of a signature, a set of outputs, somet
 If a warm-up request fails, TF Serving does not load the model.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 from conftest import ALWAYS, CLOUD, COMPONENTS, RUN, WorldFolder
-from pebr_process import RunningPebr, edited, failing_at, pebr, waiting_at
+from forked import Running
+from pebr_process import FinishedPebr, RunningPebr, edited, failing_at, pebr, waiting_at
 from pyarrow import parquet
 from tiny_world import write_clicks, write_world
 
+from pebr_tf.cli.main import main
 from pebr_tf.config import Config
 
 # Words of a library; the shop knows only the last.
@@ -33,6 +35,7 @@ def test_the_first_run(base):
     assert all(line.startswith("  training  ") for line in done.err.splitlines()), done.err
     assert "k = 20" in done.out
     assert "Blessed" in done.out
+    assert "No baseline: there is no earlier model that this version reads.\n" in done.out
     assert "Served at recall " in " ".join(done.out.split())
     parts = (line.split(maxsplit=1) for line in done.out.splitlines())
     lines = {words[0]: words[1] for words in parts if len(words) == 2}
@@ -104,6 +107,49 @@ def test_the_cache(world):
         assert done.err == "pebr: the model was not blessed: nothing was pushed.\n"
         assert "release   " not in done.out
         assert len(world.releases) == 2
+
+
+def one_by_one(folder, run_id):
+    """One command per component, in one process; prints the exit code of each."""
+    os.chdir(folder)
+    edited("components.pusher.executor")()
+    for name in COMPONENTS:
+        try:
+            main([*RUN, "--only", name, "--run-id", run_id])
+        except SystemExit as ended:
+            print(f"code {ended.code}")
+
+
+def test_one_component_at_a_time(world):
+    """Commands that run one component each do together what one run does."""
+    done = FinishedPebr(**vars(Running(one_by_one, world.folder, "night").finish()))
+    assert done.out.count("code 0\n") == len(COMPONENTS), done.err
+    assert list(done.states()) == COMPONENTS
+    assert done.ran() == [ALWAYS, "Pusher"]
+    first, second = world.releases
+    assert f"release   {world.folder}/releases/{second.name}\n" in done.out
+    for name in ("cutoff.json", "query_model/saved_model.pb"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+
+    # Without a name, the last run; it is complete.
+    again = pebr(world.folder, *RUN, "--only", "Pusher")
+    assert "Pusher" in again.out
+    assert (again.code, again.ran(), len(world.releases)) == (0, [], 2)
+    early = pebr(world.folder, *RUN, "--only", "Trainer", "--run-id", "other")
+    assert sentence(early) == (
+        "--only Trainer must follow ClickLogExampleGen, Transform in the same run. Received: the "
+        "run other."
+    )
+    assert sentence(pebr(world.folder, *RUN, "--only", "trainer")) == (
+        f"--only must be one of {', '.join(COMPONENTS)}. Received: trainer."
+    )
+
+    world.edit_config("min_recall_lift: -1", "min_recall_lift: 9")
+    done = FinishedPebr(**vars(Running(one_by_one, world.folder, "gate").finish()))
+    codes = [line for line in done.out.splitlines() if line.startswith("code")]
+    assert codes == ["code 0"] * 9 + ["code 3"] * 2
+    assert done.ran() == [ALWAYS, "RetrievalEvaluator", "Pusher"]
+    assert len(world.releases) == 2
 
 
 def test_a_second_run_an_interrupt_and_an_internal_error(world):

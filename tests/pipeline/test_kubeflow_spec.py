@@ -44,7 +44,7 @@ def pebr(capsys, *arguments):
     return exit_.value.code, output.out, output.err
 
 
-@pytest.mark.parametrize("target", ["vertex", "kubeflow"])
+@pytest.mark.parametrize("target", ["vertex", "kubeflow", "airflow"])
 def test_the_example_compiles(target, tmp_path, capsys):
     config = EXAMPLES.format(target)
     assert problems(Config.load(config), target) == []
@@ -53,7 +53,10 @@ def test_the_example_compiles(target, tmp_path, capsys):
         capsys, "compile", "--target", target, "--config", config, "--out", str(out)
     )
     assert (code, err) == (0, "")
-    assert told.startswith(f"Wrote {out}: ")
+    assert told.startswith(f"Wrote {out}: 11 tasks, image ")
+    if target == "airflow":
+        compile(out.read_bytes(), out, "exec")
+        return
     documents = list(yaml.safe_load_all(out.read_text("utf-8")))
     assert len(documents) == (2 if target == "kubeflow" else 1)
     assert ("pipelineSpec" in documents[0]) == (target == "vertex")

@@ -3,17 +3,21 @@
 import errno
 import fcntl
 import os
+import socket
 from pathlib import Path
 
 import apache_beam as beam
 import pytest
 import tensorflow as tf
 
-from pebr_tf.config import Config, ConfigError
+from pebr_tf.cli.main import main
+from pebr_tf.config import Config, ConfigError, Pipeline
 from pebr_tf.errors import UserError
 from pipeline.local_runner import find_user_error, run
+from pipeline.metadata import connect
 
 ROOT = Path("run")
+AWS = "When reading 'a' in bucket 'b': AWS Error NETWORK_CONNECTION during GetObject operation: no"
 SENTENCE = "the catalogue must have an item. Received: none in [a] 'b'."
 
 
@@ -77,9 +81,13 @@ def test_an_error_that_was_dealt_with_is_not():
             "run must have space. Received: No space left on device.",
         ),
         (OSError(errno.EACCES, os.strerror(errno.EACCES)), None),
+        (
+            RuntimeError(f"Traceback ...\nOSError: {AWS} [while running 'Read']\n"),
+            f"object stores must be within reach. Received: OSError: {AWS}.",
+        ),
     ],
 )
-def test_a_full_disk_is_a_user_error(error, expected):
+def test_a_full_disk_and_a_store_out_of_reach_are_user_errors(error, expected):
     found = find_user_error(error, ROOT)
     assert (found and str(found)) == expected
 
@@ -101,3 +109,50 @@ def test_a_root_that_another_run_has(tmp_path):
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(UserError, match=r"one run at a time\. Received: .*, where process 123"):
             run(config, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            ("--only", "Pusher", "--until", "Trainer"),
+            "--until must be left out with --only. Received: Trainer.",
+        ),
+        (("--run-id", "night"), "--run-id must come with --only. Received: night."),
+        (
+            ("--only", "Pusher", "--run-id", "last night"),
+            "--run-id must be letters, digits and any of _.~:+-, as in Airflow. Received: "
+            "'last night'.",
+        ),
+    ],
+)
+def test_options_of_one_component(options, expected, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["run", "--config", "nowhere", *options])
+    assert (caught.value.code, *capsys.readouterr()) == (2, "", f"pebr: {expected}\n")
+
+
+def test_a_database_out_of_reach(monkeypatch):
+    monkeypatch.setenv("PEBR_METADATA_PASSWORD", "secret")
+    with socket.socket() as taken:
+        # Bound, so that nobody else has it, and not listening.
+        taken.bind(("127.0.0.1", 0))
+        url = f"mysql://pebr@127.0.0.1:{taken.getsockname()[1]}/pebr"
+        with pytest.raises(UserError) as caught:
+            connect(Pipeline(metadata=url))
+    assert str(caught.value) == (
+        "pipeline.metadata must be a MySQL server that accepts the password in "
+        f"PEBR_METADATA_PASSWORD. Received: {url}, mysql_real_connect failed: errno: , error:."
+    )
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://pebr@db/pebr", "mysql://pebr:secret@db/pebr", "mysql://db/pebr"]
+)
+def test_a_database_is_mysql_without_a_password(url):
+    with pytest.raises(ConfigError) as caught:
+        Pipeline(metadata=url)
+    assert str(caught.value) == (
+        "metadata must be null or a MySQL database without a password, such as "
+        f"mysql://user@host:3306/pebr. Received: '{url}'."
+    )

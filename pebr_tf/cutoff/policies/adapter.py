@@ -4,8 +4,6 @@ The relevance of an item is sigmoid(a_q * cosine + b_q) with a_q > 0, both from 
 on the frozen query vector, fitted by cross-entropy. It is a baseline of the evaluation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

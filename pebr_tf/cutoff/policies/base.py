@@ -8,8 +8,6 @@ Scores never rise along a query's ranking, so that `pebr_tf.metrics` can compare
 equal average number of items.
 """
 
-from __future__ import annotations
-
 import abc
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar

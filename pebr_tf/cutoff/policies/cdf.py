@@ -11,8 +11,6 @@ The exponential family has no such choice: its law has the density exp(s / tau) 
 z >= 5 tau.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The level: the logit less the query's level, measured over the catalogue or predicted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The nucleus: the smallest prefix whose softmax mass reaches a share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -7,8 +7,6 @@ a score with one cut-off, and at every average that one of its cut-offs reaches,
 prefixes has a larger macro recall.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pebr_tf.cutoff.candidates import Candidates

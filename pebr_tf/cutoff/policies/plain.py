@@ -1,7 +1,5 @@
 """Policies that learn nothing: a number of items, a cosine, a distance to the best cosine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which policies there are, and how they are built."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

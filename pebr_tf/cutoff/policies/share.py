@@ -1,7 +1,5 @@
 """The same share of every query's relevant items, by the law that its query model learned."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Every function returns null for a value that it cannot convert, and for a missin
 them apart.
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 
