@@ -1,4 +1,4 @@
-"""Files and directories appear whole or not at all."""
+"""A file and a directory appear whole; the tests of their writers have the failures."""
 
 import pytest
 
