@@ -5,6 +5,8 @@ takes most of the time of Transform. Here TensorFlow counts the words of a batch
 one dictionary per batch and shard. The files have the format of `tft.vocabulary`.
 """
 
+from __future__ import annotations
+
 import heapq
 import os
 import zlib
