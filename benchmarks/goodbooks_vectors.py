@@ -186,21 +186,19 @@ def train(log: TagLog, dimension: int, steps: int, generator: np.random.Generato
         return tf.math.l2_normalize(item_tower(features), axis=1)
 
     @tf.function(autograph=False)
-    def step(tags: tf.Tensor, books: tf.Tensor, known: tf.Tensor) -> None:
+    def step(tags: tf.Tensor, books: tf.Tensor) -> None:
         with tf.GradientTape() as tape:
             queries, tau = embed_tags(tags)
-            negatives = Negatives(item_ids=books, query_ids=tags, known_positive_ids=known)
+            negatives = Negatives(item_ids=books, query_ids=tags)
             loss = loss_layer(queries, embed_books(books), tau, negatives)
         layers = (token_vectors, query_tower, item_tower, tau_head)
         variables = [variable for layer in layers for variable in layer.trainable_variables]
         optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
 
-    pairs, shares = log.matrix(), np.cumsum(log.clicks)
+    shares = np.cumsum(log.clicks)
     for _ in track(range(steps), "training"):
         drawn = np.searchsorted(shares, generator.random(BATCH) * shares[-1], side="right")
-        tags, books = log.tags[drawn], log.books[drawn]
-        known = np.where(pairs[tags[:, None], books[None, :]], books[None, :], -1)
-        step(*map(tf.constant, (tags, books, known)))
+        step(tf.constant(log.tags[drawn]), tf.constant(log.books[drawn]))
 
     queries, tau = _in_blocks(embed_tags, len(log.tag_texts))
     (items,) = _in_blocks(lambda books: (embed_books(books),), len(log.book_texts))

@@ -4,7 +4,13 @@ TYPE_NAME is an import path, as Kubeflow v2 requires: `components.RetrievalIndex
 their data in files or in custom properties, never in typed ones.
 """
 
+from typing import Any
+
 from tfx.types.artifact import Artifact
+
+# What an executor receives.
+Artifacts = dict[str, list[Artifact]]
+Properties = dict[str, Any]
 
 
 class DeadLetters(Artifact):

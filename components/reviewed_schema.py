@@ -21,13 +21,7 @@ class ImportSchemaGen(BaseComponent):
     EXECUTOR_SPEC = ExecutorClassSpec(Executor)
 
     def __init__(self, schema_file: str, read: bool = True):
-        """Constructs the component.
-
-        Without `read` the file is not read now: edits are not seen, and caching must be off.
-
-        Raises:
-          UserError: The file does not exist or holds no schema.
-        """
+        """Reads the file. Without `read` edits are not seen, and caching must be off."""
         digest = hashlib.sha256(_checked(schema_file)).hexdigest() if read else ""
         super().__init__(connected(self.SPEC_CLASS, schema_file=schema_file, digest=digest))
 

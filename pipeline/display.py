@@ -32,9 +32,11 @@ class RunDisplay(contextlib.ExitStack):
 
 
 @contextlib.contextmanager
-def training_progress(steps: int, begin: int) -> Iterator[Callable[[int, float], None]]:
-    """Yields a callback that takes the step and the loss."""
-    console = Console(stderr=True, highlight=False)
+def training_progress(
+    steps: int, begin: int, shown: bool
+) -> Iterator[Callable[[int, float], None]]:
+    """Yields a callback that takes the step and the loss; silent unless `shown`."""
+    console = Console(stderr=True, highlight=False, quiet=not shown)
     if not console.is_terminal:
         yield _lines(console, steps, begin)
         return

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,7 +101,7 @@ def _train(
         )
     retrieval = RetrievalValidation(model, validation, items, average_k[0], strategy)
     begin = trainer.resumed_from
-    with _progress(strategy, training.steps, begin) as progress:
+    with training_progress(training.steps, begin, shown=is_chief(strategy)) as progress:
         pairs = data.training(training, strategy, begin)
         trained = trainer.run(pairs, validation, progress, retrieval.recall)
     tf.keras.mixed_precision.set_global_policy("float32")
@@ -183,14 +183,6 @@ def _try_log_q(
 def _files(patterns: list[str]) -> list[str]:
     """Sorted so that all workers see the pairs in the same order."""
     return sorted(path for pattern in patterns for path in tf.io.gfile.glob(pattern))
-
-
-def _progress(
-    strategy: tf.distribute.Strategy, steps: int, begin: int
-) -> contextlib.AbstractContextManager[Callable[[int, float], None]]:
-    if is_chief(strategy):
-        return training_progress(steps, begin)
-    return contextlib.nullcontext(lambda step, loss: None)
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ class ClickLogExampleGen(BaseBeamComponent):
     DRIVER_CLASS = Driver
 
     def __init__(self, config: Config, source: str = "", span: int | None = None):
-        """Constructs the component.
+        """Checks the columns.
 
         `span` is in days since 1970 if the patterns have a date; None reads the latest. A new
         `source`, the digest of the code, invalidates the cache.

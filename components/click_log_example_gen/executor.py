@@ -14,6 +14,7 @@ from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
 from tfx.types import Artifact, artifact_utils
 
+from components.artifacts import Artifacts, Properties
 from components.click_log_example_gen import inputs, items, publish, texts
 from components.click_log_example_gen.bundle_writer import BundleSummary
 from components.click_log_example_gen.ingest import Ingest
@@ -36,10 +37,7 @@ class Executor(BaseBeamExecutor):
     """Reads, checks, splits, counts and writes rows, one batch of columns at a time."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Writes the artifacts. A run that fails leaves them empty.
 

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from absl import logging
@@ -11,6 +10,7 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
+from components.artifacts import Artifacts, Properties
 from components.folders import local_folder, published_folder
 from components.pairs import QUERY_LIMIT, read_pairs
 from components.towers import Towers
@@ -43,10 +43,7 @@ class Executor(BaseExecutor):
     """CutoffCalibrator's executor."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Calibrates; writes cutoff.json, query_model/ and tuning.json.
 

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import logging
-from typing import Any
 
 from tfx.components.example_validator.executor import (
     ARTIFACT_PROPERTY_BLESSED_KEY,
@@ -13,9 +12,10 @@ from tfx.components.example_validator.executor import (
 )
 from tfx.components.statistics_gen.stats_artifact_utils import load_statistics
 from tfx.dsl.components.base.base_executor import BaseExecutor
-from tfx.types import Artifact, artifact_utils
+from tfx.types import artifact_utils
 from tfx.utils import io_utils
 
+from components.artifacts import Artifacts, Properties
 from components.example_validator.checks import (
     LEAST_EXAMPLES,
     Statistics,
@@ -37,10 +37,7 @@ class Executor(BaseExecutor):
     """ExampleValidator's executor."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Validates the statistics.
 

@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-from typing import Any
 
 import tensorflow as tf
 from absl import logging
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
-from tfx.types import Artifact, artifact_utils
+from tfx.types import artifact_utils
 from tfx.utils import path_utils
 
+from components.artifacts import Artifacts, Properties
 from components.example_files import split_files
 from components.folders import artifact_folder, work_folder
 from components.index_builder import shards
@@ -30,10 +30,7 @@ class Executor(BaseBeamExecutor):
     """IndexBuilder's executor."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Builds the index; writes `index/`, vectors.npy, ids.npy, payload.parquet and moments.npz.
 

@@ -3,13 +3,13 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 from tfx.components.example_gen.utils import FINGERPRINT_PROPERTY_NAME
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
+from components.artifacts import Artifacts, Properties
 from components.click_log_example_gen.settings import exec_properties as reading_properties
 from components.folders import published_folder
 from pebr_tf import storage
@@ -27,10 +27,7 @@ class Executor(BaseExecutor):
     """LastBlessedModel's executor."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Writes the towers, and the pointer that states which model they are.
 
@@ -59,7 +56,7 @@ class Executor(BaseExecutor):
             )
 
 
-def choice(inputs: dict[str, list[Artifact]], exec_properties: dict[str, Any]) -> str:
+def choice(inputs: Artifacts, exec_properties: Properties) -> str:
     """The pointer to the model that a run takes; empty if there is none."""
     pointers = Pointers(exec_properties["pointers"], exec_properties["releases"])
     examples = inputs.get("examples")

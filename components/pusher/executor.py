@@ -2,7 +2,7 @@
 
 import contextlib
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from absl import logging
 from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
@@ -11,7 +11,7 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
-from components.artifacts import PushedRelease
+from components.artifacts import Artifacts, Properties, PushedRelease
 from components.folders import local_folder, published_folder
 from components.last_blessed_model.executor import examples_identity, reading_of
 from pebr_tf.config import Config
@@ -28,10 +28,7 @@ class Executor(BaseExecutor):
     """Pusher's executor."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Pushes a blessed model.
 

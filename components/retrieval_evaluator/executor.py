@@ -10,6 +10,7 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
 
+from components.artifacts import Artifacts, Properties
 from components.folders import local_folder, published_folder
 from components.retrieval_evaluator.baseline import measure_baseline
 from components.retrieval_evaluator.measures import Subject, measure
@@ -39,10 +40,7 @@ class Executor(BaseExecutor):
     """RetrievalEvaluator's executor."""
 
     def Do(
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Evaluates.
 
@@ -75,7 +73,7 @@ class Executor(BaseExecutor):
 
 
 def _measured(
-    inputs: dict[str, list[Artifact]],
+    inputs: Artifacts,
     cutoff: Cutoff,
     evaluation: Evaluation,
     split: dict[str, Any],
@@ -127,9 +125,7 @@ def _previous(releases: str) -> PreviousRelease | None:
         return None
 
 
-def _bless(
-    blessing: Artifact, inputs: dict[str, list[Artifact]], evaluation: ModelEvaluation
-) -> None:
+def _bless(blessing: Artifact, inputs: Artifacts, evaluation: ModelEvaluation) -> None:
     model = artifact_utils.get_single_instance(inputs["model"])
     blessed, message = evaluation.blessed, outcome(evaluation)
     blessing.set_int_custom_property(constants.ARTIFACT_PROPERTY_BLESSED_KEY, int(blessed))

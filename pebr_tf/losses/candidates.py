@@ -52,11 +52,8 @@ def collect(
 
 
 def _removed(negatives: Negatives, cosines: tf.Tensor) -> tf.Tensor:
-    masks = []
-    if negatives.query_ids is not None:
-        masks.append(_equal_pairs(negatives.query_ids))
-    if negatives.item_ids is not None:
-        masks.append(_is_relevant(negatives.item_ids, negatives.known_positive_ids))
+    given = (negatives.query_ids, negatives.item_ids)
+    masks = [_equal_pairs(ids) for ids in given if ids is not None]
     if not masks:
         return tf.zeros_like(cosines, tf.bool)
     return _without_diagonal(functools.reduce(tf.logical_or, masks), cosines)
@@ -66,22 +63,6 @@ def _equal_pairs(ids: Any) -> tf.Tensor:
     # Indices of the unique ids take half the bytes, and there are B * B of them to compare.
     _, indices = tf.unique(ids)
     return indices[tf.newaxis, :] == indices[:, tf.newaxis]
-
-
-def _is_relevant(item_ids: Any, known_positive_ids: Any) -> tf.Tensor:
-    """[B, B] booleans: whether an item is the query's own or one of its known positives."""
-    if known_positive_ids is None:
-        return _equal_pairs(item_ids)
-    item_ids, known_positive_ids = (
-        tf.cast(ids, tf.int64) for ids in (item_ids, known_positive_ids)
-    )
-    # A search in sorted rows: comparing all with all takes P times the memory, and for P = 64
-    # three times as long.
-    known = tf.sort(tf.concat([item_ids[:, tf.newaxis], known_positive_ids], axis=1), axis=1)
-    batch = tf.size(item_ids)
-    ids = tf.broadcast_to(item_ids, [batch, batch])
-    index = tf.minimum(tf.searchsorted(known, ids), tf.shape(known)[1] - 1)
-    return tf.gather(known, index, batch_dims=1) == ids
 
 
 def _without_diagonal(mask: tf.Tensor, cosines: tf.Tensor) -> tf.Tensor:

@@ -10,13 +10,11 @@ class Negatives(NamedTuple):
     given: it takes candidates that are no negatives out of the comparison, in both directions, and
     never touches the positive itself.
 
-    B is the batch, P the longest list of known positives. Ids are integers.
+    B is the batch. Ids are integers.
 
     Attributes:
       item_ids: [B] ids of the batch's items. Takes out copies of the query's own item.
       query_ids: [B] ids of the batch's queries. Takes out items that came with the same query.
-      known_positive_ids: [B, P] ids of items known to be relevant to each query, padded with
-        anything that is no item's id, such as -1. Takes those items out. Needs `item_ids`.
       log_q: [B] log probability with which each item is sampled into a batch; it is subtracted from
         the item's logits (logQ correction).
       log_query_prior: [B] log probability of each query, for the item -> query direction.
@@ -24,6 +22,5 @@ class Negatives(NamedTuple):
 
     item_ids: Any = None
     query_ids: Any = None
-    known_positive_ids: Any = None
     log_q: Any = None
     log_query_prior: Any = None

@@ -96,11 +96,7 @@ class Destination:
         return importlib.import_module(names[self.target])
 
     def connect(self, config: Config) -> Any:
-        """Credentials for Vertex AI, or a client of Kubeflow.
-
-        Raises:
-          UserError: There are none.
-        """
+        """Credentials for Vertex AI, or a client of Kubeflow; a UserError without them."""
         if self.target == "kubeflow":
             return self.requests.connect(config, self.host, self.token_file)
         return self.requests.default_credentials()

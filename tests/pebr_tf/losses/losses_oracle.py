@@ -27,13 +27,8 @@ def sigmoid(x):
 
 def is_removed(i, j, facts):
     """Whether item j may not serve as a negative of query i."""
-    if "item_ids" in facts:
-        item_id = facts["item_ids"][j]
-        if item_id == facts["item_ids"][i]:
-            return True
-        if "known_positive_ids" in facts and item_id in list(facts["known_positive_ids"][i]):
-            return True
-    return "query_ids" in facts and facts["query_ids"][j] == facts["query_ids"][i]
+    ids = (facts[name] for name in ("item_ids", "query_ids") if name in facts)
+    return any(each[i] == each[j] for each in ids)
 
 
 def negatives_of(i, queries, items, facts):

@@ -18,7 +18,7 @@ from pebr_tf.losses.similarity import positive_cosines
 
 NCE = {"exp_nce": exp_nce, "beta_nce": beta_nce}
 LOSSES = {"pointwise": pointwise, "mle": mle, **NCE}
-MASKS = ("item_ids", "query_ids", "known_positive_ids")
+MASKS = ("item_ids", "query_ids")
 POLES = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
 # Cosines by hand: [[1, .6], [0, .8]]; z: [[1, .8], [.5, .9]].
 HAND_QUERIES = np.array([[1.0, 0.0], [0.0, 1.0]])
@@ -34,7 +34,6 @@ def random_facts(seed):
     return {
         "item_ids": generator.integers(0, 6, BATCH),
         "query_ids": generator.integers(0, 4, BATCH),
-        "known_positive_ids": generator.integers(-1, 6, (BATCH, 2)),
         "log_q": np.log(generator.uniform(0.01, 0.5, BATCH)),
         "log_query_prior": np.log(generator.uniform(0.01, 0.5, BATCH)),
     }
@@ -50,7 +49,7 @@ def options_of(name, **options):
 @every_loss
 @pytest.mark.parametrize(
     "names",
-    [(), ("item_ids",), ("query_ids",), ("item_ids", "known_positive_ids"), ("log_q",), "all"],
+    [(), ("item_ids",), ("query_ids",), MASKS, ("log_q",), "all"],
     ids="+".join,
 )
 def test_masks_and_corrections_equal_the_loops(name, names):
@@ -195,34 +194,12 @@ def test_a_zero_vector_has_cosine_zero_and_a_finite_gradient():
     assert np.isfinite(tape.gradient(cosine, query)).all()
 
 
-def test_integer_ids_of_different_widths_meet():
-    queries, items, _ = random_batch(3)
-    negatives = Negatives(
-        item_ids=tf.range(BATCH, dtype=tf.int32),
-        known_positive_ids=tf.constant([[BATCH - 1]] * BATCH, tf.int64),
-    )
-    removed = collect(queries, items, negatives).removed.numpy()
-    assert removed[:, -1].tolist() == [True] * (BATCH - 1) + [False]
-    assert not removed[:, :-1].any()
-
-
 def test_the_positive_is_never_removed():
     queries, items, _ = random_batch(3)
-    negatives = Negatives(
-        item_ids=[5] * BATCH, query_ids=[1] * BATCH, known_positive_ids=[[5, 5]] * BATCH
-    )
+    negatives = Negatives(item_ids=[5] * BATCH, query_ids=[1] * BATCH)
     candidates = collect(queries, items, negatives)
     np.testing.assert_array_equal(candidates.removed, ~np.eye(BATCH, dtype=bool))
     assert not candidates.sum_negatives(candidates.cosines).numpy().any()
-
-
-def test_lists_of_known_positives_may_be_empty():
-    queries, items, _ = random_batch(3)
-    negatives = Negatives(
-        item_ids=[1, 1, 2, 3, 4, 5], known_positive_ids=np.zeros((BATCH, 0), np.int64)
-    )
-    removed = collect(queries, items, negatives).removed.numpy()
-    assert np.argwhere(removed).tolist() == [[0, 1], [1, 0]]
 
 
 def test_corrections_equal_those_of_tfrs():
