@@ -10,7 +10,6 @@ from pebr_tf.metrics.ranked import Ranks
 
 
 def unit(vectors):
-    """Rows of length 1."""
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
@@ -31,9 +30,8 @@ def make_world(queries=60, items=300, dimension=8, seed=0):
         logits = vectors[row] @ corpus.T / tau[row]
         chance = np.exp(logits - logits.max())
         drawn = generator.choice(items, generator.integers(1, 9), p=chance / chance.sum())
-        for item in np.unique(drawn):
-            rows.append(row)
-            places.append(item)
+        places += np.unique(drawn).tolist()
+        rows += [row] * (len(places) - len(rows))
     strata = generator.integers(0, 3, queries)
     return (
         corpus,

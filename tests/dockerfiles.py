@@ -8,11 +8,6 @@ from fnmatch import fnmatch
 
 import pytest
 
-INSTRUCTIONS = {
-    *("FROM", "ARG", "COPY", "RUN", "WORKDIR", "ENV", "USER", "EXPOSE"),
-    *("HEALTHCHECK", "ENTRYPOINT", "CMD"),
-}
-
 
 def parse(text):
     """[(name, value)] in order, continued lines joined, comments left out."""

@@ -35,7 +35,6 @@ class Finished:
     err: str
 
     def answer(self):
-        """The JSON of its last line."""
         assert self.code == 0, self.err
         return json.loads(self.out.splitlines()[-1])
 

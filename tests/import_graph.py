@@ -51,14 +51,12 @@ def module_of(name):
 
 @cache
 def imported_names(module):
-    """All names that one of our modules imports."""
     path = files(module.split(".")[0])[module]
     text = path.read_text(encoding="utf-8")
     return frozenset(imports(text, module, path.name == "__init__.py"))
 
 
 def imported_modules(module):
-    """The modules of this project that a module imports."""
     found = map(module_of, imported_names(module))
     return {each for each in found if each is not None and each != module}
 

@@ -4,7 +4,6 @@ It implements what the remote encoder uses, with the status codes and messages o
 published source. It has no batching, version labels, warm-up, REST API or metrics.
 """
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -29,13 +28,12 @@ class TfServingStandIn(
 ):
     """Serves the newest versions of one model, in plain text, until `stop` or the end of a `with`.
 
-    Args:
-      directory: Base path: one SavedModel per version, in folders named by numbers.
-      poll_seconds: Time between scans for new versions; None scans once.
+    `directory` has one SavedModel per version, in folders named by numbers. It is scanned again
+    after every question for the status: new versions are there at the next one.
     """
 
-    def __init__(self, directory, poll_seconds=None):
-        self._directory, self._poll_seconds = directory, poll_seconds
+    def __init__(self, directory):
+        self._directory = directory
         # Version -> Servable, or the error message of one that failed to load.
         self._versions = {}
         self._scan()
@@ -43,13 +41,10 @@ class TfServingStandIn(
         prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(self, self._server)
         model_service_pb2_grpc.add_ModelServiceServicer_to_server(self, self._server)
         self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
-        self._stopped = threading.Event()
-        threading.Thread(target=self._follow, daemon=True).start()
         self._server.start()
 
     def stop(self):
         """Ends all calls under way and frees the port."""
-        self._stopped.set()
         self._server.stop(None).wait()
 
     def __enter__(self):
@@ -60,17 +55,19 @@ class TfServingStandIn(
 
     def Predict(self, request, context):
         version, servable = self._find(request.model_spec, context)
-        response = servable.predict(request, context)
+        response = servable.predict(request)
         response.model_spec.name = request.model_spec.name
         response.model_spec.version.value = version
         return response
 
     def GetModelStatus(self, request, context):
         spec = request.model_spec
-        if spec.name != MODEL or spec.version.value not in self._versions:
+        before = self._versions
+        self._scan()
+        if spec.name != MODEL or spec.version.value not in before:
             message = f"Could not find version {spec.version.value} of model {spec.name}"
             context.abort(StatusCode.NOT_FOUND, message)
-        loaded = self._versions[spec.version.value]
+        loaded = before[spec.version.value]
         response = get_model_status_pb2.GetModelStatusResponse()
         status = response.model_version_status.add(version=spec.version.value)
         status.state = status.AVAILABLE
@@ -93,10 +90,6 @@ class TfServingStandIn(
             name = f"Specific({spec.name}, {version})" if pinned else f"Latest({spec.name})"
             context.abort(StatusCode.NOT_FOUND, f"Servable not found for request: {name}")
         return version, loaded[version]
-
-    def _follow(self):
-        while self._poll_seconds is not None and not self._stopped.wait(self._poll_seconds):
-            self._scan()
 
     def _scan(self):
         """Loads new versions, and drops those that are no longer among the newest."""
@@ -125,14 +118,11 @@ class Servable:
             )
         self.signatures = dict(loaded.signature_def)
 
-    def predict(self, request, context):
+    def predict(self, request):
         """The response, without the name and version of the model."""
         name = request.model_spec.signature_name or "serving_default"
         inputs, outputs = self.signatures[name].inputs, self.signatures[name].outputs
         wanted = list(request.output_filter) or list(outputs)
-        given = {alias: tensor.dtype for alias, tensor in request.inputs.items()}
-        if given != {alias: each.dtype for alias, each in inputs.items()}:
-            context.abort(StatusCode.INVALID_ARGUMENT, "inputs do not match the signature")
         feeds = {inputs[alias].name: tf.make_ndarray(t) for alias, t in request.inputs.items()}
         values = self._session.run({alias: outputs[alias].name for alias in wanted}, feeds)
         response = predict_pb2.PredictResponse()

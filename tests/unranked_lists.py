@@ -18,7 +18,6 @@ class UnrankedLists:
     totals: np.ndarray
 
     def part(self, queries):
-        """The lists of some queries."""
         return UnrankedLists(self.scores[queries], self.relevant[queries], self.totals[queries])
 
 

@@ -7,7 +7,7 @@ COMMANDS = {
     ),
     "compile": (
         "pipeline.cli.compile:compile_pipeline",
-        "Compile the pipeline into a file for Vertex AI, Kubeflow or Airflow.",
+        "Compile the pipeline for Vertex AI, Kubeflow or Airflow.",
     ),
     "run": ("pipeline.cli.run:run", "Run the pipeline: from click logs to a pushed release."),
     "schedule": (

@@ -41,7 +41,7 @@ def compile_pipeline(
     cron: str | None,
     time_zone: str | None,
 ) -> None:
-    """Compile the pipeline into a file for Vertex AI, Kubeflow or Airflow.
+    """Compile the pipeline for Vertex AI, Kubeflow or Airflow.
 
     The same configuration and code give the same bytes. Only Airflow reads the schedule in the
     file; for the others, see `pebr schedule`.

@@ -9,7 +9,6 @@ import pytest
 from pyarrow.fs import GcsFileSystem, S3FileSystem
 
 from pebr_tf import storage
-from pebr_tf.errors import UserError
 
 REMOTE = "ram://bucket/folder"
 
@@ -69,7 +68,7 @@ def test_a_relative_folder_is_copied(tmp_path, monkeypatch):
     assert storage.read_bytes("copy/file") == b"1"
 
 
-def test_a_local_file_that_fails_leaves_the_old_one(tmp_path, memory_store):
+def test_a_local_file_that_fails_leaves_the_old_one(tmp_path, memory_store, rejection):
     storage.write_bytes(tmp_path / "file", b"old")
     storage.write_bytes(f"{REMOTE}/file", b"new")
 
@@ -77,9 +76,8 @@ def test_a_local_file_that_fails_leaves_the_old_one(tmp_path, memory_store):
         raise OSError("gone\naway.")
 
     memory_store.before = fail
-    with pytest.raises(UserError) as caught:
-        storage.copy(f"{REMOTE}/file", tmp_path / "file")
-    assert str(caught.value) == f"{REMOTE}/file must be within reach. Received: gone away."
+    sentence = f"{REMOTE}/file must be within reach. Received: gone away."
+    assert rejection(storage.copy, f"{REMOTE}/file", tmp_path / "file") == sentence
     assert (tmp_path / "file").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
     # Errors of the local disk are those of Python.
@@ -87,13 +85,13 @@ def test_a_local_file_that_fails_leaves_the_old_one(tmp_path, memory_store):
         storage.read_bytes(tmp_path / "file" / "beyond")
 
 
-def test_a_missing_bucket_is_no_missing_file(memory_store):
+def test_a_missing_bucket_is_no_missing_file(memory_store, rejection):
     def missing(use, path):
         raise FileNotFoundError("no bucket")
 
     memory_store.before = missing
-    with pytest.raises(UserError, match=r"folder/a must be within reach\. Received: no bucket\.$"):
-        storage.write_bytes(f"{REMOTE}/a", b"")
+    sentence = f"{REMOTE}/a must be within reach. Received: no bucket."
+    assert rejection(storage.write_bytes, f"{REMOTE}/a", b"") == sentence
 
 
 @pytest.fixture
@@ -104,7 +102,7 @@ def file_system_of():
     storage.file_system_of.cache_clear()
 
 
-def test_each_scheme_has_its_file_system(file_system_of, monkeypatch):
+def test_each_scheme_has_its_file_system(file_system_of, monkeypatch, rejection):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000/")
     expected = S3FileSystem(endpoint_override="127.0.0.1:9000", scheme="http")
@@ -124,9 +122,7 @@ def test_each_scheme_has_its_file_system(file_system_of, monkeypatch):
         ),
         "ftp": ("a path must be local or begin with gs://, s3:// or minio://. Received: ftp://..."),
     }.items():
-        with pytest.raises(UserError) as caught:
-            storage.names(f"{scheme}://bucket/folder")
-        assert str(caught.value) == sentence
+        assert rejection(storage.names, f"{scheme}://bucket/folder") == sentence
 
 
 class Forbidden(BaseHTTPRequestHandler):
@@ -144,7 +140,7 @@ class Forbidden(BaseHTTPRequestHandler):
         """Prints nothing."""
 
 
-def test_an_s3_server_that_refuses_is_one_sentence(file_system_of, monkeypatch):
+def test_an_s3_server_that_refuses_is_one_sentence(file_system_of, monkeypatch, rejection):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Forbidden)
     server.requests = []
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -154,12 +150,9 @@ def test_an_s3_server_that_refuses_is_one_sentence(file_system_of, monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     try:
         for use in (storage.read_bytes, storage.names, lambda path: storage.write_bytes(path, b"")):
-            with pytest.raises(UserError) as caught:
-                use("minio://bucket/folder/file")
-            sentence = str(caught.value)
-            assert sentence.startswith(
-                "minio://bucket/folder/file must be within reach. Received: "
-            )
+            path = "minio://bucket/folder/file"
+            sentence = rejection(use, path)
+            assert sentence.startswith(f"{path} must be within reach. Received: ")
             assert "\n" not in sentence
     finally:
         server.shutdown()

@@ -24,19 +24,16 @@ def tower_files(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def vectors(tower_files):
-    """[200, 8] unit vectors of the items."""
     return item_vectors(tower_files[1])
 
 
 @pytest.fixture(scope="session")
 def item_ids():
-    """[200] ids, not in the order of the titles."""
     return tiny_item_ids()
 
 
 @pytest.fixture(scope="session")
 def moments(vectors):
-    """Mean and covariance of the item vectors."""
     return Moments.of(vectors)
 
 
@@ -56,5 +53,4 @@ def releases(tmp_path_factory, parts):
 
 @pytest.fixture(scope="session")
 def retriever(releases):
-    """The loaded release."""
     return Retriever.load(find_release(releases))

@@ -49,16 +49,13 @@ class Served:
     stub: retrieval_pb2_grpc.RetrievalStub
 
     def post(self, body, **options):
-        """The answer to a call of the HTTP API."""
         return self.http.post("/v1/retrieve", json=body, **options)
 
     def post_bytes(self, content, kind="application/json"):
-        """The answer to a body of a content type."""
         headers = {"content-type": kind}
         return self.http.post("/v1/retrieve", content=content, headers=headers)
 
     def count(self, api, status):
-        """Calls of an API so far, by the metrics."""
         labels = {"api": api, "status": status}
         return self.metrics.registry.get_sample_value("pebr_requests_total", labels) or 0
 
@@ -131,16 +128,16 @@ def served(directory, kind=Engine, **changes):
 def rejection(call, *arguments, **options):
     """The name of the status and the sentence of a gRPC call that must fail."""
     try:
-        call(*arguments, timeout=PATIENCE, **options)
+        call(*arguments, **{"timeout": PATIENCE, **options})
     except grpc.RpcError as error:
         return error.code().name, error.details()
     raise AssertionError("the call was answered")
 
 
-def poll(condition):
+def poll(condition, patience=PATIENCE):
     """Waits until something holds: what is counted after an answer has left, say."""
     pause = threading.Event()
-    for _ in range(PATIENCE * 200):
+    for _ in range(patience * 200):
         if condition():
             return
         pause.wait(0.005)
@@ -148,50 +145,30 @@ def poll(condition):
 
 
 class ServeProcess:
-    """A running `pebr serve` on any free ports, and its log."""
+    """A running `pebr serve` on any free ports, which logs to a file."""
 
-    def __init__(self, *arguments):
+    def __init__(self, log, *arguments):
+        self._log = log
         command = [sys.executable, "-m", "pebr_tf.cli.main", "serve", "--grpc-port", "0"]
-        self.process = subprocess.Popen(
-            [*command, "--http-port", "0", *map(str, arguments)],
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[2],
-        )
-        self.lines, self._over = [], False
-        self._changed = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        with log.open("w") as stderr:
+            self.process = subprocess.Popen(
+                [*command, "--http-port", "0", *map(str, arguments)],
+                stderr=stderr,
+                cwd=Path(__file__).parents[2],
+            )
 
-    def _read(self):
-        for line in self.process.stderr:
-            with self._changed:
-                self.lines.append(json.loads(line) if line[0] == "{" else {"event": line})
-                self._changed.notify_all()
-        with self._changed:
-            self._over = True
-            self._changed.notify_all()
+    def lines(self, event=None):
+        """The whole lines of the log so far, all or those of one event."""
+        lines = self._log.read_text().rpartition("\n")[0].splitlines()
+        # protobuf writes lines of its own about a text that is not UTF-8.
+        found = [json.loads(line) for line in lines if line.startswith("{")]
+        return [line for line in found if event in (None, line["event"])]
 
     def event(self, name):
         """The first such event, as soon as it is there."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._first(name) or self._over, START)
-        assert self._first(name), self.lines
-        return self._first(name)
-
-    def _first(self, name):
-        return next((line for line in self.lines if line["event"] == name), None)
-
-    def ended(self):
-        """The exit code, all of the log being read."""
-        code = self.process.wait(START)
-        self._reader.join()
-        return code
-
-    def kill(self):
-        self.process.kill()
-        self.ended()
-        self.process.stderr.close()
+        poll(lambda: self.lines(name) or self.process.poll() is not None, START)
+        assert self.lines(name), self._log.read_text()
+        return self.lines(name)[0]
 
 
 class Authority:
@@ -200,8 +177,7 @@ class Authority:
     def __init__(self, folder, name):
         self._folder, self._name = folder, name
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._certificate = self._sign(name, self._key, name, is_authority=True)
-        self.path = self._write(f"{name}.pem", self._certificate)
+        self.path = self._sign(name, self._key, f"{name}.pem")
 
     def issue(self, name):
         """Paths of a new certificate and its key."""
@@ -214,30 +190,28 @@ class Authority:
                 serialization.NoEncryption(),
             )
         )
-        certificate = self._sign(name, key, self._name, is_authority=False)
-        return self._write(f"{name}.crt", certificate), str(path)
+        return self._sign(name, key, f"{name}.crt"), str(path)
 
-    def _sign(self, name, key, issuer, is_authority):
-        def named(text):
-            return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
-
+    def _sign(self, name, key, file):
+        subject, issuer = (
+            x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+            for text in (name, self._name)
+        )
         now = datetime.datetime.now(datetime.timezone.utc)
         hour = datetime.timedelta(hours=1)
         address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-        return (
+        certificate = (
             x509.CertificateBuilder()
-            .subject_name(named(name))
-            .issuer_name(named(issuer))
+            .subject_name(subject)
+            .issuer_name(issuer)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - hour)
             .not_valid_after(now + hour)
-            .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
+            .add_extension(x509.BasicConstraints(key is self._key, None), critical=True)
             .add_extension(x509.SubjectAlternativeName([address]), critical=False)
             .sign(self._key, hashes.SHA256())
         )
-
-    def _write(self, name, certificate):
-        path = self._folder / name
+        path = self._folder / file
         path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         return str(path)

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from click.testing import CliRunner
+from pebr_command import invoke
 from tiny_release import DIMENSION
 
 from pebr_tf.config import Index
@@ -18,10 +18,6 @@ from serving.cli.export import export
 QUERIES = ["red phone", "cable", "blue laptop bag"]
 
 
-def run(*arguments):
-    return CliRunner().invoke(export, [str(argument) for argument in arguments])
-
-
 @pytest.mark.slow
 def test_the_model_answers_as_the_index_of_its_release(parts, tmp_path):
     index = tmp_path / "parts"
@@ -31,9 +27,8 @@ def test_the_model_answers_as_the_index_of_its_release(parts, tmp_path):
     build_index(index / "index", vectors, config=Index(exact_below=0, check_recall=0.9))
     release = write_release(tmp_path / "releases", dataclasses.replace(parts, index=index))
 
-    result = run("--release", tmp_path / "releases", "--out", tmp_path / "model")
-    assert result.exit_code == 0, result.output
-    assert result.output == (
+    arguments = (export, "--release", tmp_path / "releases", "--out", tmp_path / "model")
+    assert invoke(*arguments).output == (
         f"Wrote {tmp_path / 'model'} with the signature `retrieve`, "
         f"from version {release.version}.\n"
     )
@@ -53,13 +48,12 @@ def test_the_model_answers_as_the_index_of_its_release(parts, tmp_path):
         # Leaves that nearly tie may be searched in another order, and codes choose candidates.
         assert len(items & set(expected.row(row)[0])) >= 0.95 * expected.counts[row]
 
-    again = run("--release", tmp_path / "releases", "--out", tmp_path / "model")
-    assert isinstance(again.exception, UserError)
-    assert str(again.exception) == f"{tmp_path / 'model'} must be new or an empty directory."
+    sentence = f"^{tmp_path / 'model'} must be new or an empty directory\\.$"
+    with pytest.raises(UserError, match=sentence):
+        invoke(*arguments)
 
 
 def test_an_exact_index_is_rejected(releases, tmp_path):
-    result = run("--release", releases, "--out", tmp_path / "model")
-    assert isinstance(result.exception, UserError)
-    assert str(result.exception).endswith("must be an index of kind scann. Received: exact.")
+    with pytest.raises(UserError, match=r"must be an index of kind scann\. Received: exact\.$"):
+        invoke(export, "--release", releases, "--out", tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,6 @@ import os
 import resource
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -56,10 +55,10 @@ def files(directory):
 
 
 def rejected(releases, sources):
-    before = sorted(os.listdir(releases)) if Path(releases).exists() else None
+    before = sorted(os.listdir(releases))
     with pytest.raises(UserError) as caught:
         push(releases, sources)
-    assert before == (sorted(os.listdir(releases)) if before is not None else None)
+    assert sorted(os.listdir(releases)) == before
     return str(caught.value)
 
 
@@ -117,18 +116,14 @@ def test_a_push_stores_the_answers_of_the_release(pushed, loaded, retriever):
     SelfTest.load(pushed.directory).compare(loaded)
 
 
-def test_a_push_adds_warm_up_requests_and_links_for_tf_serving(pushed, sources):
+def test_a_push_adds_warm_up_requests(pushed, sources):
     name = "query_model/assets.extra/tf_serving_warmup_requests"
     assert name in pushed.manifest.files
     assert len(list(tf.data.TFRecordDataset(str(pushed.directory / name)))) > 0
     assert not (sources.cutoff / name).exists()
     assert not (sources.cutoff / "manifest.json").exists()
-    releases = pushed.directory.parent
-    assert versions(releases) == [pushed.version]
-    link = releases / "query_model" / str(pushed.version)
-    assert link.resolve() == pushed.query_model.resolve()
     # Also compares all checksums with those of the push.
-    assert Release.load(find_release(releases)) == pushed
+    assert Release.load(find_release(pushed.directory.parent)) == pushed
 
 
 def test_a_release_that_answers_otherwise_is_rejected(tmp_path, loaded, pushed):

@@ -1,26 +1,20 @@
 """`pebr query`: what a person and a program get to read."""
 
 import json
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
+from pebr_command import invoke
 
 from pebr_tf.errors import UserError
 from pebr_tf.release.release import find_release
 from serving.cli.query import query
 
-
-def run(*arguments, stdin=None):
-    """What the command prints, or the error that `pebr` turns into one line and exit code 2."""
-    result = CliRunner().invoke(query, [str(argument) for argument in arguments], input=stdin)
-    if isinstance(result.exception, UserError):
-        raise result.exception
-    return result
+run = partial(invoke, query)
 
 
 def test_prints_a_header_and_a_table_a_query(releases, retriever):
     result = run("--release", releases, "--top-k", 7, "--limit", 3, "red phone", "white cable 3")
-    assert result.exit_code == 0, result.output
     first, second = result.output.split("\n\n")
     header, *rows, more = first.splitlines()
     assert header == "red phone  head · 7 items"
@@ -50,7 +44,7 @@ def test_the_header_says_what_the_list_promises(releases, retriever):
 
 def test_json_lines_from_a_release_with_queries_from_standard_input(releases, retriever):
     release = find_release(releases)
-    result = run("--release", release, "--json", "--limit", 2, "-", stdin="phone\n\n 手机 \n")
+    result = run("--release", release, "--json", "--limit", 2, "-", input="phone\n\n 手机 \n")
     lines = [json.loads(line) for line in result.output.splitlines()]
     assert [line["query"] for line in lines] == ["phone", "手机"]
     answer = retriever.retrieve(["phone"])

@@ -3,13 +3,12 @@
 The tests of the client and of the remote encoder count how often in the long run.
 """
 
-import threading
 from types import SimpleNamespace
 
 import pytest
 
 from serving import retries
-from serving.retries import CAPACITY, LONGEST_PAUSE, Attempts, RetryBudget
+from serving.retries import LONGEST_PAUSE, Attempts, RetryBudget
 
 FIRST = 0.025
 
@@ -50,18 +49,3 @@ def test_no_pause_outlasts_the_call(clock, monkeypatch):
     assert call.remaining() == pytest.approx(0.001)
     clock.now += 1
     assert call.remaining() == 0
-
-
-def test_threads_share_what_was_saved_up():
-    budget = RetryBudget()
-    granted = []
-
-    def spend():
-        granted.extend(budget.retry() for _ in range(50))
-
-    threads = [threading.Thread(target=spend) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(granted) == CAPACITY == 10

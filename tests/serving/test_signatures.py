@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from level_oracle import level_of
 from scipy import stats
 from tensorflow.python.saved_model import loader_impl
 from tiny_release import CONFIG, DESCRIPTION, DIMENSION, calibration, learned_law, write_towers
@@ -18,7 +19,7 @@ from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.errors import UserError
 from pebr_tf.release.catalogue import Moments
 from pebr_tf.retrieval.encoded import TOWER_FIELDS
-from serving.signatures import HeldItems, QueryModel, export_query_model, interpolate
+from serving.signatures import HeldItems, QueryModel, export_query_model
 
 QUERIES = ["red phone", "phone", "blue laptop bag", "手机"]
 SIGNATURES = ("serving_default", "query_at", "share_at", "recall_at")
@@ -81,8 +82,7 @@ def test_says_all_there_is_to_know_of_a_query(model, encoded, tower_files, vecto
     np.testing.assert_allclose(4 * background.var(), cosines.var(axis=1), atol=1e-4)
     # The level at T = .6 over all items.
     logits = np.log((1 + cosines.astype(float)) / 2) / encoded["tau"][:, None]
-    levels = 0.6 * np.log(np.mean(np.exp(logits / 0.6), axis=1))
-    np.testing.assert_allclose(encoded["level"], levels, rtol=1e-5)
+    np.testing.assert_allclose(encoded["level"], level_of(logits, 0.6), rtol=1e-5)
     # At .9 the map of the signature has -1.5 + .2, for every query.
     wanted = threshold_of(-1.3, encoded)
     np.testing.assert_allclose(encoded["threshold"], wanted, atol=1e-6)
@@ -176,14 +176,9 @@ def test_items_and_serialized_examples(model, encoded, tower_files):
     item = model.signatures["item"](title=title)
     np.testing.assert_array_equal(item["embedding"].numpy(), wanted)
     features = {"query": b"phone", "title": b"white cable 1"}
-    example = tf.train.Example(
-        features=tf.train.Features(
-            feature={
-                name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
-                for name, value in features.items()
-            }
-        )
-    )
+    example = tf.train.Example()
+    for name, value in features.items():
+        example.features.feature[name].bytes_list.value.append(value)
     outputs = model.signatures["serialized_examples"](
         examples=tf.constant([example.SerializeToString()])
     )
@@ -261,13 +256,6 @@ def test_lists_have_at_least_the_floor_and_at_most_the_limit(
     assert tuple(outputs["expected_count"].numpy()) == wanted
     counts = np.sum(outputs["embedding"] @ held.vectors.T >= outputs["threshold"][:, None], axis=1)
     assert tuple(held_share * counts) == wanted
-
-
-def test_interpolation_is_that_of_numpy():
-    grid, values = np.array([0.1, 0.4, 0.77, 0.9]), np.array([3.0, 1, 1, -4])
-    at = np.concatenate([grid, np.linspace(0, 1, 200)]).reshape(2, -1)
-    received = interpolate(tf.constant(at), grid, values)
-    np.testing.assert_allclose(received, np.interp(at, grid, values), atol=1e-12)
 
 
 def test_rejects_what_is_not_towers(tmp_path, tower_files, moments, vectors):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from ab_logs import draw_users, one_row_each
+from ab_logs import draw_users
 from scipy import stats
 from statsmodels.stats.proportion import proportions_ztest
 
@@ -68,32 +68,6 @@ def test_intervals_hold_the_lift_and_arms_that_are_alike_rarely_differ(
     p_values = alike[0][metric, adjusted][:, 3]
     least, most = chance(0.05)
     assert least <= np.mean(p_values < 0.05) <= most
-
-
-@pytest.mark.parametrize(("rate", "lift"), [(0.1, 0.2), (0.4, -0.1), (0.25, 0.0)])
-def test_shares_of_users_with_a_known_lift(rate, lift):
-    """Intervals of difference and lift hold the truth, and the test is as sharp as planned."""
-    rng = np.random.default_rng(13)
-    sizes = (900, 1_100)
-    shares, truths = (rate, rate * (1 + lift)), (rate * lift, lift)
-    held, alarms = [], []
-    for _ in range(RUNS):
-        did = [rng.random(size) < share for size, share in zip(sizes, shares, strict=True)]
-        converted = np.concatenate(did).astype(float)
-        users = one_row_each(np.repeat([0, 1], sizes), {"converted": converted})
-        found = analyse(users, [Metric("binary", "converted")]).metrics[0].arms[1].comparison
-        ends = ((found.low, found.high), (found.lift_low, found.lift_high))
-        held.append([low <= truth <= high for truth, (low, high) in zip(truths, ends, strict=True)])
-        alarms.append(found.p_value < 0.05)
-    least, most = chance(0.95)
-    for share in np.mean(held, axis=0):
-        assert least <= share <= most
-    # The power of the two-sided z test, by its normal approximation.
-    spread = np.sqrt(sum(p * (1 - p) / n for p, n in zip(shares, sizes, strict=True)))
-    effect = abs(rate * lift) / spread
-    power = stats.norm.sf(1.96 - effect) + stats.norm.cdf(-1.96 - effect)
-    least, most = chance(power)
-    assert least <= np.mean(alarms) <= most
 
 
 def test_searches_taken_for_independent_raise_false_alarms(alike):

@@ -2,19 +2,9 @@
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from pebr_command import run
 
-from pebr_tf.cli.main import cli
-from pebr_tf.errors import UserError
 from pebr_tf.retrieval import load_index
-
-
-def run(*arguments):
-    """What `pebr index` prints, or the error that `pebr` turns into one line."""
-    result = CliRunner().invoke(cli, ["index", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 @pytest.fixture
@@ -32,41 +22,42 @@ def files(tmp_path):
     return tmp_path, arrays
 
 
-def test_builds_an_index_that_answers_and_passes_its_check(files):
+def test_builds_an_index_that_answers_and_passes_its_check(files, capsys):
     folder, arrays = files
-    result = run(
-        "build",
-        *("--vectors", folder / "vectors.npy", "--ids", folder / "ids.npy"),
-        *("--out", folder / "index"),
-    )
-    assert result.exit_code == 0
-    assert "300 of 6 dimensions" in result.output
-    assert str(folder / "index") in result.output.replace("\n", "")
+    inputs = ("--vectors", folder / "vectors.npy", "--ids", folder / "ids.npy")
+    assert run("index", "build", *inputs, "--out", folder / "index") == 0
+    output = capsys.readouterr().out
+    assert "300 of 6 dimensions" in output
+    assert str(folder / "index") in output.replace("\n", "")
     found = load_index(folder / "index").search(arrays["queries"], arrays["thresholds"])
     unit = arrays["vectors"] / np.linalg.norm(arrays["vectors"], axis=1, keepdims=True)
     query = arrays["queries"][0] / np.linalg.norm(arrays["queries"][0])
     assert set(found.row(0)[0]) == set(arrays["ids"][unit @ query >= 0.5])
-    assert "All files are whole.\n" in run("check", folder / "index").output
+    assert run("index", "check", folder / "index") == 0
+    assert "All files are whole.\n" in capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_a_config_decides_how_the_index_is_built(files):
+def test_a_config_decides_how_the_index_is_built(files, capsys):
     folder, _ = files
     (folder / "pebr.yaml").write_text("index: {exact_below: 0, leaves: 7, check_recall: 0.5}\n")
-    result = run(
-        "build",
-        *("--vectors", folder / "vectors.npy", "--out", folder / "index"),
+    assert not run(
+        *("index", "build", "--vectors", folder / "vectors.npy", "--out", folder / "index"),
         *("--queries", folder / "queries.npy", "--thresholds", folder / "thresholds.npy"),
         *("--config", folder / "pebr.yaml"),
     )
-    assert "ScaNN, 7 leaves" in result.output
-    assert "macro" in result.output
+    output = capsys.readouterr().out
+    assert "ScaNN, 7 leaves" in output
+    assert "macro" in output
     assert load_index(folder / "index").search(np.ones((1, 6)), -1).expected_counts[0] == 300
-    checked = run("check", folder / "index").output
-    assert "All files are whole, and the stored queries find their items.\n" in checked
+    assert run("index", "check", folder / "index") == 0
+    words = "All files are whole, and the stored queries find their items.\n"
+    assert words in capsys.readouterr().out
 
 
-def test_a_missing_file_is_named(files):
+def test_a_missing_file_is_named(files, capsys):
     folder, _ = files
-    with pytest.raises(UserError, match=r"nothing\.npy must be a \.npy file\. Received: "):
-        run("build", "--vectors", folder / "nothing.npy", "--out", folder / "index")
+    nothing = folder / "nothing.npy"
+    assert run("index", "build", "--vectors", nothing, "--out", folder / "index") == 2
+    sentence = f"pebr: {nothing} must be a .npy file. Received: "
+    assert capsys.readouterr().err.startswith(sentence)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pebr_tf.cutoff import law_fit
 from pebr_tf.cutoff.law_fit import HeldOutClicks, fit_law, fit_share_map
 from pebr_tf.distributions.query_law import initial_weights
 
@@ -91,17 +92,9 @@ def test_the_map_mends_a_law_that_is_wrong(law):
     assert shares.queries == QUERIES
 
 
-def test_a_law_that_is_true_needs_no_map(law):
-    shares = fit_share_map(law, drawn(1)[0])
-    grid = np.linspace(0.05, 0.95, 19)
-    np.testing.assert_allclose(1 - shares.cutoff(grid), grid, atol=0.03)
-
-
 def test_a_start_in_other_units_is_the_same_head():
     clicks, *_ = drawn(2)
     start = initial_weights()._replace(linear=np.ones((3, 2)) / 7, noise=np.array([-2.0, 0.4]))
-    from pebr_tf.cutoff import law_fit
-
     moved = law_fit._standardised(start, clicks)
     for before, after in zip(
         start._replace(low=np.full(3, -9.0), high=np.full(3, 9.0)).laws(*clicks.inputs()),

@@ -151,16 +151,6 @@ def test_no_choice_of_prefixes_beats_the_oracle(seed):
         assert lists.figures(counts).recall == pytest.approx(best)
 
 
-def test_the_oracle_by_hand():
-    """Relevant at ranks 1, 2 and 5 of one query: 2 in the first 3, then 1 in 3."""
-    ranks = Ranks(np.zeros(3, int), np.array([5, 1, 2]))
-    scores = oracle_scores(ranks, np.array([4]), 8)
-    expected = [2 / 3 / 4] * 3 + [1 / 3 / 4] * 3 + [-np.inf] * 2
-    np.testing.assert_allclose(scores[0], expected, rtol=1e-6)
-    none = Ranks(np.zeros(1, int), np.array([8]))
-    assert (oracle_scores(none, np.array([1]), 8) == -np.inf).all()
-
-
 def test_one_query_and_one_item():
     corpus = np.array([[1.0, 0.0]], np.float32)
     queries = QueryVectors(corpus, np.full(1, 0.1, np.float32), np.zeros(1, int))

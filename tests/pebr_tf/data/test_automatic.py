@@ -25,10 +25,7 @@ def test_large_logs_have_the_values_that_were_measured():
         "training.validation_interval": 250,
         "evaluation.average_k": (50, 150, 500),
     }
-    assert chosen(Config(), GOODBOOKS) == {
-        **chosen(Config(), DEMO),
-        "training.batch_size": 1_024,
-    }
+    assert chosen(Config(), GOODBOOKS) == {**chosen(Config(), DEMO), "training.batch_size": 1_024}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +105,6 @@ def test_the_values_fit_a_line():
 
 def test_auto_is_written_and_read():
     assert Config.from_yaml("training: {steps: auto}") == Config()
-    assert Config.from_yaml(Config().to_yaml()) == Config()
     assert "steps: auto" in Config().to_yaml()
     assert "# Most training steps [auto, or 1 to 1000000000]" in Config().to_yaml()
 

@@ -1,7 +1,6 @@
 """The importer on a small library with the dirt of the real one."""
 
 import zipfile
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -87,9 +86,11 @@ def test_an_archive_beside_is_read(library):
     assert read_goodbooks(library).clicks.equals(expected)
 
 
-def test_the_command_writes_tables_and_a_config_that_fits(library, tmp_path, capsys):
+def test_the_command_writes_tables_and_a_config_that_fits(library, tmp_path, capsys, monkeypatch):
+    """A run works beside the tables wherever it is started: the paths are absolute."""
+    monkeypatch.chdir(tmp_path)
     out = tmp_path / "out"
-    assert run("import", "goodbooks", library, f"--out={out}") == 0
+    assert run("import", "goodbooks", library, "--out=out") == 0
     assert capsys.readouterr().out.splitlines()[:3] == [
         "books            20",
         "queries          2",
@@ -97,19 +98,13 @@ def test_the_command_writes_tables_and_a_config_that_fits(library, tmp_path, cap
     ]
     config = Config.load(out / "pebr.yaml")
     assert config.data.click_log == str(out / "clicks" / "*.parquet")
+    assert config.data.catalogue == str(out / "catalogue" / "*.parquet")
+    assert config.pipeline.root == str(out / "run")
+    assert config.pipeline.releases == str(out / "releases")
     names = pq.read_table(out / "catalogue" / "catalogue.parquet").column_names
     features = config.features
     assert {*features.item_text, *features.item_categories, "item_id"} <= set(names)
     assert pq.read_table(out / "clicks" / "clicks.parquet").num_rows == 15
-
-
-def test_a_run_works_beside_the_tables_wherever_it_is_started(library, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_goodbooks(library, Path("out"))
-    config = Config.load("out/pebr.yaml")
-    assert config.data.catalogue == str(tmp_path / "out" / "catalogue" / "*.parquet")
-    assert config.pipeline.root == str(tmp_path / "out" / "run")
-    assert config.pipeline.releases == str(tmp_path / "out" / "releases")
 
 
 @pytest.mark.parametrize(

@@ -67,12 +67,6 @@ def test_another_seed_is_another_split():
     assert same == pytest.approx(0.66, abs=0.02)
 
 
-def test_what_is_held_out_says_nothing_about_the_side():
-    """Under `query`, both draws hash the same text."""
-    places = assigned(Split(by="query", calibrate=0.25, test=0.25))
-    assert np.mean(places[places != TRAIN] == CALIBRATE) == pytest.approx(0.5, abs=0.05)
-
-
 def test_known_places():
     """A change of the hash would move clicks of old data between splits."""
     text = pa.array(["a", "b", "c", "手机", "d", "e", "f", "g"])

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 
 from pebr_tf.data.tables import Source, format_of, read, read_table
-from pebr_tf.errors import UserError
 
 FIELDS = "another number of fields than the header"
 
@@ -96,10 +95,9 @@ def json_lines(records):
 def test_json_lines(block, monkeypatch):
     monkeypatch.setattr(read, "BLOCK", block)
     rows, rejected = read_all(source_of(json_lines(RECORDS), "x.jsonl"), optional=("clicks",))
-    queries = {row: values[0] for row, values in rows.items()}
-    assert {
-        row: value.decode() if isinstance(value, bytes) else value for row, value in queries.items()
-    } == {1: "red shoe", 2: "手机", 3: "x"}
+    queries = [values[0] for values in rows.values()]
+    texts = [query.decode() if isinstance(query, bytes) else query for query in queries]
+    assert texts == ["red shoe", "手机", "x"]
     assert not rejected
 
 
@@ -125,14 +123,8 @@ def test_values_of_changing_types_are_read_as_they_are_written(monkeypatch):
     monkeypatch.setattr(read, "BLOCK", 10_000)
     records = [{"query": "a", "item_id": value} for value in ("x", 3, 2.5, True, None, 10**30)]
     [batch] = read_table(source_of(json_lines(records), "x.jsonl"), ["query", "item_id"])
-    assert batch.columns.column("item_id").to_pylist() == [
-        b"x",
-        b"3",
-        b"2.5",
-        b"true",
-        None,
-        b"1" + b"0" * 30,
-    ]
+    found = batch.columns.column("item_id").to_pylist()
+    assert found == [b"x", b"3", b"2.5", b"true", None, b"1" + b"0" * 30]
 
 
 def test_parquet():
@@ -150,15 +142,15 @@ def test_gzip():
     assert len(rows) == 50
 
 
-def test_a_truncated_gzip_is_an_error_that_names_the_file():
+def test_a_truncated_gzip_is_an_error_that_names_the_file(rejection):
     generator = np.random.default_rng(0)
     content = b"query,item_id\n" + b"".join(
         b"q%d,%d\n" % tuple(pair) for pair in generator.integers(10**9, size=(20, 2))
     )
-    message = r"^logs/x\.csv\.gz must be readable to its end\. Received"
     for kept in (1, 15, 200, -9, -1):
-        with pytest.raises(UserError, match=message):
-            read_all(source_of(gzip.compress(content)[:kept], "logs/x.csv.gz"))
+        source = source_of(gzip.compress(content)[:kept], "logs/x.csv.gz")
+        sentence = rejection(read_all, source)
+        assert sentence.startswith("logs/x.csv.gz must be readable to its end. Received")
 
 
 @pytest.mark.parametrize(
@@ -175,15 +167,13 @@ def test_a_truncated_gzip_is_an_error_that_names_the_file():
         (b'{"query": "a"}\n', "a.jsonl", "a.jsonl must have the column item_id. Received: query."),
     ],
 )
-def test_a_file_without_the_columns_is_rejected(content, name, error):
-    with pytest.raises(UserError) as raised:
-        read_all(source_of(content, name))
-    assert str(raised.value) == error
+def test_a_file_without_the_columns_is_rejected(content, name, error, rejection):
+    assert rejection(read_all, source_of(content, name)) == error
 
 
-def test_a_file_that_is_not_parquet_is_rejected():
-    with pytest.raises(UserError, match=r"^a\.parquet must be readable to its end\. Received"):
-        read_all(source_of(b"query,item_id\n", "a.parquet"))
+def test_a_file_that_is_not_parquet_is_rejected(rejection):
+    sentence = rejection(read_all, source_of(b"query,item_id\n", "a.parquet"))
+    assert sentence.startswith("a.parquet must be readable to its end. Received")
 
 
 def test_a_header_alone_is_a_table_without_rows():
@@ -197,10 +187,8 @@ def test_the_format_goes_by_the_name():
     assert [format_of("anything", format) for format in formats] == formats
 
 
-def test_a_name_that_says_nothing_requires_the_format():
-    with pytest.raises(UserError) as raised:
-        format_of("logs/part-00000")
-    assert str(raised.value) == (
+def test_a_name_that_says_nothing_requires_the_format(rejection):
+    assert rejection(format_of, "logs/part-00000") == (
         "logs/part-00000 must end in .csv, .tsv, .jsonl or .parquet, with or without .gz, or the "
         "format must be given. Received: no ending."
     )

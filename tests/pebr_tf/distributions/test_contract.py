@@ -67,32 +67,6 @@ def test_the_threshold_inverts_the_survival(name):
 
 
 @every_law
-def test_the_density_is_the_slope_of_the_cdf(name):
-    law, step = build(name, np.float64), 1e-6
-    s = law.threshold(np.array([0.2, 0.5, 0.9])).numpy()
-    slope = (law.cdf(s + step) - law.cdf(s - step)) / (2 * step)
-    np.testing.assert_allclose(tf.exp(law.log_prob(s)), slope, rtol=1e-3)
-
-
-@every_law
-@pytest.mark.slow
-def test_xla_and_eager_agree(name):
-    make, parameters = LAWS[name]
-    parameters = [np.array(p, np.float32) for p in parameters]
-    recall = np.array([0.9, 0.5, 0.1], np.float32)
-
-    @tf.function(jit_compile=True)
-    def compiled(recall, *parameters):
-        law = make(*parameters)
-        return law.threshold(recall), law.cdf(recall), law.log_prob(recall)
-
-    law = make(*parameters)
-    eager = (law.threshold(recall), law.cdf(recall), law.log_prob(recall))
-    for ours, theirs in zip(compiled(recall, *parameters), eager, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=1e-6)
-
-
-@every_law
 def test_values_and_gradients_stay_finite_at_the_ends(name):
     make, parameters = LAWS[name]
     parameters = [tf.constant(p, tf.float32) for p in parameters]
@@ -228,10 +202,3 @@ def test_the_closed_form_equals_the_search():
     recall = RECALLS.astype(np.float32)
     general = Beta(alpha, np.ones_like(alpha)).threshold(recall)
     np.testing.assert_allclose(Beta(alpha, 1).threshold(recall), general, atol=1e-7)
-
-
-def test_three_dimensions_leave_a_law_as_it_is():
-    """On the sphere in R^3 every cosine has the same area (Archimedes)."""
-    recall = RECALLS.astype(np.float32)
-    law = Beta(5.0, 2.0)
-    np.testing.assert_allclose(law.on_sphere(3).threshold(recall), law.threshold(recall), atol=1e-7)

@@ -9,7 +9,7 @@ from level_oracle import level_of
 
 from pebr_tf.distributions import exact_level
 from pebr_tf.distributions.level import level_of_cosines
-from pebr_tf.distributions.logit import cosine_of_logit, relevance_logit
+from pebr_tf.distributions.logit import relevance_logit
 
 LEVEL_TEMPERATURES = [0.0, 0.3, 0.6, 1.0, 1.5, math.inf]
 
@@ -29,15 +29,6 @@ def test_the_exact_level(corpus_logits, level_temperature):
     single = exact_level(tf.constant(corpus_logits, tf.float32), level_temperature)
     assert single.dtype == tf.float32
     np.testing.assert_allclose(single, expected, rtol=1e-5)
-
-
-def test_retrieval_at_a_cut_off_is_the_same_in_logits_and_in_cosines(corpus_logits):
-    tau = tf.constant([0.3, 0.05, 0.01], tf.float64)
-    level, cutoff = exact_level(tf.constant(corpus_logits), 0.6), -0.7
-    by_logit = corpus_logits - level.numpy()[:, None] >= cutoff
-    cosines = 2 * np.exp(corpus_logits * tau.numpy()[:, None]) - 1
-    by_cosine = cosines >= cosine_of_logit(cutoff + level, tau).numpy()[:, None]
-    np.testing.assert_array_equal(by_logit, by_cosine)
 
 
 @pytest.mark.parametrize("level_temperature", LEVEL_TEMPERATURES)

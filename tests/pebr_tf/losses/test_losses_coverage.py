@@ -64,30 +64,6 @@ class TestLoss:
             loss = coverage_loss(Beta.from_tau(TAU), cosines, [0.9])
         assert tape.gradient(loss, cosines) is None
 
-    @pytest.mark.slow
-    def test_calibrates_every_query_and_not_only_their_average(self):
-        """Two kinds of queries with laws of their own; the loss alone must find both."""
-        generator = np.random.default_rng(0)
-        true_tau = np.repeat([0.02, 0.5], 1000)
-        cosines = 2 * generator.beta(1 + 1 / true_tau, 1.0) - 1
-        log_tau = tf.Variable(np.log([0.1, 0.1]))
-        optimizer = tf.keras.optimizers.Adam(0.05)
-
-        @tf.function(autograph=False)
-        def step():
-            with tf.GradientTape() as tape:
-                law = Beta.from_tau(tf.repeat(tf.exp(log_tau), 1000))
-                loss = tf.reduce_mean(coverage_loss(law, cosines, RECALL))
-            optimizer.apply_gradients([(tape.gradient(loss, log_tau), log_tau)])
-
-        for _ in range(100):
-            step()
-        np.testing.assert_allclose(np.exp(log_tau), [0.02, 0.5], rtol=0.15)
-        survival = Beta.from_tau(tf.repeat(tf.exp(log_tau), 1000)).survival(cosines).numpy()
-        for recall in RECALL:
-            kept = (survival <= recall).reshape(2, -1).mean(axis=1)
-            np.testing.assert_allclose(kept, recall, atol=0.02)
-
     def test_extremes_are_finite(self):
         tau, cosine = (array.ravel() for array in np.meshgrid([0.002, 1.0], [-1.0, 1.0]))
         for make in (Beta.from_tau, TruncatedExponential):

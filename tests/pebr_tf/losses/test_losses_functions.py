@@ -1,22 +1,28 @@
-"""What all loss functions have in common: loops over the same facts, gradients, extremes."""
+"""Loss functions by hand and by loops over the same facts; gradients, extremes, negatives."""
 
 import losses_oracle as oracle
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_recommenders as tfrs
 from gradients import assert_gradients
-from losses_oracle import BATCH, random_batch
+from losses_oracle import BATCH, DIMENSION, random_batch
 
 from pebr_tf.losses.beta_nce import beta_nce
+from pebr_tf.losses.candidates import collect
 from pebr_tf.losses.exp_nce import exp_nce
 from pebr_tf.losses.mle import mle
 from pebr_tf.losses.negatives import Negatives
 from pebr_tf.losses.pointwise import pointwise
+from pebr_tf.losses.similarity import positive_cosines
 
 NCE = {"exp_nce": exp_nce, "beta_nce": beta_nce}
 LOSSES = {"pointwise": pointwise, "mle": mle, **NCE}
 MASKS = ("item_ids", "query_ids", "known_positive_ids")
 POLES = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
+# Cosines by hand: [[1, .6], [0, .8]]; z: [[1, .8], [.5, .9]].
+HAND_QUERIES = np.array([[1.0, 0.0], [0.0, 1.0]])
+HAND_ITEMS = np.array([[1.0, 0.0], [0.6, 0.8]])
 
 every_loss = pytest.mark.parametrize("name", LOSSES)
 every_nce = pytest.mark.parametrize("name", NCE)
@@ -146,3 +152,105 @@ def test_a_masked_negative_at_the_pole_costs_nothing():
     values = mle(vectors, vectors, 0.5, negatives=Negatives(item_ids=[1, 1]))
     # In three dimensions, Beta(3, 1) over the uniform law: densities of 3 / 2 and 1 / 2.
     np.testing.assert_allclose(values, [-np.log(3 / 4)] * 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("loss", "tau", "expected"),
+    [
+        (exp_nce, 0.5, [np.log1p(np.exp(-0.4 / 0.5)), np.log1p(np.exp(-0.8 / 0.5))]),
+        (exp_nce, [0.5, 0.25], [np.log1p(np.exp(-0.4 / 0.5)), np.log1p(np.exp(-0.8 / 0.25))]),
+        (beta_nce, [0.5, 0.25], [np.log(1 + 0.8**2), np.log(1 + (0.5 / 0.9) ** 4)]),
+        (
+            pointwise,
+            1.0,
+            [np.log1p(np.exp(-1)) + np.log1p(np.exp(0.6)), np.log1p(np.exp(-0.8)) + np.log(2)],
+        ),
+    ],
+)
+def test_by_hand(loss, tau, expected):
+    np.testing.assert_allclose(loss(HAND_QUERIES, HAND_ITEMS, np.array(tau)), expected, rtol=1e-12)
+
+
+def test_tiny_losses_keep_their_digits_at_the_smallest_tau():
+    # Cosines .9 and .88: exp(-.02 / .002) is far below float32's step at a logit of 450.
+    angles = np.arccos([0.9, 0.88])
+    queries = np.array([[1.0, 0.0]] * 2, np.float32)
+    items = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    actual = exp_nce(queries, items, np.full(2, 0.002, np.float32))
+    assert float(actual[0]) == pytest.approx(np.log1p(np.exp(-10.0)), rel=1e-3)
+
+
+def test_positive_cosines_never_leave_their_range_by_rounding():
+    vectors = tf.constant(np.random.default_rng(0).normal(size=(2000, 7)), tf.float32)
+    cosines = positive_cosines(vectors, vectors)
+    assert float(tf.reduce_max(cosines)) <= 1.0
+    assert float(tf.reduce_min(positive_cosines(vectors, -vectors))) >= -1.0
+
+
+def test_a_zero_vector_has_cosine_zero_and_a_finite_gradient():
+    query = tf.Variable([[0.0, 0.0]])
+    with tf.GradientTape() as tape:
+        cosine = positive_cosines(query, tf.constant([[1.0, 0.0]]))
+    assert cosine.numpy() == [0.0]
+    assert np.isfinite(tape.gradient(cosine, query)).all()
+
+
+def test_integer_ids_of_different_widths_meet():
+    queries, items, _ = random_batch(3)
+    negatives = Negatives(
+        item_ids=tf.range(BATCH, dtype=tf.int32),
+        known_positive_ids=tf.constant([[BATCH - 1]] * BATCH, tf.int64),
+    )
+    removed = collect(queries, items, negatives).removed.numpy()
+    assert removed[:, -1].tolist() == [True] * (BATCH - 1) + [False]
+    assert not removed[:, :-1].any()
+
+
+def test_the_positive_is_never_removed():
+    queries, items, _ = random_batch(3)
+    negatives = Negatives(
+        item_ids=[5] * BATCH, query_ids=[1] * BATCH, known_positive_ids=[[5, 5]] * BATCH
+    )
+    candidates = collect(queries, items, negatives)
+    np.testing.assert_array_equal(candidates.removed, ~np.eye(BATCH, dtype=bool))
+    assert not candidates.sum_negatives(candidates.cosines).numpy().any()
+
+
+def test_lists_of_known_positives_may_be_empty():
+    queries, items, _ = random_batch(3)
+    negatives = Negatives(
+        item_ids=[1, 1, 2, 3, 4, 5], known_positive_ids=np.zeros((BATCH, 0), np.int64)
+    )
+    removed = collect(queries, items, negatives).removed.numpy()
+    assert np.argwhere(removed).tolist() == [[0, 1], [1, 0]]
+
+
+def test_corrections_equal_those_of_tfrs():
+    """log_q the candidate sampling probability, item_ids the accidental hits."""
+    queries, items, _ = random_batch(5)
+    queries, items = queries.astype(np.float32), items.astype(np.float32)
+    probability = np.random.default_rng(5).uniform(0.001, 0.5, BATCH).astype(np.float32)
+    ids = tf.constant([1, 2, 1, 3, 3, 4])
+    expected = tfrs.tasks.Retrieval(temperature=0.2, remove_accidental_hits=True)(
+        tf.constant(queries),
+        tf.constant(items),
+        candidate_sampling_probability=probability,
+        candidate_ids=ids,
+    )
+    negatives = Negatives(item_ids=ids, log_q=np.log(probability))
+    actual = exp_nce(queries, items, 0.2, negatives=negatives)
+    assert float(tf.reduce_sum(actual)) == pytest.approx(float(expected), abs=1e-5)
+
+
+def test_unknown_batch_sizes_trace():
+    queries, items, _ = random_batch(9)
+    vectors = tf.TensorSpec([None, DIMENSION], tf.float64)
+
+    @tf.function(input_signature=[vectors, vectors, tf.TensorSpec([None], tf.int64)])
+    def loss(queries, items, ids):
+        negatives = Negatives(item_ids=ids)
+        return exp_nce(queries, items, 0.2, negatives=negatives, symmetric_weight=1.0)
+
+    ids = np.array([1, 1, 2, 3, 4, 5])
+    expected = exp_nce(queries, items, 0.2, negatives=Negatives(item_ids=ids), symmetric_weight=1.0)
+    np.testing.assert_allclose(loss(queries, items, ids), expected, rtol=1e-10)

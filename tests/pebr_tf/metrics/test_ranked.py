@@ -200,16 +200,6 @@ def test_head_and_torso_have_enough_queries(least, strata):
     assert strata_of(np.append(clicks, [0] * 90), shares).tolist() == strata + [TAIL] * 90
 
 
-def test_shares_of_many_queries_are_those_asked_for():
-    clicks = np.random.default_rng(0).zipf(1.5, 50_000).clip(max=1_000)
-    strata = strata_of(clicks, SHARES)
-    shares = np.bincount(strata, clicks, 3) / clicks.sum()
-    # Queries of equal clicks stay together, and a quarter of the clicks are of queries with one.
-    assert shares[HEAD] == pytest.approx(0.5, abs=0.03)
-    assert clicks[strata == HEAD].min() > clicks[strata == TORSO].max()
-    assert clicks[strata == TORSO].min() > clicks[strata == TAIL].max()
-
-
 def test_shares_that_binary_cannot_write():
     """.7 + .2 is a little less than .9."""
     clicks = np.array([7, 2, 1])

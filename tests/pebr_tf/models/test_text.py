@@ -62,12 +62,6 @@ def test_long_texts_keep_the_tokens_of_their_first_words():
         assert [token.decode() for token in tokens.numpy()] == expected
 
 
-def test_a_text_does_not_depend_on_its_batch():
-    alone = [tokens([text])[0] for text in SENTENCES]
-    assert tokens(SENTENCES) == alone
-    assert tokens(SENTENCES[::-1] * 2) == alone[::-1] * 2
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -88,6 +82,10 @@ def test_a_text_does_not_depend_on_its_batch():
         ("👩‍🚀 gift ❤️ 1️⃣", ["gift", "1⃣"]),
         ("a\u200bb\u00adc\x00d\u2028e", ["abc", "d", "e"]),
         ("x²", ["x2"]),
+        # A half-width kana and its mark are one letter.
+        ("ｶﾞﾊﾟｱ", ["ガ", "パ", "ア"]),
+        # What is not UTF-8 separates words.
+        (b"tea\xffpot \xe4\xb8", ["tea", "pot"]),
         ("!?  — …", []),
         ("", []),
     ],
@@ -120,19 +118,11 @@ def test_composed_and_decomposed_texts_are_one(lowercase):
         assert other.tolist() == forms[0].tolist()
 
 
-def test_half_width_kana_with_its_mark_is_one_letter():
-    assert words("ｶﾞﾊﾟｱ") == ["ガ", "パ", "ア"]
-
-
 def test_a_mark_at_the_start_of_a_text_leaves_the_text_before_it_alone():
     first, second, third = normalised(tf.constant(["か", "\u3099か", "\u3099"])).numpy()
     assert first.decode() == "か"
     assert second.decode() == "\u3099か"
     assert third.decode() == "\u3099"
-
-
-def test_invalid_utf8_separates_words():
-    assert words(b"tea\xffpot \xe4\xb8") == ["tea", "pot"]
 
 
 def test_a_text_without_words_is_the_one_empty_token():

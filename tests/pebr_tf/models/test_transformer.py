@@ -82,22 +82,3 @@ def test_only_text_goes_through_it():
     np.testing.assert_array_equal(pooled[:, 8:16], tables.tables["values_brand"].numpy()[[2, 0]])
     np.testing.assert_array_equal(pooled[:, 16], [0.5, -1.0])
     np.testing.assert_allclose(np.linalg.norm(tower(pooled), axis=1), 1.0, atol=1e-6)
-
-
-def test_it_survives_a_saved_model(transformer, table, tmp_path):
-    module = tf.Module()
-    module.transformer, module.table = transformer, table
-
-    @tf.function(
-        autograph=False, input_signature=[tf.RaggedTensorSpec([None, None], tf.int64, 1, tf.int64)]
-    )
-    def encode(ids):
-        return {"vectors": transformer(table, ids)}
-
-    module.encode = encode
-    tf.saved_model.save(module, str(tmp_path))
-    loaded = tf.saved_model.load(str(tmp_path))
-    ids = texts([1, 2], [3]).with_row_splits_dtype(tf.int64)
-    np.testing.assert_allclose(
-        loaded.encode(ids)["vectors"], transformer(table, ids), rtol=1e-5, atol=1e-6
-    )

@@ -3,7 +3,6 @@
 import pytest
 from plain_release import write_sources
 
-from pebr_tf.errors import UserError
 from pebr_tf.release.release import write_release
 
 
@@ -16,15 +15,3 @@ def sources(tmp_path):
 @pytest.fixture
 def release(tmp_path, sources):
     return write_release(tmp_path / "releases", sources)
-
-
-@pytest.fixture
-def rejection():
-    """A function that returns the sentence with which a call is rejected."""
-
-    def rejected(function, *arguments, **keywords):
-        with pytest.raises(UserError) as caught:
-            function(*arguments, **keywords)
-        return str(caught.value)
-
-    return rejected

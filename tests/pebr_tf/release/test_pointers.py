@@ -9,7 +9,6 @@ from withdrawals import withdraw
 from pebr_tf import storage
 from pebr_tf.config import Config
 from pebr_tf.release.pointers import BlessedModel, Pointers
-from pebr_tf.release.versions import restore
 
 
 @pytest.fixture(params=["local", "remote"])
@@ -51,27 +50,6 @@ def test_the_newest_model_that_was_trained_on_other_examples(pointers, tmp_path)
     assert storage.read_bytes(f"{pointers.towers(BlessedModel(2, 'tuesday'))}/variables/index") == (
         b"weights"
     )
-
-
-def test_a_withdrawn_index_leaves_its_model(pointers, tmp_path):
-    push(pointers, tmp_path, 5, "monday")
-    pointers.record(6, BlessedModel(5, "monday"))
-    withdraw(pointers.releases, 6)
-    assert pointers.newest_model() == BlessedModel(5, "monday")
-    restore(pointers.releases, 6)
-    withdraw(pointers.releases, 5)
-    assert pointers.newest_model() == BlessedModel(5, "monday"), "release 6 still serves it"
-    withdraw(pointers.releases, 6)
-    assert pointers.newest_model() is None
-
-
-def test_an_older_model_that_was_pushed_again_is_not_the_newest(pointers, tmp_path):
-    push(pointers, tmp_path, 3, "monday")
-    push(pointers, tmp_path, 5, "tuesday")
-    # An index-only run that looked before 5 was there, and pushed after it.
-    pointers.record(6, BlessedModel(3, "monday"))
-    assert pointers.newest_model() == BlessedModel(5, "tuesday")
-    assert pointers.newest_model(other_than="tuesday") == BlessedModel(3, "monday")
 
 
 def test_the_newest_of_many_is_that_of_a_plain_search(tmp_path):

@@ -24,8 +24,8 @@ def texts(chart, tag):
 
 def test_points_and_ticks(drawn):
     shown = texts(drawn["recall_chart"], "text")
-    assert {"10", "50", "1k", "20%", "100%", "recall"} <= set(shown)
-    assert "level: 10, 57.8%" in texts(drawn["recall_chart"], "title")
+    assert {"50", "100", "1k", "40%", "100%", "recall"} <= set(shown)
+    assert "level: 50, 76.2%" in texts(drawn["recall_chart"], "title")
     shown = texts(drawn["calibration_chart"], "text")
     assert {"overall", "head", "torso", "tail", "50%", "90%"} <= set(shown)
     assert "overall: 50%, 50.7%" in texts(drawn["calibration_chart"], "title")

@@ -202,15 +202,6 @@ def test_no_item_passes_a_threshold_above_one_and_every_item_minus_one(seed, dim
         assert result.thresholds.tolist() == [-math.inf] * 9
 
 
-def test_one_threshold_stands_for_all():
-    searcher = ExactSearcher(np.eye(3))
-    for threshold in (0.5, np.float64(0.5), np.array(0.5), [0.5, 0.5]):
-        result = searcher.search(np.eye(3)[:2], threshold)
-        assert rows_of(result) == [[(0, 1.0)], [(1, 1.0)]]
-        assert result.thresholds.tolist() == [0.5, 0.5]
-        assert result.thresholds.dtype == np.float32
-
-
 @pytest.mark.parametrize("ids", [None, np.empty(0, "U3")])
 def test_an_empty_index_answers_with_empty_rows(ids):
     searcher = ExactSearcher(np.empty((0, 4)), ids)

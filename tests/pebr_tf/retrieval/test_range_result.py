@@ -2,19 +2,10 @@
 
 import hypothesis.strategies as st
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from searcher_cases import rows_of
 
-from pebr_tf.retrieval.result import (
-    RangeResult,
-    assemble,
-    concatenate,
-    empty,
-    ranked,
-    splits_of,
-    take_rows,
-)
+from pebr_tf.retrieval.result import RangeResult, assemble, concatenate, splits_of, take_rows
 
 SCORES = [-1.0, -0.5, -0.0, 0.0, 0.25, 0.5, 1.0]
 
@@ -97,20 +88,6 @@ def test_head_is_the_start_of_each_row_and_between_a_range_of_rows(rows, limit, 
 
 
 @many
-@given(rows=row_lists(), seed=st.integers(0, 1000))
-def test_ranked_orders_by_row_then_score_then_id(rows, seed):
-    triples = [(index, *pair) for index, row in enumerate(rows) for pair in row]
-    np.random.default_rng(seed).shuffle(triples)
-    item_ids, scores = ranked(
-        np.array([row for row, _, _ in triples], np.int64),
-        np.array([item for _, item, _ in triples], None if triples else np.int64),
-        np.array([score for _, _, score in triples], np.float32),
-    )
-    expected = [pair for row in rows for pair in best_first(row)]
-    assert list(zip(item_ids.tolist(), scores.tolist(), strict=True)) == expected
-
-
-@many
 @given(rows=row_lists(), groups=st.integers(1, 3), seed=st.integers(0, 1000))
 def test_assemble_puts_each_query_back_into_its_place(rows, groups, seed):
     generator = np.random.default_rng(seed)
@@ -132,14 +109,3 @@ def test_take_rows_is_the_named_rows_in_their_order(rows, data):
     chosen = data.draw(places)
     taken = take_rows(result_of(rows), np.array(chosen, np.int64))
     assert_is(taken, [rows[index] for index in chosen], chosen)
-
-
-@pytest.mark.parametrize("count", [0, 1, 3])
-@pytest.mark.parametrize("dtype", ["int64", "<U4"])
-def test_an_empty_result_has_empty_rows(count, dtype):
-    thresholds = np.linspace(-1, 1, count).astype(np.float32)
-    result = empty(count, thresholds, np.dtype(dtype))
-    assert rows_of(result) == [[]] * count
-    assert result.item_ids.dtype == dtype
-    assert result.scores.dtype == np.float32
-    assert columns_of(result) == [thresholds.tolist(), [0] * count, [False] * count]

@@ -92,9 +92,7 @@ def train(folder):
         )
     alone = model_of(config, whole)
     copy_weights(model, alone)
-    expected = float(alone.compute_loss(whole, training=True))
     before = np.mean([float(alone.compute_loss(batch)) for batch in validation])
-    first = float(trainer._traced_train(next(parts(strategy, files, training))))
     trained = trainer.run(parts(strategy, files, training), validation)
     copy_weights(model, alone)
     measured = np.mean([float(alone.compute_loss(batch)) for batch in validation])
@@ -103,8 +101,6 @@ def train(folder):
     print(
         json.dumps(
             {
-                "expected": expected,
-                "first": first,
                 "before": before,
                 "after": trained.loss,
                 "measured": measured,

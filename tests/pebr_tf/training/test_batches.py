@@ -15,13 +15,19 @@ def queries(batches):
     return [batch["query_id"].numpy().tolist() for batch in batches]
 
 
+def first(count, files, *arguments, parse=parse):
+    """Query ids of the first `count` batches of training."""
+    batches = training_batches(files, parse, small().training, *arguments)
+    return queries(itertools.islice(batches, count))
+
+
 def flat(lists):
     return list(itertools.chain.from_iterable(lists))
 
 
 def test_every_pair_is_seen_once_before_any_is_seen_again(tmp_path):
     files = write_pairs(tmp_path, 160, files=3)
-    seen = queries(itertools.islice(training_batches(files, parse, small().training), 10))
+    seen = first(10, files)
     assert all(len(batch) == 16 for batch in seen)
     assert sorted(flat(seen)) == list(range(1000, 1160))
     assert flat(seen) != list(range(1000, 1160))
@@ -29,18 +35,15 @@ def test_every_pair_is_seen_once_before_any_is_seen_again(tmp_path):
 
 def test_a_resumed_training_has_another_order_and_the_same_seed_the_same(tmp_path):
     files = write_pairs(tmp_path, 100)
-    first, again, resumed = (
-        queries(itertools.islice(training_batches(files, parse, small().training, begin), 3))
-        for begin in (0, 0, 50)
-    )
-    assert first == again
-    assert first != resumed
+    once, again, resumed = (first(3, files, begin) for begin in (0, 0, 50))
+    assert once == again
+    assert once != resumed
 
 
 @pytest.mark.parametrize(("workers", "devices"), [(1, 1), (1, 2), (2, 1), (2, 4)])
 def test_the_parts_of_all_devices_are_the_batch_of_one(tmp_path, workers, devices):
     files = write_pairs(tmp_path, 100, files=3)
-    whole = queries(itertools.islice(training_batches(files, parse, small().training), 9))
+    whole = first(9, files)
     parsed = []
 
     def counted(examples):
@@ -48,11 +51,7 @@ def test_the_parts_of_all_devices_are_the_batch_of_one(tmp_path, workers, device
         return parse(examples)
 
     parts = [
-        queries(
-            itertools.islice(
-                training_batches(files, counted, small().training, 0, context), 9 * devices
-            )
-        )
+        first(9 * devices, files, 0, context, parse=counted)
         for worker in range(workers)
         for context in [tf.distribute.InputContext(workers, worker, workers * devices)]
     ]
@@ -66,7 +65,7 @@ def test_the_parts_of_all_devices_are_the_batch_of_one(tmp_path, workers, device
 @pytest.mark.parametrize("count", [1, 5, 17])
 def test_batches_of_tiny_data_are_full(tmp_path, count):
     files = write_pairs(tmp_path, count)
-    seen = queries(itertools.islice(training_batches(files, parse, small().training), 6))
+    seen = first(6, files)
     assert [len(batch) for batch in seen] == [16] * 6
     assert set(flat(seen)) == set(range(1000, 1000 + count))
 

@@ -12,7 +12,6 @@ import pytest
 import tensorflow as tf
 from training_cases import model_of, parse, small, write_pairs
 
-from pebr_tf.errors import UserError
 from pebr_tf.training import loop
 from pebr_tf.training.batches import training_batches, validation_batches
 from pebr_tf.training.checkpoints import Checkpoints
@@ -43,25 +42,11 @@ def count(folder, model, validation=(), recall=lambda: (0.0, 0.0), **changes):
     return trainer.run(itertools.repeat(tf.zeros([1])), validation, recall=recall)
 
 
-def test_an_early_stop_brings_back_the_best_weights(tmp_path):
-    model = Counter()
-    trained = count(
-        tmp_path,
-        model,
-        [tf.zeros([1])],
-        training__steps=400,
-        training__validation_interval=5,
-        training__early_stop_patience=3,
-    )
-    assert trained == TrainingResult(steps=10, loss=0.0, recall=0.0, resumed_from=0)
-    assert float(model.count) == 10.0
-    last = tf.train.latest_checkpoint(str(tmp_path / "latest"))
-    assert last.endswith("ckpt-25")
-
-
 @pytest.mark.parametrize(
     ("recalls", "steps", "highest"),
     [
+        # Without a recall the loss decides.
+        ([0.0] * 5, 10, 0.0),
         # A clear gain beats the lower loss of step 10, and a small one does not.
         ([0.2, 0.3, 0.5, 0.505, 0.4, 0.4], 15, 0.5),
         # Of almost equal recall the loss decides, however the recalls are ordered.
@@ -84,8 +69,7 @@ def test_recall_decides_before_loss_when_to_stop_and_what_is_best(
         training__validation_interval=5,
         training__early_stop_patience=3,
     )
-    assert (trained.steps, trained.loss) == (steps, (steps - 10.0) ** 2)
-    assert trained.recall == pytest.approx(highest)
+    assert trained == TrainingResult(steps, (steps - 10.0) ** 2, pytest.approx(highest), 0)
     assert float(model.count) == steps
     assert next(left, None) is None
 
@@ -101,25 +85,21 @@ def test_without_validation_the_last_weights_are_kept(tmp_path):
     ("changes", "step"),
     [({"training__steps": 3}, 3), ({"training__steps": 30, "training__checkpoint_interval": 2}, 2)],
 )
-def test_a_loss_that_is_not_finite_names_the_learning_rate(tmp_path, changes, step):
+def test_a_loss_that_is_not_finite_names_the_learning_rate(tmp_path, changes, step, rejection):
     """At the last step, and before weights that are not finite become a checkpoint."""
-    with pytest.raises(
-        UserError,
-        match=r"^the training loss must stay finite: lower training\.learning_rate \(0\.003\)\. "
-        rf"Received: nan at step {step}\.$",
-    ):
-        count(tmp_path, Counter(math.nan), **changes)
+    assert rejection(count, tmp_path, Counter(math.nan), **changes) == (
+        "the training loss must stay finite: lower training.learning_rate (0.003). "
+        f"Received: nan at step {step}."
+    )
     assert not list(tmp_path.rglob("*.index"))
 
 
-def test_workers_that_find_different_checkpoints_say_so(tmp_path, monkeypatch):
+def test_workers_that_find_different_checkpoints_say_so(tmp_path, monkeypatch, rejection):
     monkeypatch.setattr(loop, "numbers_of_all", lambda strategy, step: [step, 50])
-    with pytest.raises(
-        UserError,
-        match=r"^every worker must find the same checkpoints, in a folder that all of them share\. "
-        r"Received: the last steps 0, 50\.$",
-    ):
-        count(tmp_path, Counter())
+    assert rejection(count, tmp_path, Counter()) == (
+        "every worker must find the same checkpoints, in a folder that all of them share. "
+        "Received: the last steps 0, 50."
+    )
 
 
 def test_an_interrupted_training_goes_on_from_its_last_checkpoint(tmp_path):
@@ -177,8 +157,6 @@ def test_an_interrupted_training_goes_on_from_its_last_checkpoint(tmp_path):
 @pytest.mark.slow
 def test_two_devices_train_like_one(tmp_path):
     answer = forked.Running(mirrored_process.train, tmp_path).finish().answer()
-    # Each device has half of the pairs, and all others as negatives.
-    assert answer["first"] == pytest.approx(answer["expected"], rel=1e-5)
     assert answer["after"] == pytest.approx(answer["measured"], rel=1e-5)
     assert answer["after"] < answer["before"]
     assert answer["equal_copies"]
@@ -187,36 +165,19 @@ def test_two_devices_train_like_one(tmp_path):
     assert max(answer["worst_gradients"].values()) < 1e-5
 
 
-@pytest.fixture
-def made(tmp_path):
+def checkpoints(folder, chief):
     """Checkpoints of a worker in the folder that all share, and the variable in them."""
-
-    def make(chief):
-        variable = tf.Variable(0)
-        strategy = SimpleNamespace(extended=SimpleNamespace(should_checkpoint=chief))
-        checkpoint = tf.train.Checkpoint(variable=variable)
-        return Checkpoints(checkpoint, str(tmp_path / "shared"), 2, strategy), variable
-
-    return make
+    variable = tf.Variable(0)
+    strategy = SimpleNamespace(extended=SimpleNamespace(should_checkpoint=chief))
+    return Checkpoints(tf.train.Checkpoint(variable=variable), folder, 2, strategy), variable
 
 
-def test_the_chief_keeps_the_last_ones(made, tmp_path):
-    checkpoints, variable = made(chief=True)
-    assert checkpoints.latest is None
-    for step in (10, 20, 30):
-        variable.assign(step)
-        checkpoints.save(step)
-    found = sorted(path.name for path in (tmp_path / "shared").glob("*.index"))
-    assert found == ["ckpt-20.index", "ckpt-30.index"]
-    assert checkpoints.latest == str(tmp_path / "shared" / "ckpt-30")
-
-
-def test_another_worker_leaves_nothing_and_reads_the_chief_s(made, tmp_path, monkeypatch):
+def test_another_worker_leaves_nothing_and_reads_the_chief_s(tmp_path, monkeypatch):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    chief, written = made(chief=True)
-    other, read = made(chief=False)
+    chief, written = checkpoints(str(tmp_path / "shared"), chief=True)
+    other, read = checkpoints(str(tmp_path / "shared"), chief=False)
     other.restore()
     read.assign(7)
     other.save(10)

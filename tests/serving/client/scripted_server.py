@@ -86,7 +86,6 @@ class Script(retrieval_pb2_grpc.RetrievalServicer):
 
 @contextlib.contextmanager
 def serving(script, **options):
-    """Serves a script; yields the address."""
     server = grpc.server(
         futures.ThreadPoolExecutor(8),
         options=[("grpc.so_reuseport", 0), *((f"grpc.{k}", v) for k, v in options.items())],

@@ -8,17 +8,15 @@ import pyarrow.parquet as pq
 import pytest
 from explorer_pages import HOSTILE
 from service_helpers import served
-from tiny_release import CONFIG, write_parts
+from tiny_release import write_parts
 
 from serving.push import push
 
 
 @pytest.fixture(scope="session")
 def release(tmp_path_factory, tower_files):
-    """A release whose catalogue contains markup."""
     folder = tmp_path_factory.mktemp("explored")
-    examples = ["red phone", "phone"]
-    parts = write_parts(folder, *tower_files, config=CONFIG, examples=examples)
+    parts = write_parts(folder, *tower_files, examples=["red phone", "phone"])
     table = pq.read_table(parts.index / "payload.parquet")
     table = table.append_column("note", pa.array([HOSTILE] * len(table)))
     pq.write_table(table, parts.index / "payload.parquet")

@@ -2,16 +2,14 @@
 
 import contextlib
 
-PATIENCE = 30_000
 HOSTILE = '<img src=x onerror="document.title=1">'
-DESKTOP = {"width": 1280, "height": 900}
 
 
 @contextlib.contextmanager
-def opened(browser, service, address="/", complaints=(), **options):
+def opened(browser, service, address="/", complaints=()):
     """A page; only `complaints` may appear in the console, and no request may leave the server."""
-    context = browser.new_context(**{"viewport": DESKTOP, **options})
-    context.set_default_timeout(PATIENCE)
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(30_000)
     page = context.new_page()
     words, requests = [], []
     page.on("console", lambda message: words.append(message.text))

@@ -37,6 +37,13 @@ def assert_shows(page, answer, at=0):
     assert listed(page, at) == answer.items.item_ids.tolist()
 
 
+def evaluated(page, module, function, *arguments):
+    """What a function in JavaScript makes of a module of the page and of arguments."""
+    path = f"/static/explorer/{module}.js"
+    script = f"async (given) => ({function})(await import('{path}'), ...given)"
+    return page.evaluate(script, list(arguments))
+
+
 def turn_to(page, value):
     box = page.locator("#value")
     box.fill(str(value))
@@ -224,20 +231,17 @@ def test_what_the_index_missed_is_shown_without_a_rank(browser, service):
     items = [{"item_id": f"i{at}", "score": 0.9 - 0.01 * at, "fields": {}} for at in range(60)]
     data = {"items": items, "columns": [], "catalogue": 90, "limit": 100}
     stop = {"count": 40, "missed": [2, 30, 39], "threshold": 0.475, "truncated": False}
+    filled = """(module, data, stop) => {
+      const list = document.createElement("ol");
+      module.fillList(list, data, stop, 0, () => {});
+      return [...list.children].map((row) => [
+        row.className,
+        row.querySelector(".rank")?.textContent ?? "",
+        (row.querySelector(".title") ?? row.firstElementChild).textContent,
+      ]);
+    }"""
     with opened(browser, service) as page:
-        rows = page.evaluate(
-            """async ([data, stop]) => {
-              const { fillList } = await import("/static/explorer/list.js");
-              const list = document.createElement("ol");
-              fillList(list, data, stop, 0, () => {});
-              return [...list.children].map((row) => [
-                row.className,
-                row.querySelector(".rank")?.textContent ?? "",
-                (row.querySelector(".title") ?? row.firstElementChild).textContent,
-              ]);
-            }""",
-            [data, stop],
-        )
+        rows = evaluated(page, "list", filled, data, stop)
     best = [["kept", "1", "i0"], ["kept", "2", "i1"], ["missed", "–", "i2"], ["kept", "3", "i3"]]
     assert rows[:4] == best
     assert rows[12:14] == [["kept", "12", "i12"], ["gap", "", "22 more"]]
@@ -266,22 +270,13 @@ def test_the_maths_of_the_page(browser, service):
     background = Beta(law["background_alpha"], law["background_beta"])
     with opened(browser, service) as page:
         for family in ("beta", "exponential"):
-            found = page.evaluate(
-                """async ([data, cosines]) => {
-                  const laws = await import("/static/explorer/laws.js");
-                  return cosines.map((each) => Math.log(laws.relevance(data, each)));
-                }""",
-                [{**law, "family": family}, cosines],
-            )
+            relevance = "(laws, data, all) => all.map((x) => Math.log(laws.relevance(data, x)))"
+            found = evaluated(page, "laws", relevance, {**law, "family": family}, cosines)
             logits = np.array(relevance_logit(np.array([*cosines, best]), law["tau"], family))
             np.testing.assert_allclose(found, logits[:-1] - logits[-1], rtol=1e-6, atol=1e-9)
-        found = page.evaluate(
-            """async ([data, cosines]) => {
-              const laws = await import("/static/explorer/laws.js");
-              return laws.density(data.background_alpha, data.background_beta, cosines);
-            }""",
-            [law, cosines[1:-1]],
-        )
+        density = "(laws, alpha, beta, cosines) => laws.density(alpha, beta, cosines)"
+        shape = law["background_alpha"], law["background_beta"]
+        found = evaluated(page, "laws", density, *shape, cosines[1:-1])
         exact = np.exp(background.log_prob(np.array(cosines[1:-1])))
         np.testing.assert_allclose(found, exact, rtol=1e-3)
 
@@ -324,26 +319,15 @@ def test_the_sentences_of_the_page(browser, service):
         ({"items": []}, {"count": 0}, "The catalogue has no items."),
     ]  # fmt: skip
     with opened(browser, service) as page:
-        sentences = page.evaluate(
-            """async (cases) => {
-              const words = await import("/static/explorer/words.js");
-              return cases.map(([data, stop]) => words.reason(data, stop));
-            }""",
-            [[{**usual, **data}, {**stop, **other}] for data, other, _ in cases],
-        )
+        reasons = "(words, cases) => cases.map(([data, stop]) => words.reason(data, stop))"
+        merged = [[{**usual, **data}, {**stop, **other}] for data, other, _ in cases]
+        sentences = evaluated(page, "words", reasons, merged)
         assert sentences == [text for _, _, text in cases]
-        rule, none, expected, truncated = page.evaluate(
-            """async ([data, stop]) => {
-              const words = await import("/static/explorer/words.js");
-              return [
-                words.rule(data, stop),
-                words.rule({ ...data, policy: "cdf" }, stop),
-                words.expectation(stop),
-                words.expectation({ ...stop, truncated: true }),
-              ];
-            }""",
-            [usual, stop],
-        )
+        rules = "(words, policies, stop) => policies.map((data) => words.rule(data, stop))"
+        rule, none = evaluated(page, "words", rules, [usual, {**usual, "policy": "cdf"}], stop)
+        expectations = "(words, stops) => stops.map(words.expectation)"
+        stops = [stop, {**stop, "truncated": True}]
+        expected, truncated = evaluated(page, "words", expectations, stops)
         assert rule == (
             "At recall 0.80, every tail query ends at 2.6 times its own level, a mean of the "
             "relevance of all items."

@@ -44,17 +44,14 @@ def documents(variant):
 
 def images(variant):
     """Image -> image with its tag."""
-    kustomization = _load(FOLDER / variant / "kustomization.yaml")
-    found = {
-        each["name"]: f"{each['newName']}:{each['newTag']}" for each in kustomization["images"]
+    return {
+        each["name"]: f"{each['newName']}:{each['newTag']}"
+        for folder in {"base", variant}
+        for each in _load(FOLDER / folder / "kustomization.yaml")["images"]
     }
-    if variant != "base":
-        found.update(images("base"))
-    return found
 
 
 def merge(base, patch, kind, key=None):
-    """A strategic merge."""
     if isinstance(base, dict) and isinstance(patch, dict):
         merged = dict(base)
         for name, value in patch.items():

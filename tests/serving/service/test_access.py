@@ -90,10 +90,8 @@ def test_grpc_asks_for_a_token(service):
     assert rejection(service.stub.Retrieve, REQUEST) == ("UNAUTHENTICATED", NOTHING)
     assert rejection(service.stub.GetRelease, GetReleaseRequest()) == ("UNAUTHENTICATED", NOTHING)
     another = [("authorization", "Bearer third")]
-    assert rejection(service.stub.Retrieve, REQUEST, metadata=another) == (
-        "UNAUTHENTICATED",
-        ANOTHER,
-    )
+    found = rejection(service.stub.Retrieve, REQUEST, metadata=another)
+    assert found == ("UNAUTHENTICATED", ANOTHER)
     accepted = [("authorization", "Bearer second-token")]
     assert service.stub.Retrieve(REQUEST, metadata=accepted).results[0].count
     assert service.stub.GetRelease(GetReleaseRequest(), metadata=accepted).items == 200

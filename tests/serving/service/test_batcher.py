@@ -90,39 +90,15 @@ async def test_a_call_larger_than_a_batch_is_a_batch_of_its_own(batcher_of, answ
     assert answers.batches == [[tuple("abcdef")]]
 
 
-async def test_a_full_queue_rejects_at_once_and_to_the_query(batcher_of, answers):
-    batcher = batcher_of()
-    first = await held(batcher, answers)
-    six = submit(batcher, *"abcdef")
-    await admitted(batcher, 6)
-    text = r"^the queue must have room for 3 more queries\. Received: 6 of 8 waiting\.$"
-    with pytest.raises(OverloadError, match=text):
-        await batcher.submit(call(*"xyz"))
-    # Two more do fit.
-    two = submit(batcher, "g", "h")
-    await admitted(batcher, 8)
-    answers.gate.set()
-    await asyncio.gather(first, six, two)
-
-
-async def test_a_call_whose_time_is_over_is_told_so_and_costs_nothing(batcher_of, answers):
-    batcher = batcher_of()
-    first = await held(batcher, answers)
-    with pytest.raises(DeadlineError, match=r"the deadline passed before the response was"):
-        await batcher.submit(call("late", seconds=0.01))
-    answers.gate.set()
-    await first
-    assert await batcher.submit(call("next")) == ("next",)
-    assert [("late",)] not in answers.batches
-
-
-async def test_a_caller_that_goes_away_is_not_answered(batcher_of, answers):
+async def test_a_call_that_is_late_or_whose_caller_has_gone_costs_nothing(batcher_of, answers):
     batcher = batcher_of()
     first = await held(batcher, answers)
     gone = submit(batcher, "gone")
     await admitted(batcher, 1)
     gone.cancel()
     await asyncio.wait([gone])
+    with pytest.raises(DeadlineError, match=r"the deadline passed before the response was"):
+        await batcher.submit(call("late", seconds=0.01))
     answers.gate.set()
     await first
     assert await batcher.submit(call("next")) == ("next",)

@@ -6,7 +6,7 @@ from service_helpers import PATIENCE, GatedEngine, poll, rejection, served
 
 from serving.proto import retrieval_pb2
 from serving.proto.retrieval_pb2 import GetReleaseRequest, RetrieveRequest
-from serving.service.rendering import describe_release, to_message
+from serving.service.rendering import describe_release
 
 PACKAGE = "pebr.retrieval.v1"
 SERVICE = f"{PACKAGE}.Retrieval"
@@ -22,35 +22,13 @@ def raw_method(service, name="Retrieve"):
     return service.channel.unary_unary(f"/{SERVICE}/{name}")
 
 
-def test_answers_what_the_retriever_answers(service, retriever):
-    queries = ["red phone", "phone", "blue laptop bag", "手机"]
-    for knob in ({}, {"recall": 0.75}, {"score": 0.25}):
-        response = service.stub.Retrieve(RetrieveRequest(queries=queries, **knob))
-        name, value = next(iter(knob.items()), (None, None))
-        answer = retriever.retrieve(queries, name, value)
-        assert (response.knob, response.value) == (answer.knob, answer.value)
-        assert response.release == retriever.release.version
-        # `test_rendering` has an independent message for each response.
-        assert response.results == to_message(answer, "", 0).results
-        assert len(response.results) == len(queries)
-
-
-# What `limits`, the retriever and the knobs check is tested there; here one case of each.
-INVALID = [
-    ({}, "queries must hold 1 to 8 texts. Received: 0."),
-    (
-        {"queries": ["a"], "budget": float("inf")},
-        "budget must be a number from 1 to 150. Received: inf.",
-    ),
-]
-
-
 def test_a_bad_value_is_named(service):
+    """`limits`, the retriever and the knobs are tested by themselves; here is one case."""
     before = service.count("grpc", "INVALID_ARGUMENT")
-    for fields, message in INVALID:
-        request = RetrieveRequest(**fields)
-        assert rejection(service.stub.Retrieve, request) == ("INVALID_ARGUMENT", message)
-    poll(lambda: service.count("grpc", "INVALID_ARGUMENT") == before + len(INVALID))
+    request = RetrieveRequest(queries=["a"], budget=float("inf"))
+    message = "budget must be a number from 1 to 150. Received: inf."
+    assert rejection(service.stub.Retrieve, request) == ("INVALID_ARGUMENT", message)
+    poll(lambda: service.count("grpc", "INVALID_ARGUMENT") == before + 1)
 
 
 @pytest.mark.parametrize(
@@ -118,15 +96,12 @@ def test_deadlines_of_the_caller_and_of_the_server(retriever):
     directory = retriever.release.directory
     with served(directory, kind=GatedEngine, deadline_milliseconds=50) as service:
         request = RetrieveRequest(queries=["phone"])
-        with pytest.raises(grpc.RpcError) as caught:
-            service.stub.Retrieve(request, timeout=0.05)
-        assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-        # Without one of its own the server's counts; the client would wait for ever.
-        with pytest.raises(grpc.RpcError) as caught:
-            service.stub.Retrieve(request)
-        assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
         message = "the deadline passed before the response was ready."
-        assert caught.value.details() == message
+        status, _ = rejection(service.stub.Retrieve, request, timeout=0.05)
+        assert status == "DEADLINE_EXCEEDED"
+        # Without one of its own the server's counts; the client would wait for ever.
+        found = rejection(service.stub.Retrieve, request, timeout=None)
+        assert found == ("DEADLINE_EXCEEDED", message)
         answer = service.post({"queries": ["phone"], "deadline_milliseconds": 20})
         assert answer.status_code == 504
         error = answer.json()["error"]

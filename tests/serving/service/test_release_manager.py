@@ -65,9 +65,8 @@ def test_a_new_version_takes_over(root, open_manager, caplog):
     with caplog.at_level(logging.INFO, "pebr.releases"):
         manager.poll()
     assert version_of(manager) == new
-    assert [(each.msg, each.release, each.before) for each in caplog.records] == [
-        ("swapped", new, old)
-    ]
+    (record,) = caplog.records
+    assert (record.msg, record.release, record.before) == ("swapped", new, old)
     assert metrics.registry.get_sample_value("pebr_release_version") == new
     assert exported(metrics, "pebr_release_swaps_total") == ["pebr_release_swaps_total 1.0"]
 
@@ -93,9 +92,7 @@ def test_a_broken_version_is_rejected_and_the_old_one_goes_on(
     (line,) = exported(metrics, "pebr_release_rejected{")
     assert f'version="{new}"' in line
     assert "must have SHA-256" in line
-    assert exported(metrics, "pebr_release_rejections_total") == [
-        "pebr_release_rejections_total 1.0"
-    ]
+    assert metrics.registry.get_sample_value("pebr_release_rejections_total") == 1
     # A repaired one is taken at a later look, and not before its pause is over.
     broken.write_bytes(good)
     now[0] += 299

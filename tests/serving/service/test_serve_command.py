@@ -1,27 +1,20 @@
 """`pebr serve`: its options; the fuzz test has a real process from start to signal."""
 
 import pytest
-from click.testing import CliRunner
+from pebr_command import invoke
 
 from pebr_tf.errors import UserError
 from serving.cli.serve import _settings, serve
 
 
-def run(*arguments):
-    result = CliRunner().invoke(serve, [str(argument) for argument in arguments])
-    if isinstance(result.exception, UserError):
-        raise result.exception
-    return result
-
-
 def test_exactly_one_source_that_has_a_release(releases, tmp_path):
     sentence = r"exactly one of --release and --releases must be given\. Received: {}\."
     with pytest.raises(UserError, match=sentence.format("neither")):
-        run()
+        invoke(serve)
     with pytest.raises(UserError, match=sentence.format("both")):
-        run("--release", releases, "--releases", releases)
+        invoke(serve, "--release", releases, "--releases", releases)
     with pytest.raises(UserError, match="must be a release or a folder of releases"):
-        run("--releases", tmp_path)
+        invoke(serve, "--releases", tmp_path)
 
 
 def test_settings_are_the_releases_unless_a_file_or_an_option_says_otherwise(releases, tmp_path):

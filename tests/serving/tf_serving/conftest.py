@@ -1,6 +1,7 @@
 """Versions of the tiny release's query model, served by the stand-in for TF Serving."""
 
 import pytest
+from faulty_server import FaultyServer
 from tf_serving_stand_in import TfServingStandIn
 from tiny_release import DIMENSION
 
@@ -20,7 +21,6 @@ def query_model(parts):
 
 @pytest.fixture(scope="session")
 def embedded(query_model):
-    """The model in this process."""
     return EmbeddedEncoder(query_model)
 
 
@@ -36,14 +36,23 @@ def server(tmp_path_factory, query_model):
 
 @pytest.fixture
 def encoder_of():
-    """Creates clients of an address, and closes them at the end."""
     made = []
 
-    def make(address, version=7, milliseconds=PLENTY, retries=2, dimension=DIMENSION):
+    def make(address, version=7, milliseconds=PLENTY, retries=2):
         settings = TfServing(address=address, deadline_milliseconds=milliseconds, retries=retries)
-        made.append(RemoteEncoder(settings, version, dimension))
+        made.append(RemoteEncoder(settings, version, DIMENSION))
         return made[-1]
 
     yield make
     for each in made:
         each.close()
+
+
+@pytest.fixture
+def faulty():
+    """A server that answers as it should until a test tells it otherwise."""
+    server = FaultyServer()
+    server.start()
+    yield server
+    server.release.set()
+    server.kill()

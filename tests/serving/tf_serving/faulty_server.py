@@ -1,6 +1,5 @@
 """A server on TF Serving's stubs that answers as a test tells it to."""
 
-import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -28,7 +27,7 @@ class FaultyServer:
     """
 
     def __init__(self):
-        self.behaviours = {}
+        self.behaviours = {PREDICT: good}
         self.calls = 0
         self.arrived = threading.Event()
         self.release = threading.Event()
@@ -93,22 +92,9 @@ def good(request, context=None, **changes):
 
 
 def changed(**changes):
-    """A behaviour: good answers with some outputs changed."""
     return lambda request, context: good(request, **changes)
 
 
 def failing(code, details=""):
     """A behaviour: every call ends with this status."""
     return lambda request, context: context.abort(code, details)
-
-
-@contextlib.contextmanager
-def faulty_server():
-    """Yields a running one."""
-    server = FaultyServer()
-    server.start()
-    try:
-        yield server
-    finally:
-        server.release.set()
-        server.kill()

@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from service_helpers import service_settings
 from tf_serving_stand_in import TfServingStandIn
 
-from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from serving.errors import UnavailableError
 from serving.retrieval import RetrievalRequest
@@ -19,13 +19,8 @@ QUERIES = ("red phone", "laptop bag 3")
 
 
 def open_engine(source, address):
-    changes = {
-        "serving.backend": "tf_serving",
-        "serving.tf_serving.address": address,
-        "serving.tf_serving.deadline_milliseconds": 60_000,
-        "serving.batching.max_size": 4,
-    }
-    settings, metrics = Config().replace_all(changes).serving, Metrics()
+    backend = {"tf_serving__address": address, "tf_serving__deadline_milliseconds": 60_000}
+    settings, metrics = service_settings(backend="tf_serving", **backend), Metrics()
     return Engine(ReleaseManager(source, settings, metrics), settings, metrics)
 
 

@@ -4,16 +4,10 @@ import re
 
 import grpc
 import pytest
-from faulty_server import PREDICT, STATUS, changed, failing, faulty_server, good
+from faulty_server import PREDICT, STATUS, changed, failing, good
 from tensorflow_serving.apis import get_model_status_pb2
 
 from serving.errors import UnavailableError
-
-
-@pytest.fixture(scope="module")
-def faulty():
-    with faulty_server() as server:
-        yield server
 
 
 def _status(state, error_code=0, message=""):
