@@ -103,6 +103,8 @@ async def test_a_call_that_is_late_or_whose_caller_has_gone_costs_nothing(batche
     await first
     assert await batcher.submit(call("next")) == ("next",)
     assert answers.batches == [[("first",)], [("next",)]]
+    # Neither keeps its place in the queue.
+    assert batcher.queries == 0
 
 
 async def test_a_batch_waits_for_those_who_have_just_been_answered(batcher_of, answers):
