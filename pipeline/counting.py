@@ -5,10 +5,13 @@ takes most of the time of Transform. Here TensorFlow counts the words of a batch
 one dictionary per batch and shard. The files have the format of `tft.vocabulary`.
 """
 
+from __future__ import annotations
+
 import heapq
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -35,7 +38,10 @@ def vocabulary(words: tf.Tensor, counts: tf.Tensor, name: str, size: int, least:
     It has at most `size` of the words [M], without line breaks, whose counts [M] add up to `least`
     or more.
     """
-    analyzer = _Vocabulary(name, size, least)
+    best = beam.Map(_most_frequent, size, least)
+    analyzer = _Analyzer(
+        lambda shards, folder: _write_words(shards, f"{folder}/{name}", size), best
+    )
     (path,) = tft.experimental.ptransform_analyzer(
         _summed(words, counts), analyzer, [tf.string], [[]], [_UNSEEN], name=name
     )
@@ -48,8 +54,9 @@ def totals(keys: tf.Tensor, counted: tf.Tensor, weights: tf.Tensor, name: str) -
     All keys are integers. A key that no text has gets 0.
     """
     words = tf.strings.as_string(counted)
+    analyzer = _Analyzer(lambda shards, folder: _write_totals(shards, f"{folder}/{name}"))
     (path,) = tft.experimental.ptransform_analyzer(
-        _summed(words, weights), _Totals(name), [tf.string], [[]], [b"0 " + _UNSEEN], name=name
+        _summed(words, weights), analyzer, [tf.string], [[]], [b"0 " + _UNSEEN], name=name
     )
     words = tf.strings.as_string(keys)
     return tf_utils.construct_and_lookup_table(_total_table, path, words)[0]
@@ -58,12 +65,9 @@ def totals(keys: tf.Tensor, counted: tf.Tensor, weights: tf.Tensor, name: str) -
 def strata_of(total: tf.Tensor, keys: tf.Tensor, weights: tf.Tensor, strata: Strata) -> tf.Tensor:
     """[B] int64, the position in STRATA of the stratum of each total [B]."""
     words = tf.strings.as_string(keys)
+    analyzer = _Analyzer(lambda shards, folder: _first_of_strata(shards, strata))
     (first,) = tft.experimental.ptransform_analyzer(
-        _summed(words, weights),
-        _FirstOfStrata("strata", strata),
-        [tf.float32],
-        [[2]],
-        name="strata",
+        _summed(words, weights), analyzer, [tf.float32], [[2]], name="strata"
     )
     return tf.reduce_sum(tf.cast(total[:, tf.newaxis] < first, tf.int64), axis=1)
 
@@ -79,55 +83,29 @@ def _total_table(path: tf.Tensor) -> tf.lookup.StaticHashTable:
     return tf.lookup.StaticHashTable(lines, 0.0)
 
 
-class _Counter(tft_beam.experimental.PTransformAnalyzer):
-    """Merges words [M] and their counts [M] of all batches, then writes a file."""
+class _Analyzer(tft_beam.experimental.PTransformAnalyzer):
+    """Merges words [M] and their counts [M] of all batches into one result.
 
-    def __init__(self, name: str):
+    `finish` receives the totals of all shards, and a folder for files, whose names become those of
+    assets. `reduce` makes less of the totals of each shard before.
+    """
+
+    def __init__(
+        self, finish: Callable[[list[Any], str], np.ndarray], reduce: beam.PTransform | None = None
+    ):
         super().__init__()
-        self._name = name
+        self._finish, self._reduce = finish, reduce
 
-    def counted(self, batches: beam.PCollection) -> beam.PCollection:
-        """One dictionary of totals per shard."""
-        return (
+    def expand(self, batches: beam.PCollection) -> beam.PCollection:
+        shards = (
             batches
             | "Shard" >> beam.FlatMap(_sharded)
             | "Merge" >> beam.CombinePerKey(_merged)
             | "Totals" >> beam.Values()
         )
-
-    def path(self) -> str:
-        """The path of the file; its name becomes the name of the asset."""
-        return f"{self.base_temp_dir}/{self._name}"
-
-
-class _Vocabulary(_Counter):
-    def __init__(self, name: str, size: int, least: int):
-        super().__init__(name)
-        self._size, self._least = size, least
-
-    def expand(self, batches: beam.PCollection) -> beam.PCollection:
-        best = self.counted(batches) | beam.Map(_most_frequent, self._size, self._least)
-        return (
-            best
-            | beam.combiners.ToList()
-            | beam.Map(_write_words, path=self.path(), size=self._size)
-        )
-
-
-class _Totals(_Counter):
-    def expand(self, batches: beam.PCollection) -> beam.PCollection:
-        lists = self.counted(batches) | beam.combiners.ToList()
-        return lists | beam.Map(_write_totals, path=self.path())
-
-
-class _FirstOfStrata(_Counter):
-    def __init__(self, name: str, strata: Strata):
-        super().__init__(name)
-        self._strata = strata
-
-    def expand(self, batches: beam.PCollection) -> beam.PCollection:
-        lists = self.counted(batches) | beam.combiners.ToList()
-        return lists | beam.Map(_first_of_strata, strata=self._strata)
+        if self._reduce is not None:
+            shards = shards | self._reduce
+        return shards | beam.combiners.ToList() | beam.Map(self._finish, self.base_temp_dir)
 
 
 def _sharded(batch: tuple[np.ndarray, np.ndarray]) -> Iterator[tuple[int, Totals]]:

@@ -1,13 +1,10 @@
 """Shows the progress of a run: bars on a terminal, plain lines elsewhere."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.status import Status
 
 # The component that shows its own bar.
 TRAINER = "Trainer"
@@ -15,35 +12,23 @@ TRAINER = "Trainer"
 LINES = 10
 
 
-class RunDisplay:
-    """One line per component."""
+class RunDisplay(contextlib.ExitStack):
+    """One line per component; the stack holds the status of the one that runs."""
 
     def __init__(self, console: Console):
+        super().__init__()
         self._console = console
-        self._status: Status | None = None
-
-    def __enter__(self) -> RunDisplay:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop()
 
     def begin(self, name: str) -> None:
         """Called when a component starts."""
-        self._stop()
+        self.close()
         if self._console.is_terminal and name != TRAINER:
-            self._status = self._console.status(name)
-            self._status.start()
+            self.enter_context(self._console.status(name))
 
     def end(self, name: str, took: str) -> None:
         """Called when a component has finished, with its time or why it took none."""
-        self._stop()
+        self.close()
         self._console.print(f"{name:<22}[dim]{took:>10}[/dim]")
-
-    def _stop(self) -> None:
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
 
 
 @contextlib.contextmanager

@@ -19,7 +19,6 @@ from pebr_tf.config import Config
 from pebr_tf.environment import is_verbose
 from pebr_tf.errors import UserError
 from pipeline.cron import Cron
-from pipeline.vertex import CreatedResource
 
 TIMEOUT_SECONDS = 60
 Request = dict[str, Any]
@@ -111,20 +110,20 @@ def to_json(request: Request) -> str:
     return json.dumps(request, indent=2, sort_keys=True, ensure_ascii=False)
 
 
-def submit(request: Request, config: Config, connection: Connection) -> CreatedResource:
+def submit(request: Request, config: Config, connection: Connection) -> dict[str, str]:
     """Sends the request for a run; UserError if Kubeflow does not accept it."""
     send = connection.client.runs.create_run
     run = _send(request, config, connection, "the run", send)
     link = f"{connection.host}/#/runs/details/{run.run_id}"
-    return CreatedResource(run.run_id, run.state, link)
+    return {"name": run.run_id, "state": run.state, "link": link}
 
 
-def schedule(request: Request, config: Config, connection: Connection) -> CreatedResource:
+def schedule(request: Request, config: Config, connection: Connection) -> dict[str, str]:
     """Sends the request for recurring runs; UserError if Kubeflow does not accept it."""
     send = connection.client.recurring_runs.create_recurring_run
     recurring = _send(request, config, connection, "the recurring run", send)
     link = f"{connection.host}/#/recurringrun/details/{recurring.recurring_run_id}"
-    return CreatedResource(recurring.recurring_run_id, recurring.status, link)
+    return {"name": recurring.recurring_run_id, "state": recurring.status, "link": link}
 
 
 def _send(

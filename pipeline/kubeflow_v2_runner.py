@@ -4,7 +4,6 @@ The runner of TFX supports neither retries nor drivers other than that of its ow
 are added to the compiled job. The same configuration and code give the same bytes.
 """
 
-import copy
 import json
 from typing import Any
 
@@ -128,7 +127,7 @@ def _resources(config: Config, component: str) -> Any:
 
 def _driver_hook(container: dict[str, Any]) -> dict[str, Any]:
     """The command that runs before the cache check: the arguments without the executor's class."""
-    position = container["args"].index("--executor_class_path")
-    arguments = copy.copy(container["args"])
-    del arguments[position : position + 2]
-    return {"preCacheCheck": {"command": list(DRIVER), "args": arguments}}
+    arguments = container["args"]
+    position = arguments.index("--executor_class_path")
+    others = arguments[:position] + arguments[position + 2 :]
+    return {"preCacheCheck": {"command": list(DRIVER), "args": others}}

@@ -60,10 +60,7 @@ def components_of(config: Config, options: Options = WHOLE) -> list[BaseNode]:
     else:
         schema = ImportSchemaGen(config.data.schema, read=not options.cloud)
     validator = ExampleValidator(
-        statistics.outputs["statistics"],
-        schema.outputs["schema"],
-        config,
-        _source("example_validator"),
+        config, _source("example_validator"), **statistics.outputs, **schema.outputs
     )
     # An index-only run may use a model that was trained on the same clicks.
     blessed = LastBlessedModel(config, None if options.index_only else examples)
@@ -122,10 +119,12 @@ def _trainer(
     graph: BaseChannel,
     earlier: BaseChannel,
 ) -> Trainer:
-    sections = config.to_mapping()
+    sections, root = config.to_mapping(), config.pipeline.root
+    # TensorFlow writes to neither s3:// nor minio://: a training that fails there starts again.
+    is_writable = not root.startswith(("s3://", "minio://"))
     custom = {
         "config": {name: sections[name] for name in trainer.SECTIONS},
-        "checkpoints": _checkpoints(config.pipeline.root),
+        "checkpoints": f"{root}/checkpoints" if is_writable else "checkpoints",
         "average_k": config.evaluation.average_k,
         "source": source_digest("pipeline.trainer"),
     }
@@ -140,31 +139,16 @@ def _trainer(
     if config.training.warm_start:
         arguments["base_model"] = earlier
     if options.cloud and config.cloud.training_job.workers > 1:
-        return _job_trainer(config.cloud, custom, arguments)
+        return JobTrainer(custom_config={**custom, **_job(config.cloud)}, **arguments)
     return Trainer(custom_config=custom, **arguments)
 
 
-def _checkpoints(root: str) -> str:
-    # TensorFlow writes to neither s3:// nor minio://: a training that fails there starts again.
-    return "checkpoints" if root.startswith(("s3://", "minio://")) else f"{root}/checkpoints"
-
-
-def _job_trainer(cloud: Cloud, custom: dict[str, Any], arguments: dict[str, Any]) -> Trainer:
-    """The Trainer for several workers, which starts a CustomJob on Vertex AI and waits for it.
+def _job(cloud: Cloud) -> dict[str, Any]:
+    """A CustomJob on Vertex AI that the Trainer for several workers starts and waits for.
 
     A component is one container. Vertex AI gives the workers of a CustomJob a TF_CONFIG that lists
     all of them, and TFX's Trainer for Vertex AI runs `run_fn` in each.
     """
-    settings = {
-        **custom,
-        ENABLE_VERTEX_KEY: True,
-        VERTEX_REGION_KEY: cloud.region,
-        TRAINING_ARGS_KEY: {"project": cloud.project, "job_spec": _job_spec(cloud)},
-    }
-    return JobTrainer(custom_config=settings, **arguments)
-
-
-def _job_spec(cloud: Cloud) -> dict[str, Any]:
     machine = Machine.of(cloud.resources.trainer)
     machine_spec: dict[str, Any] = {"machine_type": cloud.training_job.machine_type}
     if machine.accelerator is not None:
@@ -186,7 +170,11 @@ def _job_spec(cloud: Cloud) -> dict[str, Any]:
     for key in ("service_account", "network"):
         if (value := getattr(cloud, key)) is not None:
             spec[key] = value
-    return spec
+    return {
+        ENABLE_VERTEX_KEY: True,
+        VERTEX_REGION_KEY: cloud.region,
+        TRAINING_ARGS_KEY: {"project": cloud.project, "job_spec": spec},
+    }
 
 
 def create_pipeline(
@@ -219,13 +207,10 @@ def _up_to(nodes: Sequence[BaseNode], until: str) -> list[BaseNode]:
     named = {node.id: node for node in nodes}
     if until not in named:
         raise UserError(f"--until must be one of {', '.join(named)}. Received: {until}.")
-    wanted: set[str] = set()
-    waiting = [until]
-    while waiting:
-        name = waiting.pop()
-        if name not in wanted:
-            wanted.add(name)
-            waiting += _needed(named[name])
+    wanted = {until}
+    for node in reversed(nodes):
+        if node.id in wanted:
+            wanted |= _needed(node)
     kept = [node for node in nodes if node.id in wanted]
     for node in kept:
         # TFX rejects a node with a dependant that is not in the pipeline.

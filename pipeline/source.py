@@ -9,7 +9,7 @@ Packages re-export more than one user needs, so only the names that are imported
 import ast
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGES = ("pebr_tf", "components", "pipeline", "serving")
@@ -45,18 +45,12 @@ def source_digest(module: str, root: Path = ROOT) -> str:
     for name in sorted(files):
         digest.update(f"{name}\0".encode())
         digest.update(hashlib.sha256(files[name].read_bytes()).digest())
-    for template in _templates(files.values()):
-        digest.update(hashlib.sha256(template.read_bytes()).digest())
+    # In an order that does not depend on the root.
+    for folder in sorted({path.parent for path in files.values()}):
+        for template in sorted(folder.iterdir()):
+            if template.suffix in (".html", ".css"):
+                digest.update(hashlib.sha256(template.read_bytes()).digest())
     return digest.hexdigest()
-
-
-def _templates(files: Iterable[Path]) -> list[Path]:
-    """The HTML and CSS files beside modules, in an order that does not depend on the root."""
-    folders = {path.parent for path in files}
-    found = [path for folder in folders for path in folder.iterdir()]
-    return sorted(
-        (path for path in found if path.suffix in (".html", ".css")), key=lambda path: path.parts
-    )
 
 
 def _file(module: str, root: Path) -> Path | None:

@@ -41,8 +41,6 @@ from pebr_tf.training.workers import (
 )
 from pipeline.display import training_progress
 
-# The attribute of the exported module that holds the model; its name in the checkpoint.
-MODEL = "towers"
 # What training needs of a query beside its fields.
 QUERY_FACTS = ("query_id", "query_frequency")
 # Texts that the graph of Transform cuts at once.
@@ -143,7 +141,13 @@ class _Data:
 def _untrained(data: _Data, config: Config) -> TwoTower:
     """A new model, built."""
     model = TwoTower(config, data.vocabulary_sizes)
-    _build(model, data.files, data.parse)
+    small = Training(batch_size=2, shuffle_buffer=1)
+    pairs = next(iter(batches.training_batches(data.files, data.parse, small)), None)
+    if pairs is None:
+        raise UserError("the train split must have a pair to train on. Received: none.")
+    # Not the loss: it has counters, which only replicas may update.
+    model.encode_query(pairs)
+    model.encode_item(pairs)
     return model
 
 
@@ -208,7 +212,8 @@ def export(
 ) -> None:
     """Writes the towers as a SavedModel with raw columns as inputs, and their description."""
     module = tf.Module()
-    setattr(module, MODEL, model)
+    # The name in the checkpoint, by which a later training finds the weights.
+    module.towers = model
     module.transform = transform.transform_features_layer()
     columns = _item_columns(config)
 
@@ -247,27 +252,20 @@ def export(
         signatures,
         tf.saved_model.SaveOptions(experimental_custom_gradients=False),
     )
+    head = getattr(model.loss_layer, "law_head", None)
     TowersDescription(
         family=family_of(config.loss),
         dimension=config.towers.dimension,
         loss=config.loss.family,
         steps=trained.steps,
-        law=_law(model),
+        law=None if head is None else head.get_law().to_mapping(),
         config={name: getattr(config, name).to_mapping() for name in TOWER_SECTIONS},
     ).save(directory)
 
 
-def _law(model: TwoTower) -> dict[str, list[Any]] | None:
-    """The weights of the law head that was trained with the towers."""
-    head = getattr(model.loss_layer, "law_head", None)
-    if head is None:
-        return None
-    return head.get_law().to_mapping()
-
-
 def _query(module: tf.Module, raw: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     features = module.transform(raw)
-    encoded = getattr(module, MODEL).encode_query(features)
+    encoded = module.towers.encode_query(features)
     return {
         "embedding": encoded.vectors,
         "tau": encoded.tau,
@@ -280,12 +278,7 @@ def _query(module: tf.Module, raw: Mapping[str, tf.Tensor]) -> dict[str, tf.Tens
 def _vocabularies(transform: tft.TFTransformOutput, config: Config) -> dict[str, list[str]]:
     fields = (*query_fields(config.features), *item_fields(config.features))
     names = dict.fromkeys(field.vocabulary for field in fields if field.vocabulary)
-    return {
-        name: [
-            word.decode("utf-8", "surrogateescape") for word in transform.vocabulary_by_name(name)
-        ]
-        for name in names
-    }
+    return {name: _words(transform.vocabulary_file_by_name(name)) for name in names}
 
 
 def _words(path: str) -> list[str]:
@@ -351,16 +344,6 @@ def _item_columns(config: Config) -> dict[str, tf.DType]:
         field.column: tf.float32 if field.kind == "number" else tf.string
         for field in item_fields(config.features)
     }
-
-
-def _build(model: TwoTower, files: list[str], parse: batches.Parse) -> None:
-    small = Training(batch_size=2, shuffle_buffer=1)
-    pairs = next(iter(batches.training_batches(files, parse, small)), None)
-    if pairs is None:
-        raise UserError("the train split must have a pair to train on. Received: none.")
-    # Not the loss: it has counters, which only replicas may update.
-    model.encode_query(pairs)
-    model.encode_item(pairs)
 
 
 def _start_from(model: TwoTower, base_model: str, vocabularies: Mapping[str, list[str]]) -> None:

@@ -6,38 +6,28 @@ google-cloud-aiplatform. These are not called because the former also looks for 
 a timeout, and creates it if it does not exist.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import tempfile
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import google.auth
+from google.api_core.exceptions import GoogleAPIError
+from google.auth.credentials import AnonymousCredentials, Credentials
+from google.auth.exceptions import GoogleAuthError
+from google.cloud.aiplatform import PipelineJob, gapic
 
 from pebr_tf.config import Config
 from pebr_tf.environment import is_verbose
 from pebr_tf.errors import UserError
 from pipeline.cron import Cron
 
-if TYPE_CHECKING:
-    from google.auth.credentials import Credentials
-    from google.cloud.aiplatform import PipelineJob, gapic
-
 # Vertex AI checks a specification within a few.
 TIMEOUT_SECONDS = 60
 CONSOLE = "https://console.cloud.google.com/vertex-ai/locations"
-
-
-@dataclass(frozen=True)
-class CreatedResource:
-    """What Vertex AI or Kubeflow created: its name, its state and its page in the console."""
-
-    name: str
-    state: str
-    link: str
 
 
 def default_credentials() -> Credentials:
@@ -48,9 +38,6 @@ def default_credentials() -> Credentials:
     Raises:
       UserError: There are no credentials, or their file is invalid.
     """
-    import google.auth
-    from google.auth.exceptions import GoogleAuthError
-
     if not is_verbose():
         logging.getLogger("google.auth").setLevel(logging.ERROR)
     try:
@@ -77,8 +64,6 @@ def job_request(
     job: dict[str, Any], config: Config, job_id: str, cache: bool = True
 ) -> gapic.CreatePipelineJobRequest:
     """The request for one run of a job from `compile_job`; without `cache`, no task is cached."""
-    from google.cloud.aiplatform import gapic
-
     pipeline_job = _pipeline_job(job, config, cache)
     pipeline_job.display_name = job["displayName"]
     return gapic.CreatePipelineJobRequest(
@@ -90,8 +75,6 @@ def schedule_request(
     job: dict[str, Any], config: Config, cron: Cron, name: str
 ) -> gapic.CreateScheduleRequest:
     """The request for scheduled runs; one that is due during another is skipped."""
-    from google.cloud.aiplatform import gapic
-
     request = gapic.CreatePipelineJobRequest(
         parent=_parent(config), pipeline_job=_pipeline_job(job, config, cache=True)
     )
@@ -118,46 +101,26 @@ def to_json(request: Any) -> str:
 
 def submit(
     request: gapic.CreatePipelineJobRequest, config: Config, credentials: Credentials
-) -> CreatedResource:
+) -> dict[str, str]:
     """Sends the request for a run, without retries; UserError if Vertex AI does not accept it."""
-    from google.cloud.aiplatform import gapic
-
     client = gapic.PipelineServiceClient(credentials=credentials, client_options=_options(config))
     return _accepted(client.create_pipeline_job, request, config, "job", "runs")
 
 
 def schedule(
     request: gapic.CreateScheduleRequest, config: Config, credentials: Credentials
-) -> CreatedResource:
+) -> dict[str, str]:
     """Sends the request for a schedule, without retries; UserError if it is not accepted."""
-    from google.cloud.aiplatform import gapic
-
     client = gapic.ScheduleServiceClient(credentials=credentials, client_options=_options(config))
     return _accepted(client.create_schedule, request, config, "schedule", "schedules")
 
 
 def _pipeline_job(job: dict[str, Any], config: Config, cache: bool) -> gapic.PipelineJob:
-    from google.cloud.aiplatform import gapic
-
-    read = _read(job, config, cache)
-    return gapic.PipelineJob(
-        pipeline_spec=read.pipeline_spec,
-        runtime_config=read.runtime_config,
-        labels=job["labels"],
-        service_account=config.cloud.service_account,
-        network=config.cloud.network,
-    )
-
-
-def _read(job: dict[str, Any], config: Config, cache: bool) -> PipelineJob:
-    """A compiled job as read by the library, which reads files only."""
-    from google.auth.credentials import AnonymousCredentials
-    from google.cloud.aiplatform import PipelineJob
-
     with tempfile.TemporaryDirectory() as folder:
+        # The library reads files only.
         file = Path(folder) / "job.json"
         file.write_text(json.dumps(job), encoding="utf-8")
-        return PipelineJob(
+        read = PipelineJob(
             display_name=job["displayName"],
             template_path=str(file),
             enable_caching=None if cache else False,
@@ -165,6 +128,13 @@ def _read(job: dict[str, Any], config: Config, cache: bool) -> PipelineJob:
             location=config.cloud.region,
             credentials=AnonymousCredentials(),
         )
+    return gapic.PipelineJob(
+        pipeline_spec=read.pipeline_spec,
+        runtime_config=read.runtime_config,
+        labels=job["labels"],
+        service_account=config.cloud.service_account,
+        network=config.cloud.network,
+    )
 
 
 def _parent(config: Config) -> str:
@@ -177,10 +147,7 @@ def _options(config: Config) -> dict[str, str]:
 
 def _accepted(
     send: Callable[..., Any], request: Any, config: Config, noun: str, pages: str
-) -> CreatedResource:
-    from google.api_core.exceptions import GoogleAPIError
-    from google.auth.exceptions import GoogleAuthError
-
+) -> dict[str, str]:
     project, region = config.cloud.project, config.cloud.region
     try:
         answer = send(request=request, retry=None, timeout=TIMEOUT_SECONDS)
@@ -190,7 +157,7 @@ def _accepted(
         ) from error
     number = answer.name.rpartition("/")[2]
     link = f"{CONSOLE}/{region}/pipelines/{pages}/{number}?project={project}"
-    return CreatedResource(answer.name, answer.state.name, link)
+    return {"name": answer.name, "state": answer.state.name, "link": link}
 
 
 def _reason(error: Exception) -> str:

@@ -4,6 +4,8 @@ A source is `bigquery://project.dataset.table` or `bigquery://SELECT ...`. Every
 configuration must exist: for a table without clicks or times, set their columns to null.
 """
 
+from __future__ import annotations
+
 import decimal
 import time
 from collections.abc import Iterable, Mapping, Sequence

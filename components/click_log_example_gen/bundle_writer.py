@@ -4,6 +4,8 @@ Files have temporary names. A runner may try a bundle again, which then writes u
 files that a `BundleSummary` lists are used.
 """
 
+from __future__ import annotations
+
 import collections
 import gzip
 import json

@@ -1,5 +1,7 @@
 """Checks the clicks, splits, writes and counts them."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Iterable, Iterator
 

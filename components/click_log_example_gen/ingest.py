@@ -15,6 +15,8 @@ items; only the few workers that join hold the columns. For a split by time the 
 first for the times alone.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

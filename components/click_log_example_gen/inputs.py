@@ -1,5 +1,7 @@
 """Finds the input of a run: the span of a pattern, its files, and their fingerprint."""
 
+from __future__ import annotations
+
 import functools
 import hashlib
 import json

@@ -1,5 +1,7 @@
 """Checks the items, keeps each once, and writes Examples and the table of the towers' columns."""
 
+from __future__ import annotations
+
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator

@@ -1,5 +1,7 @@
 """Moves temporary files into the artifacts, after all checks have passed."""
 
+from __future__ import annotations
+
 import gzip
 import json
 import os

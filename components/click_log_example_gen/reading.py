@@ -1,5 +1,7 @@
 """Reads files of any format, or BigQuery, into `Rows`."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 
 import apache_beam as beam

@@ -5,6 +5,8 @@ empty text or 0. Long texts of items are therefore stored and analysed once per 
 the items are clicked. Samples hold clicks with the columns of their items, for the statistics.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 
 import apache_beam as beam

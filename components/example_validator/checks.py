@@ -1,6 +1,5 @@
 """Validates statistics with tfdv: against the schema, for skew and for drift."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import tensorflow_data_validation as tfdv
@@ -21,17 +20,9 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True)
-class DistanceLimits:
-    """Distances above which two distributions of a column are an anomaly; None: no limit.
-
-    Attributes:
-      drift: From train of the last accepted run to train.
-      skew: From train to a held-out split.
-    """
-
-    drift: float | None
-    skew: float | None
+# The statistics that each kind of distance is measured from, as an argument of tfdv. Distances are
+# symmetric; the first statistics are those checked against the schema.
+_CONTROLS = {"drift": "previous_statistics", "skew": "serving_statistics"}
 
 
 def relaxed(schema: schema_pb2.Schema) -> schema_pb2.Schema:
@@ -51,37 +42,26 @@ def relaxed(schema: schema_pb2.Schema) -> schema_pb2.Schema:
     return result
 
 
-def examples(statistics: Statistics) -> int:
-    """The number of examples."""
-    return sum(dataset.num_examples for dataset in statistics.datasets)
-
-
-def check_train(
-    train: Statistics,
+def check(
+    statistics: Statistics,
     schema: schema_pb2.Schema,
-    previous: Statistics | None,
-    limits: DistanceLimits,
+    kind: str,
+    control: Statistics | None,
+    limit: float | None,
 ) -> anomalies_pb2.Anomalies:
-    """Checks train against the schema and, for drift, against train of the last accepted run."""
-    if previous is None or not large_enough(train, previous):
-        return _validated(train, schema)
-    compared = _with_comparators(schema, "drift_comparator", limits.drift, train, previous)
-    return tfdv.validate_statistics(train, compared, previous_statistics=previous)
+    """Checks a split against the schema and, for drift or skew, against control statistics.
 
-
-def check_held_out(
-    statistics: Statistics, schema: schema_pb2.Schema, train: Statistics, limits: DistanceLimits
-) -> anomalies_pb2.Anomalies:
-    """Checks a held-out split against the schema and, for skew, against train."""
-    if not large_enough(statistics, train):
+    Drift is the distance of train from train of the last accepted run, skew that of a held-out
+    split from train. A distance above `limit` is an anomaly; None: no limit.
+    """
+    if control is None or not large_enough(statistics, control):
         return _validated(statistics, schema)
-    compared = _with_comparators(schema, "skew_comparator", limits.skew, statistics, train)
-    # Distances are symmetric; the first statistics are those checked against the schema.
-    return tfdv.validate_statistics(statistics, compared, serving_statistics=train)
+    compared = _with_comparators(schema, f"{kind}_comparator", limit, statistics, control)
+    return tfdv.validate_statistics(statistics, compared, **{_CONTROLS[kind]: control})
 
 
 def _validated(statistics: Statistics, schema: schema_pb2.Schema) -> anomalies_pb2.Anomalies:
-    if examples(statistics):
+    if _examples(statistics):
         return tfdv.validate_statistics(statistics, schema)
     # One anomaly is clearer than a missing-column anomaly for every column.
     anomalies = anomalies_pb2.Anomalies()
@@ -98,7 +78,11 @@ def _validated(statistics: Statistics, schema: schema_pb2.Schema) -> anomalies_p
 
 def large_enough(*statistics: Statistics) -> bool:
     """Whether each has enough examples to be compared."""
-    return min(map(examples, statistics)) >= LEAST_EXAMPLES
+    return min(map(_examples, statistics)) >= LEAST_EXAMPLES
+
+
+def _examples(statistics: Statistics) -> int:
+    return sum(dataset.num_examples for dataset in statistics.datasets)
 
 
 def _with_comparators(

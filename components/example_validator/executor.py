@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import logging
-import os
 from typing import Any
 
 from tfx.components.example_validator.executor import (
@@ -14,20 +13,18 @@ from tfx.components.example_validator.executor import (
 )
 from tfx.components.statistics_gen.stats_artifact_utils import load_statistics
 from tfx.dsl.components.base.base_executor import BaseExecutor
-from tfx.dsl.io import fileio
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import io_utils
 
 from components.example_validator.checks import (
     LEAST_EXAMPLES,
-    DistanceLimits,
     Statistics,
-    check_held_out,
-    check_train,
+    check,
     large_enough,
     relaxed,
 )
 from components.example_validator.findings import Finding, findings
+from pebr_tf import storage
 from pebr_tf.errors import UserError
 from pebr_tf.release.pointers import Pointers
 
@@ -55,7 +52,6 @@ class Executor(BaseExecutor):
             component, so anomalies.json is then written beside it, as `URI.json`.
         """
         settings = json.loads(exec_properties["settings"])
-        limits = DistanceLimits(settings["drift_limit"], settings["skew_limit"])
         artifact = artifact_utils.get_single_instance(input_dict["statistics"])
         splits = artifact_utils.decode_split_names(artifact.split_names)
         if TRAIN not in splits:
@@ -68,7 +64,7 @@ class Executor(BaseExecutor):
         pointers = Pointers(exec_properties["pointers"], exec_properties["releases"])
         accepted = pointers.accepted_statistics()
         previous = None if accepted is None else Statistics.FromString(accepted)
-        if limits.drift is not None:
+        if settings["drift_limit"] is not None:
             if previous is None:
                 LOGGER.warning("Drift is not checked: no earlier run was accepted.")
             elif not large_enough(statistics[TRAIN], previous):
@@ -78,31 +74,26 @@ class Executor(BaseExecutor):
         found: list[Finding] = []
         blessed = {}
         for split in splits:
-            if split == TRAIN:
-                anomalies = check_train(statistics[split], schema, previous, limits)
-            else:
-                anomalies = check_held_out(statistics[split], schema, statistics[TRAIN], limits)
-            in_split = findings(split, anomalies)
-            path = os.path.join(_split_uri(output, split), DEFAULT_FILE_NAME)
-            _write(path, anomalies.SerializeToString())
+            kind, control = ("skew", statistics[TRAIN]) if split != TRAIN else ("drift", previous)
+            limit = settings[f"{kind}_limit"]
+            anomalies = check(statistics[split], schema, kind, control, limit)
+            in_split = list(findings(split, anomalies))
+            path = f"{output.uri}/Split-{split}/{DEFAULT_FILE_NAME}"
+            storage.write_bytes(path, anomalies.SerializeToString())
             rejected = any(finding.stops for finding in in_split)
             blessed[split] = NOT_BLESSED_VALUE if rejected else BLESSED_VALUE
             found += in_split
         report = _report(found, previous is not None)
-        _write(os.path.join(output.uri, FINDINGS), report)
+        storage.write_bytes(f"{output.uri}/{FINDINGS}", report)
         if any(finding.stops for finding in found):
             kept = f"{output.uri.rstrip('/')}.json"
-            _write(kept, report)
+            storage.write_bytes(kept, report)
             raise UserError(_rejection(found, kept))
 
         output.split_names = artifact_utils.encode_split_names(splits)
         output.span = artifact.span
         output.set_json_value_custom_property(ARTIFACT_PROPERTY_BLESSED_KEY, blessed)
         pointers.accept(statistics[TRAIN].SerializeToString())
-
-
-def _split_uri(artifact: Artifact, split: str) -> str:
-    return os.path.join(artifact.uri, f"Split-{split}")
 
 
 def _report(found: list[Finding], compared: bool) -> bytes:
@@ -120,9 +111,3 @@ def _rejection(found: list[Finding], path: str) -> str:
         "the click log must fit its schema and the limits of drift and skew. "
         f"Received: {named}. They are also in {path}."
     )
-
-
-def _write(path: str, content: bytes) -> None:
-    temporary = f"{path}.part"
-    io_utils.write_bytes_file(temporary, content)
-    fileio.rename(temporary, path, overwrite=True)

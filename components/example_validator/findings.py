@@ -33,12 +33,8 @@ class Finding:
         return f"{column}split {self.split}: {self.what}"
 
 
-def findings(split: str, anomalies: anomalies_pb2.Anomalies) -> list[Finding]:
+def findings(split: str, anomalies: anomalies_pb2.Anomalies) -> Iterator[Finding]:
     """Every reason of every anomaly, sorted by column."""
-    return list(_findings(split, anomalies))
-
-
-def _findings(split: str, anomalies: anomalies_pb2.Anomalies) -> Iterator[Finding]:
     whole = anomalies.dataset_anomaly_info
     for reason in whole.reason:
         yield Finding(split, "", _sentence(reason.description), whole.severity == _Info.ERROR)

@@ -1,5 +1,7 @@
 """The Beam graph: embeds the catalogue into shards of vectors, whose names come back."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 
 import apache_beam as beam

@@ -4,6 +4,8 @@ A worker may write a shard twice, or fail while writing it. Only shards whose na
 count: they belong to committed bundles, each once.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import uuid

@@ -1,29 +1,15 @@
 """Wires LastBlessedModel: the pointers of the pipeline in, a model out."""
 
-from typing import ClassVar
-
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
-from tfx.types import BaseChannel, Channel
-from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+from tfx.types import BaseChannel
 from tfx.types.standard_artifacts import Examples, Model
 
 from components.last_blessed_model.driver import Driver
 from components.last_blessed_model.executor import Executor, reading_of
+from components.wiring import connected, interface
 from pebr_tf.config import Config
 from pebr_tf.release.pointers import Pointers
-
-
-class LastBlessedModelSpec(ComponentSpec):
-    """The interface of LastBlessedModel."""
-
-    PARAMETERS: ClassVar = {
-        "pointers": ExecutionParameter(type=str),
-        "releases": ExecutionParameter(type=str),
-        "reading": ExecutionParameter(type=str),
-    }
-    INPUTS: ClassVar = {"examples": ChannelParameter(type=Examples, optional=True)}
-    OUTPUTS: ClassVar = {"model": ChannelParameter(type=Model)}
 
 
 class LastBlessedModel(BaseComponent):
@@ -33,7 +19,11 @@ class LastBlessedModel(BaseComponent):
     and do not know of `pebr rollback`.
     """
 
-    SPEC_CLASS = LastBlessedModelSpec
+    SPEC_CLASS = interface(
+        inputs={"examples": Examples, "pointers": str, "releases": str, "reading": str},
+        outputs={"model": Model},
+        optional=("examples",),
+    )
     EXECUTOR_SPEC = ExecutorClassSpec(Executor)
     DRIVER_CLASS = Driver
 
@@ -43,11 +33,11 @@ class LastBlessedModel(BaseComponent):
         Without `examples`, the run is index-only: no model is skipped, and there must be one.
         """
         super().__init__(
-            LastBlessedModelSpec(
+            connected(
+                self.SPEC_CLASS,
                 pointers=Pointers.folder_of(config),
                 releases=config.pipeline.releases,
                 reading=reading_of(config),
-                model=Channel(type=Model),
-                **({} if examples is None else {"examples": examples}),
+                examples=examples,
             )
         )

@@ -167,4 +167,4 @@ def send_request(
     if dry_run:
         click.echo(destination.requests.to_json(request))
         return
-    print_facts(console, vars(send(request, config, connection)))
+    print_facts(console, send(request, config, connection))

@@ -7,62 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_metadata
 import pytest
-from ml_metadata.proto import metadata_store_pb2
 from pebr_process import FinishedPebr
-from tiny_world import write_world
-
-PEBR = str(Path(sys.executable).parent / "pebr")
-RUN = ("run", "--config", "pebr.yaml")
-COMPONENTS = [
-    *("ClickLogExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator"),
-    *(
-        "LastBlessedModel",
-        "Transform",
-        "Trainer",
-        "IndexBuilder",
-        "CutoffCalibrator",
-        "RetrievalEvaluator",
-        "Pusher",
-    ),
-]
-# It reads and writes a pointer and is therefore never cached.
-ALWAYS = "ExampleValidator"
-CLOUD = {
-    "cloud.project": "shop-search",
-    "cloud.region": "europe-west4",
-    "cloud.image": "pebr:1",
-    "training.warm_start": True,
-}
-
-
-@dataclass(frozen=True)
-class WorldFolder:
-    folder: Path
-
-    @property
-    def releases(self):
-        return sorted((self.folder / "releases").glob("[0-9]*"))
-
-    def files(self, folder):
-        """The names of all files under a folder of this world."""
-        root = self.folder / folder
-        return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
-
-    def finished_artifacts(self):
-        """The folder of each artifact that is finished by the metadata, and the files in it."""
-        config = metadata_store_pb2.ConnectionConfig()
-        config.sqlite.filename_uri = str(self.folder / "run/metadata.sqlite")
-        artifacts = ml_metadata.MetadataStore(config).get_artifacts()
-        live = metadata_store_pb2.Artifact.State.LIVE
-        return {each.uri: self.files(each.uri) for each in artifacts if each.state == live}
-
-    def edit_config(self, old, new):
-        path = self.folder / "pebr.yaml"
-        text = path.read_text(encoding="utf-8")
-        assert old in text
-        path.write_text(text.replace(old, new), encoding="utf-8")
+from tiny_world import CLOUD, PEBR, RUN, WorldFolder, write_world
 
 
 @dataclass(frozen=True)
@@ -115,6 +62,25 @@ def cloud_runs(tmp_path_factory):
     }
     outputs["index"] = vertex.run(jobs["index"], "index", cached, until="IndexBuilder")
     return CloudRuns(folder, jobs, outputs, vertex.log)
+
+
+@pytest.fixture(scope="session")
+def environment_with(tmp_path_factory):
+    """Makes an environment with packages from the registry; returns its folder."""
+    uv = shutil.which("uv") or shutil.which("uv", path=Path(__file__).parents[2] / ".setup/bin")
+    if uv is None:
+        pytest.skip("uv must be installed")
+
+    def make(*arguments):
+        folder = tmp_path_factory.mktemp("environment") / "venv"
+        subprocess.run([uv, "venv", "-q", "--python", sys.executable, folder], check=True)
+        command = [uv, "pip", "install", "-q", "--python", folder / "bin/python", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"uv cannot install {arguments}: {done.stderr.strip()[-300:]}")
+        return folder
+
+    return make
 
 
 @pytest.fixture

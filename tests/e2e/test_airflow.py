@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,21 +43,10 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.fixture(scope="module", params=AIRFLOW)
-def airflow(request, tmp_path_factory):
+def airflow(request, environment_with):
     """The `bin` folder of an environment with Airflow."""
-    uv = shutil.which("uv") or shutil.which("uv", path=ROOT / ".setup/bin")
-    if uv is None:
-        pytest.skip("uv must be installed")
-    folder = tmp_path_factory.mktemp("airflow") / "venv"
-    subprocess.run([uv, "venv", "-q", "--python", sys.executable, folder], check=True)
-    packages = [f"apache-airflow=={request.param}", POD]
-    options = ["--python", folder / "bin/python", "--exclude-newer", AIRFLOW[request.param]]
-    done = subprocess.run(
-        [uv, "pip", "install", "-q", *options, *packages], capture_output=True, text=True
-    )
-    if done.returncode:
-        pytest.skip(f"uv cannot install Airflow: {done.stderr.strip()[-300:]}")
-    return folder / "bin"
+    packages = (f"apache-airflow=={request.param}", POD)
+    return environment_with("--exclude-newer", AIRFLOW[request.param], *packages) / "bin"
 
 
 def environment(folder):

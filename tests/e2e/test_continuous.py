@@ -6,9 +6,8 @@ import os
 import signal
 
 import pytest
-from conftest import ALWAYS, COMPONENTS, RUN
 from pebr_process import failing_at, killed_at, pebr
-from tiny_world import add_items, write_clicks
+from tiny_world import ALWAYS, COMPONENTS, RUN, add_items, write_clicks
 
 from pebr_tf.release.evaluation import ModelEvaluation
 from pebr_tf.release.release import Release

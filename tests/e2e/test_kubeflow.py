@@ -302,26 +302,13 @@ def api():
 
 
 @pytest.fixture(scope="module")
-def with_client(tmp_path_factory):
+def with_client(environment_with):
     """Runs `pebr` in an environment with the extra `kubeflow`, on top of this one."""
-    uv = shutil.which("uv") or shutil.which("uv", path=ROOT / ".setup/bin")
-    if uv is None:
-        pytest.skip("uv must be installed")
-    folder = tmp_path_factory.mktemp("client") / "venv"
-    subprocess.run([uv, "venv", "-q", "--python", sys.executable, folder], check=True)
-    python = folder / "bin/python"
-    extra = ROOT / "requirements/kubeflow.in"
-    done = subprocess.run(
-        [uv, "pip", "install", "-q", "--python", python, "-r", extra],
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        pytest.skip(f"uv cannot install the client of Kubeflow: {done.stderr.strip()[-300:]}")
+    folder = environment_with("-r", ROOT / "requirements/kubeflow.in")
     (packages,) = folder.glob("lib/python*/site-packages")
     shared = next(path for path in sys.path if path.endswith("site-packages"))
     (packages / "shared.pth").write_text(f"{shared}\n")
-    command = [python, "-m", "pebr_tf.cli.main"]
+    command = [folder / "bin/python", "-m", "pebr_tf.cli.main"]
 
     def run(*arguments):
         done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True)

@@ -10,9 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import RUN
 from pebr_process import pebr
-from tiny_world import write_world
+from tiny_world import RUN, write_world
 
 SEARCHED = f"{os.environ['PATH']}:/usr/sbin"
 SETUP = "CREATE USER pebr@'%' IDENTIFIED BY 'a-password'; GRANT ALL ON pebr.* TO pebr@'%'"

@@ -8,11 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import tensorflow as tf
-from conftest import ALWAYS, CLOUD, COMPONENTS, RUN, WorldFolder
 from forked import Running
 from pebr_process import FinishedPebr, RunningPebr, edited, failing_at, pebr, waiting_at
 from pyarrow import parquet
-from tiny_world import write_clicks, write_world
+from tiny_world import ALWAYS, CLOUD, COMPONENTS, RUN, WorldFolder, write_clicks, write_world
 
 from pebr_tf.cli.main import main
 from pebr_tf.config import Config

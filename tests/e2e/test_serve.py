@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import httpx
 import pytest
-from conftest import PEBR
 from pebr_process import pebr
+from tiny_world import PEBR
 
 from pebr_tf.release.release import ReleaseManifest
 from serving.client import RetrievalClient

@@ -1,10 +1,31 @@
-"""A shop of a few hundred items with titles in English and in Chinese, and clicks on them."""
+"""A shop of a few hundred items with titles in English and in Chinese, clicks, and its folder."""
 
 import gzip
 import itertools
 import json
 import random
+import sys
+from dataclasses import dataclass
+from pathlib import Path
 
+import ml_metadata
+from ml_metadata.proto import metadata_store_pb2
+
+PEBR = str(Path(sys.executable).parent / "pebr")
+RUN = ("run", "--config", "pebr.yaml")
+COMPONENTS = [
+    *("ClickLogExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator"),
+    *("LastBlessedModel", "Transform", "Trainer"),
+    *("IndexBuilder", "CutoffCalibrator", "RetrievalEvaluator", "Pusher"),
+]
+# It reads and writes a pointer and is therefore never cached.
+ALWAYS = "ExampleValidator"
+CLOUD = {
+    "cloud.project": "shop-search",
+    "cloud.region": "europe-west4",
+    "cloud.image": "pebr:1",
+    "training.warm_start": True,
+}
 BRANDS = {
     "huawei": "华为",
     "xiaomi": "小米",
@@ -24,7 +45,6 @@ KINDS = {
     "lamp": "台灯",
 }
 COLOURS = {"black": "黑色", "white": "白色", "red": "红色", "green": "绿色"}
-ITEMS = 2 * len(BRANDS) * len(KINDS) * len(COLOURS)
 CLICKS = 6_000
 CONFIG = """\
 data:
@@ -59,6 +79,34 @@ evaluation:
     min_index_recall: 0
     max_empty_rate: 1
 """
+
+
+@dataclass(frozen=True)
+class WorldFolder:
+    folder: Path
+
+    @property
+    def releases(self):
+        return sorted((self.folder / "releases").glob("[0-9]*"))
+
+    def files(self, folder):
+        """The names of all files under a folder of this world."""
+        root = self.folder / folder
+        return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+    def finished_artifacts(self):
+        """The folder of each artifact that is finished by the metadata, and the files in it."""
+        config = metadata_store_pb2.ConnectionConfig()
+        config.sqlite.filename_uri = str(self.folder / "run/metadata.sqlite")
+        artifacts = ml_metadata.MetadataStore(config).get_artifacts()
+        live = metadata_store_pb2.Artifact.State.LIVE
+        return {each.uri: self.files(each.uri) for each in artifacts if each.state == live}
+
+    def edit_config(self, old, new):
+        path = self.folder / "pebr.yaml"
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def write_world(folder):

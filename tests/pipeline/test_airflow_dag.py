@@ -6,9 +6,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pebr_tf.cli.main import main
 from pebr_tf.config import Config
-from pipeline import pipeline as pipeline_module
 from pipeline.airflow_dag import compile_dag
 from pipeline.cloud_check import problems
 from pipeline.cron import read_cron
@@ -20,13 +18,7 @@ LOCAL = {
     "pipeline.root": "/srv/run",
     "pipeline.releases": "/srv/releases",
 }
-
-
-@pytest.fixture(autouse=True)
-def _same_code(monkeypatch):
-    """Digests take a second each; test_source.py tests them."""
-    monkeypatch.setattr(pipeline_module, "source_digest", lambda name: name)
-    monkeypatch.setattr("pipeline.quiet.set_logging", lambda: None)
+pytestmark = pytest.mark.usefixtures("same_code")
 
 
 class Task(SimpleNamespace):
@@ -190,17 +182,14 @@ def test_problems():
         ),
     ],
 )
-def test_mistakes(options, expected, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(["compile", "--config", EXAMPLE, *options])
-    assert (caught.value.code, *capsys.readouterr()) == (2, "", f"pebr: {expected}\n")
+def test_mistakes(options, expected, pebr):
+    assert pebr("compile", "--config", EXAMPLE, *options) == (2, "", f"pebr: {expected}\n")
 
 
-def test_a_span_may_be_a_date(tmp_path, capsys):
+def test_a_span_may_be_a_date(tmp_path, pebr):
     out = tmp_path / "dag.py"
-    options = ("--target", "airflow", "--span", "2026-11-16", "--out", str(out))
-    with pytest.raises(SystemExit) as caught:
-        main(["compile", "--config", EXAMPLE, *options])
-    assert caught.value.code == 0
-    assert capsys.readouterr().out.startswith(f"Wrote {out}: 11 tasks, image registry.")
+    options = ("--target", "airflow", "--span", "2026-11-16", "--out", out)
+    code, told, _ = pebr("compile", "--config", EXAMPLE, *options)
+    assert code == 0
+    assert told.startswith(f"Wrote {out}: 11 tasks, image registry.")
     assert out.read_text().count("--span 20773") == 11

@@ -9,7 +9,6 @@ from google.auth._default import _CLOUD_SDK_MISSING_CREDENTIALS, _VALID_TYPES
 from google.auth.compute_engine import _metadata
 from vertex_server import CLOUD, EMAIL, IDENTITY, cloud_config, write_key_file
 
-from pebr_tf.cli.main import main
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pipeline.cloud_check import credential_problems, problems, require_cloud
@@ -191,24 +190,17 @@ def test_a_machine_of_google_cloud_has_credentials(nowhere, monkeypatch):
             server.shutdown()
 
 
-def checked(capsys, file):
-    """Exit code, lines, and standard error of `pebr check-cloud`."""
-    with pytest.raises(SystemExit) as exit_:
-        main(["check-cloud", "--config", str(file)])
-    output = capsys.readouterr()
-    return exit_.value.code, output.out.splitlines(), output.err
-
-
-def test_the_command_lists_everything(nowhere, capsys):
+def test_the_command_lists_everything(nowhere, pebr):
     config = Config().replace("pipeline.root", "run/[bold]")
     config.dump(nowhere / "pebr.yaml")
-    expected = (2, [*problems(config), ABSENT, UNKNOWN], "")
-    assert checked(capsys, nowhere / "pebr.yaml") == expected
-    assert len(expected[1]) == 9
+    code, out, err = pebr("check-cloud", "--config", nowhere / "pebr.yaml")
+    expected = [*problems(config), ABSENT, UNKNOWN]
+    assert (code, out.splitlines(), err) == (2, expected, "")
+    assert len(expected) == 9
 
 
-def test_the_command_prints_the_settings(nowhere, monkeypatch, capsys):
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(write_key_file(nowhere)))
+def test_the_command_prints_the_settings(nowhere, key_file, monkeypatch, pebr):
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(key_file))
     cloud_config().dump(nowhere / "pebr.yaml")
     lines = [
         "project   shop-1",
@@ -217,4 +209,5 @@ def test_the_command_prints_the_settings(nowhere, monkeypatch, capsys):
         "root      gs://shop-pebr/run",
         UNKNOWN,
     ]
-    assert checked(capsys, nowhere / "pebr.yaml") == (0, lines, "")
+    code, out, err = pebr("check-cloud", "--config", nowhere / "pebr.yaml")
+    assert (code, out.splitlines(), err) == (0, lines, "")

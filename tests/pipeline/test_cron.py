@@ -62,10 +62,6 @@ def test_times_that_are_not(text, reason):
     assert str(caught.value) == f"{START}{text!r}: {reason}."
 
 
-def test_the_time_zone_stands_in_front():
-    assert read_cron("0 3 * * *", "Europe/Berlin").for_vertex() == "TZ=Europe/Berlin 0 3 * * *"
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

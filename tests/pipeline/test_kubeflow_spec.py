@@ -6,11 +6,11 @@ import pytest
 import yaml
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
+from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor as tfx
 
-from pebr_tf.cli.main import main
 from pebr_tf.config import Config
+from pebr_tf.errors import UserError
 from pipeline import kubeflow_client, kubeflow_entry
-from pipeline import pipeline as pipeline_module
 from pipeline.cloud_check import problems
 from pipeline.kubeflow_spec import compile_documents, to_yaml
 
@@ -23,13 +23,7 @@ SECRET = {
         {"secretKey": "secretkey", "envVar": "AWS_SECRET_ACCESS_KEY"},
     ],
 }
-
-
-@pytest.fixture(autouse=True)
-def _same_code(monkeypatch):
-    """Digests take a second each; test_source.py tests them."""
-    monkeypatch.setattr(pipeline_module, "source_digest", lambda name: name)
-    monkeypatch.setattr("pipeline.quiet.set_logging", lambda: None)
+pytestmark = pytest.mark.usefixtures("same_code")
 
 
 @pytest.fixture(scope="module")
@@ -37,21 +31,12 @@ def example():
     return Config.load(EXAMPLES.format("kubeflow"))
 
 
-def pebr(capsys, *arguments):
-    with pytest.raises(SystemExit) as exit_:
-        main(list(arguments))
-    output = capsys.readouterr()
-    return exit_.value.code, output.out, output.err
-
-
 @pytest.mark.parametrize("target", ["vertex", "kubeflow", "airflow"])
-def test_the_example_compiles(target, tmp_path, capsys):
+def test_the_example_compiles(target, tmp_path, pebr):
     config = EXAMPLES.format(target)
     assert problems(Config.load(config), target) == []
     out = tmp_path / "pipeline"
-    code, told, err = pebr(
-        capsys, "compile", "--target", target, "--config", config, "--out", str(out)
-    )
+    code, told, err = pebr("compile", "--target", target, "--config", config, "--out", str(out))
     assert (code, err) == (0, "")
     assert told.startswith(f"Wrote {out}: 11 tasks, image ")
     if target == "airflow":
@@ -141,11 +126,11 @@ def test_problems():
     ]
 
 
-def test_vertex_has_names_of_its_own(capsys, tmp_path):
+def test_vertex_has_names_of_its_own(pebr, tmp_path):
     config = tmp_path / "pebr.yaml"
     example = Config.load(EXAMPLES.format("vertex"))
     example.replace("cloud.resources.trainer", "4 cpu, 16 GB, 2 nvidia.com/gpu").dump(config)
-    assert pebr(capsys, "compile", "--config", str(config)) == (
+    assert pebr("compile", "--config", str(config)) == (
         2,
         "",
         "pebr: cloud.resources.trainer must name an accelerator of Vertex AI, such as NVIDIA_L4. "
@@ -153,9 +138,9 @@ def test_vertex_has_names_of_its_own(capsys, tmp_path):
     )
 
 
-def test_check_cloud_looks_for_no_credentials(capsys, tmp_path):
+def test_check_cloud_looks_for_no_credentials(pebr, tmp_path):
     config = EXAMPLES.format("kubeflow")
-    code, out, _ = pebr(capsys, "check-cloud", "--target", "kubeflow", "--config", config)
+    code, out, _ = pebr("check-cloud", "--target", "kubeflow", "--config", config)
     assert code == 0
     assert out.splitlines()[:2] == [
         "image     registry.example.org/pebr/pebr:1-gpu",
@@ -163,7 +148,7 @@ def test_check_cloud_looks_for_no_credentials(capsys, tmp_path):
     ]
     (tmp_path / "pebr.yaml").write_text("{}")
     path = str(tmp_path / "pebr.yaml")
-    assert pebr(capsys, "compile", "--target", "kubeflow", "--config", path) == (
+    assert pebr("compile", "--target", "kubeflow", "--config", path) == (
         2,
         "",
         "pebr: cloud.image must name an image to run on Kubeflow. Received: null (and 4 more: pebr "
@@ -171,9 +156,9 @@ def test_check_cloud_looks_for_no_credentials(capsys, tmp_path):
     )
 
 
-def test_dry_runs_need_no_client(capsys):
+def test_dry_runs_need_no_client(pebr):
     options = ("--target", "kubeflow", "--config", EXAMPLES.format("kubeflow"), "--dry-run")
-    code, out, err = pebr(capsys, "submit", *options, "--job-id", "night-1", "--no-cache")
+    code, out, err = pebr("submit", *options, "--job-id", "night-1", "--no-cache")
     assert (code, err) == (0, "")
     run = json.loads(out)
     assert run["display_name"] == "night-1"
@@ -182,7 +167,7 @@ def test_dry_runs_need_no_client(capsys):
     assert run["pipeline_spec"].keys() == {"pipeline_spec", "platform_spec"}
     tasks = run["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
     assert not any("cachingOptions" in task for task in tasks.values())
-    code, out, err = pebr(capsys, "schedule", *options, "--cron", "0 3 * * 7")
+    code, out, err = pebr("schedule", *options, "--cron", "0 3 * * 7")
     assert code == 0
     recurring = json.loads(out)
     assert recurring["trigger"] == {"cron_schedule": {"cron": "0 0 3 * * 0"}}
@@ -221,13 +206,11 @@ def test_dry_runs_need_no_client(capsys):
         ),
     ],
 )
-def test_mistakes(arguments, expected, capsys):
-    assert pebr(capsys, *arguments) == (2, "", f"pebr: {expected}\n")
+def test_mistakes(arguments, expected, pebr):
+    assert pebr(*arguments) == (2, "", f"pebr: {expected}\n")
 
 
 def test_a_host_is_required(example):
-    from pebr_tf.errors import UserError
-
     with pytest.raises(UserError) as caught:
         kubeflow_client.connect(example.replace("kubeflow.host", None), None, None)
     assert str(caught.value) == (
@@ -256,7 +239,6 @@ def test_the_entry_point_gives_types_and_local_paths_and_reports_addresses(tmp_p
         },
     }
     spec = {"artifacts": {key: {"artifactType": model} for key in ("model", "schema")}}
-    from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor as tfx
 
     def run(parsed):
         flags, others = parsed
@@ -283,10 +265,6 @@ def test_the_entry_point_gives_types_and_local_paths_and_reports_addresses(tmp_p
 
 
 def test_a_mistake_of_the_user_is_one_sentence(monkeypatch):
-    from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor as tfx
-
-    from pebr_tf.errors import UserError
-
     def fail(parsed):
         raise UserError("data must be good. Received: bad.")
 

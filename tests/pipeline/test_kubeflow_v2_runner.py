@@ -1,56 +1,32 @@
-"""The compiled job: valid for the protos and the client library, with the whole configuration."""
+"""The compiled job: valid for the protos, with the whole configuration; its command."""
 
 import functools
 import importlib
 import json
 
 import pytest
-from google.auth.credentials import AnonymousCredentials
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
+from test_pipeline import NODES
 from tfx.extensions.google_cloud_ai_platform.training_clients import VertexJobClient
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils as entrypoint
 from tfx.types.artifact import Artifact
 from tfx.utils import import_utils
+from vertex_server import IDENTITY, cloud_config
 
 from components.artifacts import NAMES
-from pebr_tf.config import Config
-from pipeline import pipeline as pipeline_module
 from pipeline.kubeflow_v2_runner import beam_args, compile_job, to_bytes
 
-CLOUD = Config().replace_all(
-    {
-        "cloud.project": "shop-search",
-        "cloud.region": "europe-west4",
-        "cloud.image": "europe-docker.pkg.dev/shop/pebr:7",
-        "cloud.service_account": "pebr@shop-search.iam.gserviceaccount.com",
-        "pipeline.root": "gs://shop/run",
-        "pipeline.releases": "gs://shop/releases",
-        "data.click_log": "gs://shop/logs/{SPAN}/*.parquet",
-        "data.catalogue": "gs://shop/items/{SPAN}/*.parquet",
-    }
-)
-COMPONENTS = {
-    *("ClickLogExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator"),
-    *(
-        "LastBlessedModel",
-        "Transform",
-        "Trainer",
-        "IndexBuilder",
-        "CutoffCalibrator",
-        "RetrievalEvaluator",
-        "Pusher",
-    ),
+SPANS = {
+    "data.click_log": "gs://shop-logs/clicks/{SPAN}/*.parquet",
+    "data.catalogue": "gs://shop-logs/items/{SPAN}/*.parquet",
 }
+CLOUD = cloud_config(**SPANS, **IDENTITY)
+COMPONENTS = set(NODES)
 # Pointers change without a trace in the cache key.
 UNCACHED = {"ExampleValidator", "LastBlessedModel"}
 BEAM = {"ClickLogExampleGen", "StatisticsGen", "Transform", "IndexBuilder"}
-
-
-@pytest.fixture(autouse=True)
-def _same_code(monkeypatch):
-    """Digests take a second each; test_source.py tests them."""
-    monkeypatch.setattr(pipeline_module, "source_digest", lambda name: name)
+pytestmark = pytest.mark.usefixtures("same_code")
 
 
 @functools.lru_cache
@@ -80,13 +56,11 @@ def containers(job):
 
 
 @pytest.mark.parametrize("index_only", [False, True])
-def test_the_protos_and_the_client_library_accept_it(tmp_path, index_only):
-    from google.cloud import aiplatform
-
+def test_the_protos_accept_it(index_only):
     job = job_of(index_only=index_only)
     parsed = json_format.Parse(compiled(index_only=index_only), pipeline_spec_pb2.PipelineJob())
     spec = json_format.ParseDict(job["pipelineSpec"], pipeline_spec_pb2.PipelineSpec())
-    assert parsed.runtime_config.gcs_output_directory == "gs://shop/run"
+    assert parsed.runtime_config.gcs_output_directory == CLOUD.pipeline.root
     assert spec.schema_version == "2.1.0"
     trained = set() if index_only else {"Transform", "Trainer"}
     assert set(spec.root.dag.tasks) == (COMPONENTS - {"Transform", "Trainer"}) | trained
@@ -96,17 +70,6 @@ def test_the_protos_and_the_client_library_accept_it(tmp_path, index_only):
         job["pipelineSpec"]["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig()
     )
     assert len(deployment.executors) == len(spec.root.dag.tasks)
-    path = tmp_path / "pipeline.json"
-    path.write_bytes(compiled(index_only=index_only))
-    read = aiplatform.PipelineJob(
-        display_name="pebr",
-        template_path=str(path),
-        project="shop-search",
-        location="europe-west4",
-        credentials=AnonymousCredentials(),
-    )
-    assert read._gca_resource.runtime_config.gcs_output_directory == "gs://shop/run"
-    assert set(read.pipeline_spec["root"]["dag"]["tasks"]) == set(spec.root.dag.tasks)
 
 
 def test_every_component_has_its_machine_image_and_retries():
@@ -118,7 +81,7 @@ def test_every_component_has_its_machine_image_and_retries():
         }
     )
     for name, each in containers(job).items():
-        assert each["image"] == "europe-docker.pkg.dev/shop/pebr:7"
+        assert each["image"] == CLOUD.cloud.image
         expected = {"cpuLimit": 4.0, "memoryLimit": 16.0}
         if name == "Trainer":
             expected = {
@@ -153,7 +116,7 @@ def test_without_dataflow_beam_gets_the_arguments_of_the_config():
     for name, each in containers(job).items():
         assert ("--direct_num_workers=4" in each["args"]) == (name in BEAM)
         # BigQuery bills its queries to the project.
-        assert ("--project=shop-search" in each["args"]) == (name in BEAM)
+        assert ("--project=shop-1" in each["args"]) == (name in BEAM)
 
 
 def test_dataflow_gets_all_its_options():
@@ -170,8 +133,8 @@ def test_dataflow_gets_all_its_options():
     google = parsed.view_as(options.GoogleCloudOptions)
     worker = parsed.view_as(options.WorkerOptions)
     assert parsed.view_as(options.StandardOptions).runner == "DataflowRunner"
-    assert (google.project, google.region) == ("shop-search", "europe-west4")
-    assert google.temp_location == "gs://shop/run/dataflow/temp"
+    assert (google.project, google.region) == ("shop-1", "europe-west4")
+    assert google.temp_location == "gs://shop-pebr/run/dataflow/temp"
     assert google.service_account_email == CLOUD.cloud.service_account
     assert worker.sdk_container_image == CLOUD.cloud.image
     assert (worker.max_num_workers, worker.machine_type) == (30, "e2-standard-4")
@@ -237,7 +200,6 @@ def test_several_workers_are_a_custom_job(monkeypatch):
             "cloud.training_job.workers": 4,
             "cloud.training_job.machine_type": "g2-standard-12",
             "cloud.resources.trainer": "2 cpu, 8 GB, 1 NVIDIA_L4",
-            "cloud.network": "projects/12/global/networks/shop",
         }
     )
     # The container only waits for the workers, which have the accelerators.
@@ -245,7 +207,7 @@ def test_several_workers_are_a_custom_job(monkeypatch):
     parameters = tasks(job)["Trainer"]["inputs"]["parameters"]
     custom = json.loads(parameters["custom_config"]["runtimeValue"]["constant"])
     arguments = custom["ai_platform_training_args"]
-    assert arguments.pop("project") == "shop-search"
+    assert arguments.pop("project") == "shop-1"
     assert custom["ai_platform_vertex_region"] == "europe-west4"
     # The request of TFX, as a message of the client library.
     monkeypatch.setattr(VertexJobClient, "create_client", lambda self: None)
@@ -265,4 +227,26 @@ def test_several_workers_are_a_custom_job(monkeypatch):
         assert list(pool.container_spec.command[:3]) == ["python", "-m", "tfx.scripts.run_executor"]
     assert spec.scheduling.restart_job_on_worker_restart
     assert spec.service_account == CLOUD.cloud.service_account
-    assert spec.network == "projects/12/global/networks/shop"
+    assert spec.network == CLOUD.cloud.network
+
+
+@pytest.mark.parametrize("options", [{"index_only": False}, {"index_only": True, "span": 7}])
+def test_the_command_writes_the_job(pebr, tmp_path, options):
+    config, out = tmp_path / "pebr.yaml", tmp_path / "out/pipeline.json"
+    CLOUD.dump(config)
+    arguments = ("--index-only", "--span", "7") if options["index_only"] else ()
+    told = f"Wrote {out}: {9 if arguments else 11} tasks, image {CLOUD.cloud.image}.\n"
+    assert pebr("compile", "--config", config, "--out", out, *arguments) == (0, told, "")
+    assert out.read_bytes() == to_bytes(compile_job(CLOUD, **options))
+
+
+def test_a_mistake_is_one_sentence_and_no_file(pebr, tmp_path):
+    config, out = tmp_path / "pebr.yaml", tmp_path / "out/pipeline.json"
+    config.write_text("cloud: {image: shop/pebr}")
+    assert pebr("compile", "--config", config, "--out", out) == (
+        2,
+        "",
+        f"pebr: {config}: cloud.image must be null or an image with a tag or a digest, "
+        "such as pebr:1. Received: 'shop/pebr'.\n",
+    )
+    assert not out.parent.exists()

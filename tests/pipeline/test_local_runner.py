@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import itertools
 import os
 import socket
 from pathlib import Path
@@ -10,7 +11,6 @@ import apache_beam as beam
 import pytest
 import tensorflow as tf
 
-from pebr_tf.cli.main import main
 from pebr_tf.config import Config, ConfigError, Pipeline
 from pebr_tf.errors import UserError
 from pipeline.local_runner import find_user_error, run
@@ -32,42 +32,29 @@ def raised_by(error):
     return caught.value
 
 
-@pytest.mark.parametrize(
-    "error", [UserError(SENTENCE), ConfigError("index.leaves", "be a number", "'b'", "c.yaml")]
-)
-def test_the_sentence_of_a_beam_worker(error):
-    found = find_user_error(raised_by(error), ROOT)
-    assert isinstance(found, UserError)
-    assert str(found) == str(error)
+def below(*errors):
+    """The first error, raised because of the second, and so on."""
+    for outer, inner in itertools.pairwise(errors):
+        outer.__cause__ = inner
+    return errors[0]
 
 
-def test_an_internal_error_in_a_beam_worker_is_not_a_user_error():
-    assert find_user_error(raised_by(KeyError("query")), ROOT) is None
-
-
-def test_the_text_of_a_remote_workers_traceback():
-    text = f"Traceback (most recent call last):\n  File ...\npebr_tf.errors.UserError: {SENTENCE}"
-    error = RuntimeError(f"Pipeline failed in state FAILED: {text} [while running 'Embed/Map']\n")
-    assert str(find_user_error(error, ROOT)) == SENTENCE
-
-
-def test_the_error_is_found_below_others():
-    outer = RuntimeError("Execution 3 failed.")
-    outer.__cause__ = KeyError("executor")
-    outer.__cause__.__context__ = UserError(SENTENCE)
-    assert str(find_user_error(outer, ROOT)) == SENTENCE
-
-
-def test_an_error_that_was_dealt_with_is_not():
-    outer = KeyError("query")
-    outer.__context__ = UserError(SENTENCE)
-    outer.__suppress_context__ = True
-    assert find_user_error(outer, ROOT) is None
+BAD_CONFIG = ConfigError("index.leaves", "be a number", "'b'", "c.yaml")
+WORKER = f"Traceback (most recent call last):\n  File ...\npebr_tf.errors.UserError: {SENTENCE}"
+HANDLED = KeyError("query")
+HANDLED.__context__, HANDLED.__suppress_context__ = UserError(SENTENCE), True
 
 
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
+        (lambda: raised_by(UserError(SENTENCE)), SENTENCE),
+        (lambda: raised_by(BAD_CONFIG), str(BAD_CONFIG)),
+        # An internal error.
+        (lambda: raised_by(KeyError("query")), None),
+        (RuntimeError(f"Pipeline failed: {WORKER} [while running 'Embed/Map']\n"), SENTENCE),
+        (below(RuntimeError("Execution 3."), KeyError("executor"), UserError(SENTENCE)), SENTENCE),
+        (HANDLED, None),
         (
             OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "run/artifacts/x"),
             "run/artifacts/x must have space. Received: No space left on device.",
@@ -87,8 +74,9 @@ def test_an_error_that_was_dealt_with_is_not():
         ),
     ],
 )
-def test_a_full_disk_and_a_store_out_of_reach_are_user_errors(error, expected):
-    found = find_user_error(error, ROOT)
+def test_the_sentence_for_the_user_in_an_error(error, expected):
+    found = find_user_error(error if isinstance(error, Exception) else error(), ROOT)
+    assert found is None or isinstance(found, UserError)
     assert (found and str(found)) == expected
 
 
@@ -126,10 +114,8 @@ def test_a_root_that_another_run_has(tmp_path):
         ),
     ],
 )
-def test_options_of_one_component(options, expected, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(["run", "--config", "nowhere", *options])
-    assert (caught.value.code, *capsys.readouterr()) == (2, "", f"pebr: {expected}\n")
+def test_options_of_one_component(options, expected, pebr):
+    assert pebr("run", "--config", "nowhere", *options) == (2, "", f"pebr: {expected}\n")
 
 
 def test_a_database_out_of_reach(monkeypatch):

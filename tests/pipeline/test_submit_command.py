@@ -4,39 +4,20 @@ import re
 import socket
 import sys
 import types
-from collections.abc import Callable
 
 import pytest
 from google.auth._default import _CLOUD_SDK_MISSING_CREDENTIALS
 from google.auth.compute_engine import _metadata
 from google.cloud.aiplatform import gapic
-from vertex_server import EMAIL, cloud_config, tiny_job, vertex_server, write_key_file
+from vertex_server import EMAIL, cloud_config, tiny_job
 
-from pebr_tf.cli.main import main
 from pipeline import vertex
 
-Pebr = Callable[..., tuple[int, str, str]]
 CONSOLE = "https://console.cloud.google.com/vertex-ai/locations/europe-west4/pipelines"
 CRON = ("--cron", "0 3 * * mon-fri", "--time-zone", "Europe/Berlin")
 # Both commands, with what each needs.
 COMMANDS = [("submit",), ("schedule", *CRON)]
-
-
-@pytest.fixture(autouse=True)
-def _logs_stay_on(monkeypatch):
-    """Later tests read logs."""
-    monkeypatch.setattr("pipeline.quiet.set_logging", lambda: None)
-
-
-@pytest.fixture
-def server(monkeypatch):
-    with vertex_server(monkeypatch) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def key_file(tmp_path_factory):
-    return write_key_file(tmp_path_factory.mktemp("key"))
+pytestmark = pytest.mark.usefixtures("same_code")
 
 
 @pytest.fixture
@@ -55,18 +36,16 @@ def compiled(monkeypatch):
 
 
 @pytest.fixture
-def pebr(tmp_path, key_file, monkeypatch, capsys):
-    """Runs a command with a config and an account key; returns exit code, output and errors."""
+def pebr(tmp_path, key_file, monkeypatch, pebr):
+    """As of the conftest, with a config and an account key."""
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(key_file))
     file = tmp_path / "pebr.yaml"
 
     def run(command, *arguments, config=None):
         text = config if isinstance(config, str) else (config or cloud_config()).to_yaml()
         file.write_text(text)
-        with pytest.raises(SystemExit) as exit_:
-            main([command, "--config", str(file), *arguments])
-        output = capsys.readouterr()
-        return exit_.value.code, output.out, output.err.replace(f"{file}", "FILE")
+        code, out, err = pebr(command, "--config", file, *arguments)
+        return code, out, err.replace(f"{file}", "FILE")
 
     return run
 

@@ -304,11 +304,11 @@ def built(folder):
     tf.keras.utils.set_random_seed(5)
     transform = trainer.tft.TFTransformOutput(str(folder / "transform"))
     vocabularies = trainer._vocabularies(transform, config)
-    made = trainer.TwoTower(config, {name: len(words) for name, words in vocabularies.items()})
+    sizes = {name: len(words) for name, words in vocabularies.items()}
     tables = trainer._text_tables([str(folder / "Split-texts/examples-0.gz")], transform, config)
     files = [str(folder / "Split-train/examples-0.gz")]
-    trainer._build(made, files, trainer._parser(*tables))
-    return made, vocabularies
+    data = trainer._Data(files, trainer._parser(*tables), [], tables[1], sizes)
+    return trainer._untrained(data, config), vocabularies
 
 
 def weights(model):

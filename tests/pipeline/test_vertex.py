@@ -12,16 +12,7 @@ from google.cloud.aiplatform import gapic
 from google.cloud.aiplatform.utils import gcs_utils
 from google.oauth2 import service_account
 from google.protobuf import json_format
-from vertex_server import (
-    CLOUD,
-    EMAIL,
-    IDENTITY,
-    cloud_config,
-    redirect,
-    tiny_job,
-    vertex_server,
-    write_key_file,
-)
+from vertex_server import CLOUD, EMAIL, IDENTITY, cloud_config, redirect, tiny_job
 
 from pebr_tf.errors import UserError
 from pipeline import vertex
@@ -33,21 +24,22 @@ TIMES = read_cron("0 3 * * MON", "Europe/Berlin")
 START = "Vertex AI must accept the job in shop-1, europe-west4. Received: "
 
 
-@pytest.fixture
-def server(monkeypatch):
-    with vertex_server(monkeypatch) as running:
-        yield running
-
-
 @pytest.fixture(scope="module")
-def credentials(tmp_path_factory):
-    file = write_key_file(tmp_path_factory.mktemp("key"))
-    return service_account.Credentials.from_service_account_file(str(file))
+def credentials(key_file):
+    return service_account.Credentials.from_service_account_file(str(key_file))
 
 
 @pytest.fixture
 def config():
-    return cloud_config().replace_all(IDENTITY)
+    return cloud_config(**IDENTITY)
+
+
+def rejection(credentials):
+    """The error of a submission."""
+    config = cloud_config()
+    with pytest.raises(UserError) as caught:
+        vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, credentials)
+    return str(caught.value)
 
 
 def specification(job):
@@ -104,12 +96,16 @@ def test_the_requests_are_those_of_the_library(server, config, credentials, tmp_
     ]
     assert ours == theirs
     assert specification(ours[1].pipeline_job) == tiny_job()["pipelineSpec"]
-    assert vertex.schedule(ours[0], config, credentials) == vertex.CreatedResource(
-        f"{PARENT}/schedules/678", "ACTIVE", schedule._dashboard_uri()
-    )
-    assert vertex.submit(ours[1], config, credentials) == vertex.CreatedResource(
-        f"{PARENT}/pipelineJobs/pebr-1", "PIPELINE_STATE_PENDING", job._dashboard_uri()
-    )
+    assert vertex.schedule(ours[0], config, credentials) == {
+        "name": f"{PARENT}/schedules/678",
+        "state": "ACTIVE",
+        "link": schedule._dashboard_uri(),
+    }
+    assert vertex.submit(ours[1], config, credentials) == {
+        "name": f"{PARENT}/pipelineJobs/pebr-1",
+        "state": "PIPELINE_STATE_PENDING",
+        "link": job._dashboard_uri(),
+    }
     assert server.received == theirs + ours
     assert server.callers[2:] == [EMAIL] * 2
     assert all(
@@ -134,10 +130,7 @@ def test_a_rejection_is_one_sentence_and_is_not_tried_again(
     status, text, expected, server, credentials
 ):
     server.rejection = status, text
-    config = cloud_config()
-    with pytest.raises(UserError) as caught:
-        vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, credentials)
-    assert str(caught.value) == START + expected
+    assert rejection(credentials) == START + expected
     assert len(server.received) == 1
 
 
@@ -156,10 +149,7 @@ def test_a_rejected_schedule(server, credentials):
 def test_a_server_that_does_not_answer(server, credentials, monkeypatch):
     server.silent = True
     monkeypatch.setattr(vertex, "TIMEOUT_SECONDS", 0.5)
-    config = cloud_config()
-    with pytest.raises(UserError) as caught:
-        vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, credentials)
-    assert str(caught.value) == f"{START}504 Deadline Exceeded."
+    assert rejection(credentials) == f"{START}504 Deadline Exceeded."
 
 
 def test_no_server(credentials, monkeypatch):
@@ -169,10 +159,7 @@ def test_no_server(credentials, monkeypatch):
         redirect(
             monkeypatch, f"127.0.0.1:{taken.getsockname()[1]}", [], grpc.ssl_channel_credentials()
         )
-        config = cloud_config()
-        with pytest.raises(UserError) as caught:
-            vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, credentials)
-    text = str(caught.value)
+        text = rejection(credentials)
     assert text.startswith(f"{START}503 failed to connect to all addresses")
     assert "Connection refused" in text
     assert "\n" not in text
@@ -184,10 +171,7 @@ class Expired(Credentials):
 
 
 def test_credentials_that_have_expired(server):
-    config = cloud_config()
-    with pytest.raises(UserError) as caught:
-        vertex.submit(vertex.job_request(tiny_job(), config, "pebr-1"), config, Expired())
-    assert str(caught.value) == (
+    assert rejection(Expired()) == (
         f"{START}503 Getting metadata from plugin failed with error: ('Reauthentication is needed. "
         "Run `gcloud auth login`.', {'a': 1})."
     )
@@ -195,12 +179,14 @@ def test_credentials_that_have_expired(server):
 
 
 @pytest.mark.slow
-def test_the_library_accepts_the_compiled_pipeline(server, config, credentials):
+@pytest.mark.usefixtures("same_code")
+@pytest.mark.parametrize("index_only", [False, True])
+def test_the_library_accepts_the_compiled_pipeline(server, config, credentials, index_only):
     from pipeline.kubeflow_v2_runner import compile_job
 
-    job = compile_job(config)
+    job = compile_job(config, index_only=index_only)
     accepted = vertex.submit(vertex.job_request(job, config, "pebr-1"), config, credentials)
-    assert accepted.state == "PIPELINE_STATE_PENDING"
+    assert accepted["state"] == "PIPELINE_STATE_PENDING"
     (request,) = server.received
     assert specification(request.pipeline_job) == job["pipelineSpec"]
     assert request.pipeline_job.runtime_config.gcs_output_directory == CLOUD["pipeline.root"]

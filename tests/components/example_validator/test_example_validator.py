@@ -94,7 +94,8 @@ def run(tmp_path):
 
 
 def component(config):
-    return ExampleValidator(Channel(type=ExampleStatistics), Channel(type=Schema), config)
+    channels = {"statistics": Channel(type=ExampleStatistics), "schema": Channel(type=Schema)}
+    return ExampleValidator(config, **channels)
 
 
 def rejection(run, *arguments, **named):
@@ -252,9 +253,9 @@ def test_a_rejected_run_is_rejected_again(run, tmp_path):
             "SchemaGen"
         )
         validator = ExampleValidator(
-            statistics.outputs["result"],
-            schema.outputs["result"],
             Config().replace("pipeline.root", str(tmp_path)),
+            statistics=statistics.outputs["result"],
+            schema=schema.outputs["result"],
         )
         LocalDagRunner().run(
             Pipeline(
