@@ -96,6 +96,10 @@ def test_a_section_that_is_all_comments_has_its_defaults():
     assert Config.from_yaml("training:\n  # batch_size: 2\nevaluation:\n  gates:\n") == Config()
 
 
+def test_a_query_gets_at_least_one_item_by_default():
+    assert Config().cutoff.floor == 1
+
+
 def test_integers_and_lists_become_numbers_and_tuples():
     config = Config.from_mapping(
         {"towers": {"tau_max": 1, "hidden_layers": [64, 64]}, "loss": {"gamma": -0.0}}

@@ -71,11 +71,12 @@ def test_an_edit_of_what_runs_is_seen_and_an_edit_elsewhere_is_not(root):
         assert (edited(root, name) != before) == (name in RUNS), name
 
 
-def test_a_template_beside_a_module_that_runs_is_seen(root):
+@pytest.mark.parametrize("name", ["page.html", "page.css"])
+def test_a_template_beside_a_module_that_runs_is_seen(root, name):
     before = source_digest(MODULE, root)
-    (root / "components/pusher/page.html").write_text("<p>")
+    (root / "components/pusher" / name).write_text("<p>")
     one = source_digest(MODULE, root)
-    (root / "components/pusher/page.html").write_text("<b>")
+    (root / "components/pusher" / name).write_text("<b>")
     assert len({before, one, source_digest(MODULE, root)}) == 3
 
 

@@ -7,7 +7,7 @@ import pytest
 from evaluation_example import change, example
 
 from pebr_tf.config import Gates
-from pebr_tf.metrics.significance import Evidence
+from pebr_tf.metrics.significance import Evidence, error_noise
 from pebr_tf.release.evaluation import BaselineResult, GateResult
 from pebr_tf.release.gates import check_gates, failures
 
@@ -123,6 +123,14 @@ def test_a_model_that_few_queries_cannot_tell_from_a_broken_one_fails():
     (sentence,) = failures(checked(FEW, gain=1 / 24))
     assert "over another query's list at k = 50 is 0.0417 for 24 queries, below the re" in sentence
     assert failures(checked(FEW, gates=Gates(min_query_gain=None), gain=1 / 24)) == []
+
+
+def test_the_chance_of_an_error_is_divided_among_the_strata():
+    """Of two strata, each may fail by chance in 2.5% of cases, not in 5%."""
+    (gate,) = (each for each in checked() if each.stratum)
+    # As many calibrate queries as test queries.
+    expected = 2**0.5 * error_noise(evidence().kept[::2], 0.975)
+    assert gate.noise == pytest.approx(expected)
 
 
 def test_how_many_queries_would_decide():

@@ -258,6 +258,17 @@ def test_max_leaves_marks_truncated_searches_for_the_best_items_too(sample_of):
     assert not capped(sample, 1).search(queries, 1.5).truncated.any()
 
 
+def test_a_list_cut_by_max_leaves_is_marked_beside_one_that_the_limit_cuts(sample_of):
+    sample = sample_of("many")
+    queries = sample.queries(30, 6)
+    thresholds = scores_to_cut_at(sample, queries, np.linspace(0, 0.2, 30))
+    whole = capped(sample, 3).search(queries, thresholds)
+    limit = int(np.median(whole.counts))
+    is_short = whole.truncated & (whole.counts <= limit)
+    assert is_short.any()
+    assert capped(sample, 3).search(queries, thresholds, limit=limit).truncated[is_short].all()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_fresh_queries_are_answered_almost_as_well_as_the_target_says(sample_of, name):
     """With a few hundred items and a dozen answers each, one miss weighs a lot."""

@@ -90,6 +90,17 @@ async def test_a_call_larger_than_a_batch_is_a_batch_of_its_own(batcher_of, answ
     assert answers.batches == [[tuple("abcdef")]]
 
 
+async def test_a_call_that_does_not_fit_whole_is_rejected(batcher_of, answers):
+    batcher = batcher_of()
+    first = await held(batcher, answers)
+    waiting = submit(batcher, *"abcdef")
+    await admitted(batcher, 6)
+    with pytest.raises(OverloadError, match=r"room for 3 more queries\. Received: 6 of 8 waiting"):
+        await batcher.submit(call(*"xyz", seconds=0))
+    answers.gate.set()
+    await asyncio.gather(first, waiting)
+
+
 async def test_a_call_that_is_late_or_whose_caller_has_gone_costs_nothing(batcher_of, answers):
     batcher = batcher_of()
     first = await held(batcher, answers)
@@ -103,6 +114,8 @@ async def test_a_call_that_is_late_or_whose_caller_has_gone_costs_nothing(batche
     await first
     assert await batcher.submit(call("next")) == ("next",)
     assert answers.batches == [[("first",)], [("next",)]]
+    # Neither keeps its place in the queue.
+    assert batcher.queries == 0
 
 
 async def test_a_batch_waits_for_those_who_have_just_been_answered(batcher_of, answers):

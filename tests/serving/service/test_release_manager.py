@@ -132,6 +132,16 @@ def test_withdrawal_goes_back_and_restoring_forth(root, open_manager):
     assert version_of(manager) == new
 
 
+def test_a_withdrawn_version_is_left_while_a_broken_one_waits(root, open_manager):
+    old, new = versions(root)
+    manager, _ = open_manager(root)
+    (root / str(new + 1)).mkdir()
+    manager.poll()
+    withdraw(root, new)
+    manager.poll()
+    assert version_of(manager) == old
+
+
 def test_at_the_start_a_broken_newest_version_is_passed_over(root, open_manager, caplog):
     old, new = versions(root)
     (root / str(new) / "cutoff.json").write_text("{}")
