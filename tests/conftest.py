@@ -9,20 +9,11 @@ from xdist.scheduler import LoadScopeScheduling
 import pebr_tf  # noqa: F401
 
 SLOW_AS_A_WHOLE = "\npytestmark = pytest.mark.slow\n"
-# The tests of a group share the process that others are forked from (`forked`), and those of e2e a
-# run. Each group is as much work as one worker has time for.
-GROUPS = {
-    "e2e": ("tests/e2e/",),
-    "training": (
-        "tests/pipeline/test_trainer.py",
-        "tests/pebr_tf/training/test_loop.py",
-        "tests/pebr_tf/training/test_worker_training.py",
-    ),
-}
-
-
-def group_of(nodeid):
-    return next((name for name, starts in GROUPS.items() if nodeid.startswith(starts)), None)
+# They share the process that others are forked from (`forked`), and those of e2e a run.
+FORKING = (
+    *("tests/e2e/", "tests/pipeline/test_trainer.py"),
+    *("tests/pebr_tf/training/test_loop.py", "tests/pebr_tf/training/test_worker_training.py"),
+)
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -35,7 +26,7 @@ def pytest_ignore_collect(collection_path, config):
 def pytest_collection_modifyitems(items):
     """Files that take long come first, so that the workers end at about the same time."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (group_of(item.nodeid) is None, item.path not in slow))
+    items.sort(key=lambda item: (not item.nodeid.startswith(FORKING), item.path not in slow))
 
 
 def pytest_collection_finish():
@@ -67,10 +58,10 @@ def memory_store(monkeypatch):
 
 
 class FileScheduling(LoadScopeScheduling):
-    """All tests of a file or group go to one worker, which makes their fixtures once."""
+    """All tests of a file go to one worker, which makes their fixtures once."""
 
     def _split_scope(self, nodeid):
-        return group_of(nodeid) or nodeid.split("::")[0]
+        return "forking" if nodeid.startswith(FORKING) else nodeid.split("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
