@@ -2,7 +2,8 @@
 
 A task is one command of `pebr`, on a worker or in a pod, so Airflow's environment needs none of
 this project's packages. The tasks run one after the other, because one process at a time uses a
-root. The name of Airflow's run is that of the run in the metadata.
+root. A run in the metadata has the names of the DAG and of Airflow's run, because the runs of two
+DAGs with one schedule have the same name in Airflow.
 """
 
 import pprint
@@ -81,16 +82,16 @@ def compile_dag(
 ) -> tuple[str, list[str]]:
     """The text of the file, and its tasks; `pipeline.cloud_check` checks the configuration."""
     target = submission_target(config)
+    dag_id = config.pipeline.name + ("-index-only" if index_only else "")
     options = (" --index-only" if index_only else "") + ("" if span is None else f" --span {span}")
     if target is not None:
         tasks = {"submit": f"submit --target {target}{options}"}
     else:
         tasks = {
-            node.id: f'run --only {node.id} --run-id "{{{{ run_id }}}}"{options}'
+            node.id: f'run --only {node.id} --run-id "{dag_id}.{{{{ run_id }}}}"{options}'
             for node in components_of(config, Options(index_only, span))
         }
     has_pods = target is None and config.airflow.volume_claim is not None
-    dag_id = config.pipeline.name + ("-index-only" if index_only else "")
     text = _FILE.substitute(
         title=dag_id,
         dag_id=repr(dag_id),
@@ -107,7 +108,8 @@ def compile_dag(
 
 
 def _shown(value: Any) -> str:
-    return pprint.pformat(value, width=100, sort_dicts=False)
+    # Wide enough for one command per line.
+    return pprint.pformat(value, width=200, sort_dicts=False)
 
 
 def _pod(config: Config, component: str) -> dict[str, Any]:

@@ -86,8 +86,10 @@ def test_one_task_per_component_one_after_the_other(read, index_only):
     assert [task.after for task in tasks] == [None, *names[:-1]]
     assert ("Trainer" in names) == (not index_only)
     options = " --index-only --span 7" if index_only else " --span 7"
+    # Airflow names the runs of all DAGs alike, by their time.
+    name = f'"{dag["dag_id"]}.{{{{ run_id }}}}"'
     assert tasks[1].bash_command == (
-        'printf %s "$PEBR_CONFIG" | pebr run --only StatisticsGen --run-id "{{ run_id }}"'
+        f'printf %s "$PEBR_CONFIG" | pebr run --only StatisticsGen --run-id {name}'
         f"{options} --config /dev/stdin"
     )
     assert tasks[1].append_env
