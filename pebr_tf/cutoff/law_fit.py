@@ -11,7 +11,6 @@ from scipy.special import betainc, betaincinv
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.distributions import Beta
 from pebr_tf.distributions.query_law import FITTED, LawParameters, LawWeights
-from pebr_tf.metrics.strata import STRATA
 
 MOST_ITERATIONS = 300
 # Of the squared weights; linear, inner and outer ones, and the slope of the noise share.
@@ -84,23 +83,26 @@ def fit_law(start: LawWeights, clicks: HeldOutClicks) -> LawWeights:
 
 
 def _distance_to_uniform(clicks: HeldOutClicks) -> Callable[[LawWeights], float]:
-    """The Cramer-von Mises distance of the transformed clicks, of all and of each stratum."""
+    """The Cramer-von Mises distance of the transformed clicks, of all and of each stratum.
+
+    A stratum weighs as much as the share of the queries that it has, so that few of them do not
+    move the law far.
+    """
     rows, z = clicks.rows, (1 + clicks.cosines) / 2
     inputs, weights = clicks.inputs(), clicks.weights()
     background = betainc(clicks.background_alpha[rows], clicks.background_beta[rows], z)
     strata = clicks.strata[rows]
     groups = [np.arange(len(rows)), *(np.flatnonzero(strata == each) for each in np.unique(strata))]
-    group_weights = [1.0, *[1 / len(STRATA)] * (len(groups) - 1)]
 
     def distance(law: LawWeights) -> float:
         alpha, beta, noise = (each[rows] for each in law.numpy_laws(*inputs))
         below = (1 - noise) * betainc(alpha, beta, z) + noise * background
         total = 0.0
-        for group, weight in zip(groups, group_weights, strict=True):
+        for group in groups:
             order = group[np.argsort(below[group])]
-            share = weights[order] / weights[order].sum()
-            middle = np.cumsum(share) - share / 2
-            total += weight * float(np.sum(share * (middle - below[order]) ** 2))
+            share = weights[order]
+            middle = (np.cumsum(share) - share / 2) / share.sum()
+            total += float(np.sum(share * (middle - below[order]) ** 2))
         return total
 
     return distance
