@@ -108,6 +108,8 @@ def _run(name: str, settings: ExperimentSettings, out: Path, console: Console) -
     console.print(module.TITLE, style="bold", markup=False)
     if settings.goodbooks is None:
         console.print("Synthetic logs only; --goodbooks PATH adds goodbooks-10k.", soft_wrap=True)
+    if name == "first-run" and settings.dbpedia is None:
+        console.print("--dbpedia PATH adds DBpedia-Entity v2.")
     with StepDisplay(console) as display:
         outputs = run_steps(module.steps(settings), Store(out / CACHE), display)
     results = module.results(settings, outputs)
@@ -118,6 +120,7 @@ def _run(name: str, settings: ExperimentSettings, out: Path, console: Console) -
 
 
 def _names(name: str) -> tuple[str, ...]:
+    name = name.replace("_", "-")
     if name == ALL:
         return tuple(EXPERIMENTS)
     if name not in EXPERIMENTS:

@@ -1,6 +1,7 @@
 """The click logs of the experiment `first-run`: real ones, parts of them, and synthetic shapes."""
 
 import gzip
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from pebr_tf.config import Config, Data, Features
+from pebr_tf.config import Config
 from pebr_tf.data import goodbooks, synthetic
+from pebr_tf.data.guess import guess_config
 from pebr_tf.data.synthetic.text import catalogue_table
 from pebr_tf.errors import UserError
 
@@ -19,16 +22,24 @@ QUERY_COUNTS = (300, 1_000, 3_000)
 
 @dataclass(frozen=True)
 class ClickLog:
-    """A click log with its catalogue, and the settings that a new user gives.
+    """A click log with its catalogue.
 
     Attributes:
-      clicks: Columns query, item_id and clicks.
-      catalogue: Column item_id and the columns that the features name.
+      clicks: Columns query, item_id and clicks, and others.
+      catalogue: Column item_id and others.
     """
 
     clicks: pa.Table
     catalogue: pa.Table
-    config: Config
+
+    def guessed_config(self) -> Config:
+        """What `pebr config init --clicks FILE --catalogue FILE` writes for these tables."""
+        with tempfile.TemporaryDirectory() as folder:
+            paths = []
+            for name, table in vars(self).items():
+                paths.append(f"{folder}/{name}.parquet")
+                pq.write_table(table, paths[-1])
+            return guess_config(*paths)
 
 
 @dataclass(frozen=True)
@@ -64,13 +75,13 @@ class Shape:
         )
         chunks = synthetic.click_chunks(world, replace(spec, seed=spec.seed + 1_000 * seed))
         catalogue = catalogue_table(world.catalogue, 0, len(world.catalogue))
-        return ClickLog(pa.concat_tables(chunks), catalogue, Config())
+        return ClickLog(pa.concat_tables(chunks), catalogue)
 
 
 SHAPES = {
     "synthetic, 2,000 items": Shape(2_000, 1_000, 30_000),
     "synthetic, 10,000 items": Shape(10_000, 5_000, 150_000),
-    "synthetic, 40,000 items": Shape(40_000, 10_000, 400_000),
+    "synthetic, 40,000 items": Shape(40_000, 10_000, 250_000),
     "synthetic, popular items, broad queries": Shape(
         10_000, 5_000, 150_000, world=1, noise=0.02, popularity=1.3, breadth=0.3
     ),
@@ -109,11 +120,7 @@ def goodbooks_log(directory: Path, queries: int | None, seed: int) -> ClickLog:
         texts = clicks["query"].unique()
         chosen = np.random.default_rng(seed).choice(len(texts), queries, replace=False)
         clicks = clicks.filter(pc.is_in(clicks["query"], value_set=texts.take(pa.array(chosen))))
-    # As `pebr config init --clicks` writes it.
-    features = Features(item_text=("title", "authors"))
-    return ClickLog(
-        clicks, data.catalogue, Config(data=Data(timestamp_column=None), features=features)
-    )
+    return ClickLog(clicks, data.catalogue)
 
 
 def dbpedia_log(directory: Path) -> ClickLog:
@@ -142,9 +149,7 @@ def dbpedia_log(directory: Path) -> ClickLog:
             "clicks": np.ones(len(relevant), np.int64),
         }
     )
-    return ClickLog(
-        clicks, pa.table({"item_id": names, "title": titles}), Config(data=Data(clicks_column=None))
-    )
+    return ClickLog(clicks, pa.table({"item_id": names, "title": titles}))
 
 
 def _normalised(weights: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """One first run: towers by defaults, their cut-off, and the verdict of the gates."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,25 @@ from pebr_tf.cutoff.candidates import (
     collect_candidates,
 )
 from pebr_tf.cutoff.evaluation import KnobEvaluation, evaluate_policies, own_gain
-from pebr_tf.cutoff.level_temperature import level_temperatures_for, tune_level_temperature
-from pebr_tf.cutoff.policies.registry import evaluated_policies, served_policy
-from pebr_tf.cutoff.tower_trial import trial_training
+from pebr_tf.cutoff.level_temperature import (
+    deciding_queries,
+    level_temperatures_for,
+    tune_policy,
+)
+from pebr_tf.cutoff.policies.plain import TopKPolicy
+from pebr_tf.cutoff.policies.registry import served_policy
 from pebr_tf.data.automatic import VOCABULARY_SIZE, resolve
 from pebr_tf.data.log_size import LogSize
+from pebr_tf.metrics.ranked import RankedLists
 from pebr_tf.metrics.significance import noise
 from pebr_tf.models.two_tower import family_of
-from pebr_tf.release.evaluation import DataSummary, IndexResult, ModelEvaluation, ModelSummary
+from pebr_tf.release.evaluation import (
+    DataSummary,
+    GateResult,
+    IndexResult,
+    ModelEvaluation,
+    ModelSummary,
+)
 from pebr_tf.release.gates import check_gates, failures
 
 SOURCES = (
@@ -37,8 +49,19 @@ SOURCES = (
     "experiments.first_run_logs",
     "experiments.first_run_measured",
 )
+# Of the training of other towers.
+OTHER_STEPS = 50
 # What is done to the vectors of the items; a release of any of them must not be blessed.
 BROKEN = ("shuffled items", "collapsed items", "the index of other towers")
+
+
+@dataclass(frozen=True)
+class _Release:
+    """What the pipeline makes of towers, and the verdict of the gates."""
+
+    calibration: Calibration
+    knobs: KnobEvaluation
+    gates: list[GateResult]
 
 
 def measure_first_run(log: ClickLog, seed: int) -> dict[str, Any]:
@@ -48,14 +71,14 @@ def measure_first_run(log: ClickLog, seed: int) -> dict[str, Any]:
       `sound`: figures of the towers, see `_figures`; `broken`: the reasons for which each kind of
       broken towers is rejected, empty if it is blessed.
     """
-    given = log.config.replace_all(
+    given = log.guessed_config().replace_all(
         {"features.vocabulary_size": VOCABULARY_SIZE, "training.seed": seed, "split.seed": seed}
     )
     data = prepared("first run", given, log.clicks, log.catalogue)
     config = resolve(given, _size(data))
-    towers = train(data, config)
+    towers = train(data, config, by_retrieval=True)
     again = config.replace_all({"training.seed": seed + 1, "loss.log_q": towers["log_q"]})
-    other = train(data, replace(again, training=trial_training(again.training)))
+    other = train(data, replace(again, training=replace(again.training, steps=OTHER_STEPS)))
     queries = QueryVectors(towers["vectors"], towers["tau"], data.strata)
     generator = np.random.default_rng(seed)
     items = towers["items"]
@@ -67,9 +90,10 @@ def measure_first_run(log: ClickLog, seed: int) -> dict[str, Any]:
     return {
         "size": vars(_size(data)),
         "log_q": towers["log_q"],
-        "sound": _figures(data, config, queries, items),
+        "steps": towers["steps"],
+        "sound": _figures(_released(data, config, queries, items), config.evaluation.average_k),
         "broken": {
-            name: _figures(data, config, queries, vectors)["failed"]
+            name: failures(_released(data, config, queries, vectors).gates)
             for name, vectors in broken.items()
         },
     }
@@ -80,21 +104,12 @@ def _size(data: Corpus) -> LogSize:
     return LogSize(len(rows), len(np.unique(data.query[rows])), len(data.item_ids))
 
 
-def _figures(
-    data: Corpus, config: Config, queries: QueryVectors, items: np.ndarray
-) -> dict[str, Any]:
-    """The verdict, and the served default against top k.
-
-    Returns:
-      `policy`, `failed` and `warned` gates; `asked` and `measured` recall, `within` its interval;
-      `items` per query; `recall` and `precision`: gain over top k at this average, with `worse` if
-      it is significantly below 0.
-    """
+def _released(data: Corpus, config: Config, queries: QueryVectors, items: np.ndarray) -> _Release:
     settings, average_k = config.cutoff, config.evaluation.average_k
     family = family_of(config.loss)
     calibrating, testing = (data.pairs(split) for split in ("calibrate", "test"))
-    folds = 0
-    if len(np.unique(calibrating.rows)) < settings.min_calibration_queries:
+    calibrates, folds = np.unique(calibrating.rows), 0
+    if len(calibrates) < settings.min_calibration_queries:
         folds = FOLDS
         both = (calibrating, testing)
         calibrating = testing = ClickedPairs(
@@ -109,9 +124,9 @@ def _figures(
         return collect_candidates(items, part, relevant, family, level_temperatures, depth)
 
     fitted = candidates(calibrating, level_temperatures_for(settings.level_temperature))
-    tuning = tune_level_temperature(fitted, average_k, settings.level_temperature)
+    deciding = deciding_queries(np.isin(np.unique(calibrating.rows), calibrates))
+    tuning, name = tune_policy(fitted.part(deciding), average_k, settings)
     temperature = tuning.level_temperature
-    name = "level" if tuning.beats_top_k else "top_k"
     policy = served_policy(name, settings, family, temperature)
     calibration = calibrate(
         policy.lists(fitted),
@@ -123,35 +138,28 @@ def _figures(
         average_k,
         folds=folds,
     )
-    test = candidates(testing, tuple(sorted({temperature, 1.0})))
-    relevant = ClickedPairs(np.unique(testing.rows, return_inverse=True)[1], testing.items)
+    test = fitted if folds else candidates(testing, (temperature,))
     knobs = KnobEvaluation(calibration, test, settings)
     evaluation = _evaluation(knobs, calibration, test, average_k)
+    relevant = ClickedPairs(np.unique(testing.rows, return_inverse=True)[1], testing.items)
     gain = own_gain(test, items, relevant, min(average_k))
-    exact = np.ones((len(test), 2))
-    gates = check_gates(
-        evaluation, knobs.evidence(evaluation.middle_k, gain, exact), config.evaluation.gates
-    )
-    return {
-        "policy": name,
-        "level_temperature": temperature,
-        "failed": failures(gates),
-        "warned": failures(gates, "undecided"),
-        **_served(knobs, calibration),
-    }
+    evidence = knobs.evidence(evaluation.middle_k, gain, np.ones((len(test), 2)))
+    return _Release(calibration, knobs, check_gates(evaluation, evidence, config.evaluation.gates))
 
 
 def _evaluation(
     knobs: KnobEvaluation, calibration: Calibration, test: Candidates, average_k: tuple[int, ...]
 ) -> ModelEvaluation:
-    policies = evaluated_policies(calibration.level_temperature)
+    policies = {policy.name: policy for policy in (knobs.policy, TopKPolicy())}
     default = knobs.policy.name
     queries = len(test)
     return ModelEvaluation(
         model=ModelSummary("", calibration.family, 0, 0, calibration.policy, 0.0),
         data=DataSummary(test.corpus_size, 0, calibration.queries, queries, queries, {}, None),
         average_k=list(average_k),
-        policies=evaluate_policies(policies, test, average_k, default, calibration.offsets),
+        policies=evaluate_policies(
+            list(policies.values()), test, average_k, default, calibration.offsets
+        ),
         unseen=[],
         calibration=knobs.calibration_result(),
         default_knob=knobs.default_knob(),
@@ -163,30 +171,57 @@ def _evaluation(
     )
 
 
-def _served(knobs: KnobEvaluation, calibration: Calibration) -> dict[str, Any]:
-    """The served default on test queries, beside top k with as many items."""
+def _figures(release: _Release, average_k: Sequence[int]) -> dict[str, Any]:
+    """What is served, on test queries.
+
+    Returns:
+      `policy`, `folds`; `failed` and `warned` gates; `asked` and `measured` recall, and whether the
+      difference is `within` the stated interval and the error of the test queries; `items` per
+      query; `queries`; `at`: "default" or an average to the figures of `_beside_top_k`.
+    """
+    calibration, knobs = release.calibration, release.knobs
     lists, counts = knobs.lists, knobs.counts
-    ours = lists.shares(counts)
-    equal = np.full(len(counts), max(round(float(counts.mean())), 1))
-    theirs = lists.shares(np.minimum(equal, lists.lengths))
-    low, high = calibration.interval(calibration.default_value)
-    measured = float(ours[1].mean())
-    # The test queries are a sample, too.
-    slack = float(1.96 * ours[1].std() / np.sqrt(len(counts)))
-    half = (high - low) / 2
-    within = abs(measured - calibration.default_value) <= np.hypot(half, slack) + 0.005
-    found: dict[str, Any] = {
-        "asked": calibration.default_value,
+    at = {"default": counts}
+    at |= {str(k): lists.counts_at(lists.cutoff_at(k)) for k in average_k}
+    recalls = lists.shares(counts)[1]
+    asked, measured = calibration.default_value, float(recalls.mean())
+    low, high = calibration.interval(asked)
+    stated = high - asked if measured > asked else asked - low
+    error = 1.96 * recalls.std() / np.sqrt(len(recalls))
+    return {
+        "policy": calibration.policy,
+        "level_temperature": calibration.level_temperature,
+        "folds": calibration.folds,
+        "failed": failures(release.gates),
+        "warned": failures(release.gates, "undecided"),
+        "asked": asked,
         "measured": measured,
-        "within": bool(within),
+        "within": bool(abs(measured - asked) <= np.hypot(stated, error)),
         "items": float(counts.mean()),
         "queries": len(counts),
+        "at": {name: _beside_top_k(lists, each) for name, each in at.items()},
     }
-    for name, mine, base in zip(("precision", "recall"), ours, theirs, strict=True):
-        gain = mine - base
+
+
+def _beside_top_k(lists: RankedLists, counts: np.ndarray) -> dict[str, Any]:
+    """Precision and recall of lists of `counts` [Q] items, beside top k at the same average.
+
+    Between two whole numbers, some queries get one item more: the means are linear. `worse` tells
+    whether ours is significantly lower.
+    """
+    average = float(counts.mean())
+    fewer, more = (
+        lists.shares(np.minimum(int(average) + extra, lists.lengths)) for extra in (0, 1)
+    )
+    found: dict[str, Any] = {"items": average}
+    for name, ours, low, high in zip(
+        ("precision", "recall"), lists.shares(counts), fewer, more, strict=True
+    ):
+        top_k = low + (average % 1) * (high - low)
+        gain = ours - top_k
         found[name] = {
-            "ours": float(mine.mean()),
-            "top_k": float(base.mean()),
+            "ours": float(ours.mean()),
+            "top_k": float(top_k.mean()),
             "worse": bool(gain.mean() < -noise(gain)),
         }
     return found

@@ -12,13 +12,14 @@ from experiments.corpora import Corpus, corpus, corpus_key
 from experiments.settings import ExperimentSettings
 from experiments.step import Step
 from pebr_tf.config import AUTO, Config
-from pebr_tf.cutoff.candidates import ClickedPairs, QueryVectors
 from pebr_tf.cutoff.tower_trial import correction_helps, served_recalls, trial_training
 from pebr_tf.models.fields import item_fields, query_fields
 from pebr_tf.models.two_tower import VALIDATION_PART, TwoTower, family_of
 from pebr_tf.training.batches import VALIDATION_BATCHES, Batch
-from pebr_tf.training.loop import Trainer
+from pebr_tf.training.loop import Trainer, TrainingResult
 from pebr_tf.training.optimizers import optimizer_of
+from pebr_tf.training.retrieval_validation import RetrievalValidation
+from pebr_tf.training.text_table import TextTable
 
 SOURCES = (
     "pebr_tf.cutoff.tower_trial",
@@ -67,32 +68,21 @@ def tower_step(
     )
 
 
-def train(data: Corpus, config: Config, share: float = 1.0) -> dict[str, Any]:
-    """Trains, and embeds all queries and items; see `tower_step`."""
-    if config.loss.log_q == AUTO:
-        config = config.replace("loss.log_q", _log_q_helps(data, config, share))
-    training = config.training
-    tf.keras.utils.set_random_seed(training.seed)
+def train(
+    data: Corpus, config: Config, share: float = 1.0, by_retrieval: bool = False
+) -> dict[str, Any]:
+    """Trains, and embeds all queries and items; see `tower_step`.
+
+    With `by_retrieval`, recall decides on the best weights and the early stop, as in the pipeline.
+    """
     rows = data.rows("train")
-    generator = np.random.default_rng(training.seed)
     if share < 1:
+        generator = np.random.default_rng(config.training.seed)
         rows = np.sort(generator.choice(rows, int(len(rows) * share), replace=False))
-    model = TwoTower(config, data.vocabulary_sizes)
-    first = _batch(data, tf.constant(rows[:2]))
-    model.encode_query(first)
-    model.encode_item(first)
-    validation = _validation(data, rows, training.batch_size)
-    batches = (
-        tf.data.Dataset.from_tensor_slices(rows)
-        .shuffle(len(rows), training.seed)
-        .repeat()
-        .batch(training.batch_size, drop_remainder=True)
-        .map(lambda places: _batch(data, places), 1)
-        .prefetch(2)
-    )
-    with tempfile.TemporaryDirectory() as checkpoints:
-        trainer = Trainer(model, optimizer_of(training), training, checkpoints)
-        trained = trainer.run(batches, validation)
+    validation = _validation(data, rows, config.training.batch_size)
+    if config.loss.log_q == AUTO:
+        config = config.replace("loss.log_q", _log_q_helps(data, config, rows, validation))
+    model, trained = _trained(data, config, rows, validation, by_retrieval)
     vectors, tau = _embedded(data, model, config, "query")
     (items,) = _embedded(data, model, config, "item")
     return {
@@ -105,22 +95,55 @@ def train(data: Corpus, config: Config, share: float = 1.0) -> dict[str, Any]:
     }
 
 
-def _log_q_helps(data: Corpus, config: Config, share: float) -> bool:
+def _trained(
+    data: Corpus,
+    config: Config,
+    rows: np.ndarray,
+    validation: list[Batch],
+    by_retrieval: bool = False,
+) -> tuple[TwoTower, TrainingResult]:
+    """Towers that learned from these rows of the log."""
+    training = config.training
+    tf.keras.utils.set_random_seed(training.seed)
+    model = TwoTower(config, data.vocabulary_sizes)
+    first = _batch(data, tf.constant(rows[:2]))
+    model.encode_query(first)
+    model.encode_item(first)
+    batches = (
+        tf.data.Dataset.from_tensor_slices(rows)
+        .shuffle(len(rows), training.seed)
+        .repeat()
+        .batch(training.batch_size, drop_remainder=True)
+        .map(lambda places: _batch(data, places), 1)
+        .prefetch(2)
+    )
+    recall = {}
+    if by_retrieval:
+        k = config.evaluation.average_k[0]
+        recall["recall"] = _retrieval(data, model, validation, k).recall
+    with tempfile.TemporaryDirectory() as checkpoints:
+        trainer = Trainer(model, optimizer_of(training), training, checkpoints)
+        return model, trainer.run(batches, validation, **recall)
+
+
+def _retrieval(
+    data: Corpus, model: TwoTower, validation: list[Batch], k: int
+) -> RetrievalValidation:
+    items = {name: each for name, each in data.features.items() if not name.startswith("query")}
+    table = TextTable([(tf.constant(data.item_ids.tolist()), items)])
+    return RetrievalValidation(model, validation, table, k, tf.distribute.get_strategy())
+
+
+def _log_q_helps(data: Corpus, config: Config, rows: np.ndarray, validation: list[Batch]) -> bool:
     """As the pipeline's Trainer decides it."""
-    if not config.loss.has_softmax:
+    if not config.loss.has_softmax or not validation:
         return False
-    rows = data.rows("train")
-    pairs = rows[_is_validation(data, rows)][: VALIDATION_BATCHES * config.training.batch_size]
-    queries, places = np.unique(data.query[pairs], return_inverse=True)
     short = replace(config, training=trial_training(config.training))
 
     def recalls(log_q: bool) -> np.ndarray:
-        towers = train(data, short.replace("loss.log_q", log_q), share)
-        embedded = QueryVectors(towers["vectors"], towers["tau"], data.strata).part(queries)
-        relevant = ClickedPairs(places, data.item[pairs])
-        average_k = config.evaluation.average_k
-        family = family_of(config.loss)
-        return served_recalls(towers["items"], embedded, relevant, family, average_k)
+        model, _ = _trained(data, short.replace("loss.log_q", log_q), rows, [])
+        pairs = _retrieval(data, model, validation, 1).embedded()
+        return served_recalls(pairs, family_of(config.loss), config.evaluation.average_k)
 
     return correction_helps(recalls)
 

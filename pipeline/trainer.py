@@ -17,7 +17,6 @@ from tfx.components.trainer.fn_args_utils import FnArgs
 from tfx.dsl.io import fileio
 
 from pebr_tf.config import AUTO, TOWER_SECTIONS, Config, Training
-from pebr_tf.cutoff.candidates import ClickedPairs, QueryVectors
 from pebr_tf.cutoff.tower_trial import correction_helps, served_recalls, trial_training
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
@@ -171,9 +170,7 @@ def _try_log_q(
             trainer = Trainer(model, optimizer_of(training), training, folder, strategy=strategy)
         trainer.run(data.training(training, strategy, trainer.resumed_from), ())
         pairs = RetrievalValidation(model, data.validation, data.items, 1, strategy).embedded()
-        queries = QueryVectors(pairs.vectors, pairs.tau, np.zeros(len(pairs.tau), np.int64))
-        relevant = ClickedPairs(pairs.rows, pairs.places)
-        return served_recalls(pairs.items, queries, relevant, family_of(config.loss), average_k)
+        return served_recalls(pairs, family_of(config.loss), average_k)
 
     helps = correction_helps(recalls)
     tf.keras.utils.set_random_seed(training.seed)

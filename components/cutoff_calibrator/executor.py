@@ -20,8 +20,9 @@ from pebr_tf.cutoff.candidates import candidate_depth, collect_candidates, level
 from pebr_tf.cutoff.law_fit import HeldOutClicks, fit_law, fit_share_map
 from pebr_tf.cutoff.level_temperature import (
     LevelTuning,
+    deciding_queries,
     level_temperatures_for,
-    tune_level_temperature,
+    tune_policy,
 )
 from pebr_tf.cutoff.policies.registry import served_policy
 from pebr_tf.data import splits
@@ -82,18 +83,9 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         level_temperatures_for(settings.level_temperature),
         candidate_depth(len(queries), len(ids), average_k, settings.limit),
     )
-    # Nothing but the maps is fitted to test queries, unless hardly any others are there.
-    enough = len(clicked.queries) >= splits.LEAST_QUERIES
-    some = len(clicked.queries) if enough else len(queries)
-    fitted = np.arange(len(queries)) < some
-    tuning = tune_level_temperature(
-        candidates.part(fitted),
-        average_k,
-        settings.level_temperature,
-        settings.default_value if settings.default_knob == "recall" else None,
-    )
+    fitted = deciding_queries(np.arange(len(queries)) < len(clicked.queries))
+    tuning, name = tune_policy(candidates.part(fitted), average_k, settings)
     level_temperature = tuning.level_temperature
-    name = settings.policy if tuning.beats_top_k or settings.policy != "level" else "top_k"
     sample = sample_of(vectors, settings.level_sample or MOST_SAMPLED)
     levels = levels_of(sample, queries, family, level_temperature)
     background = background_law(queries.vectors, moments.mean, moments.covariance)

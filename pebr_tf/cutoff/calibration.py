@@ -255,7 +255,7 @@ def calibrate(
     value = config.default_value
     common = recall_map(lists, floor, limit)
     if value is None:
-        reached = float(common.value(budget_map(lists, floor, limit).cutoff(max(average_k))))
+        reached = float(common.value(lists.head(limit).cutoff_at(max(average_k), floor)))
         # Two digits that people can remember; never more than what is reached.
         unit = 10 ** (np.floor(np.log10(max(reached, 0.001))) - 1)
         value = round(min(max(np.floor(reached / unit) * unit, 0.001), 0.99), 5)

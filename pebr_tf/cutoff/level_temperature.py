@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.policies.level import LevelPolicy
 from pebr_tf.cutoff.policies.plain import TopKPolicy
+from pebr_tf.data import splits
 from pebr_tf.metrics.ranked import RankedLists, top_k_for
 
 # Fine where the best one was found on all data sets that were tried.
@@ -38,6 +40,30 @@ class LevelTuning:
 def level_temperatures_for(fixed: float | None) -> tuple[float, ...]:
     """The level temperatures to compute: the grid or the fixed one, and 1 for the nucleus."""
     return tuple(sorted({*(GRID if fixed is None else (fixed,)), 1.0}))
+
+
+def deciding_queries(calibrates: np.ndarray) -> np.ndarray:
+    """[Q] which held-out queries decide T, the policy and the law.
+
+    `calibrates` [Q] tells which are of the split calibrate. The others, which cross-fitting adds,
+    decide nothing but the maps, unless hardly any others are there.
+    """
+    enough = calibrates.sum() >= splits.LEAST_QUERIES
+    return calibrates if enough else np.ones_like(calibrates)
+
+
+def tune_policy(
+    candidates: Candidates, average_k: Sequence[int], settings: Cutoff
+) -> tuple[LevelTuning, str]:
+    """`tune_level_temperature` with the settings, and the name of the policy to serve."""
+    tuning = tune_level_temperature(
+        candidates,
+        average_k,
+        settings.level_temperature,
+        settings.default_value if settings.default_knob == "recall" else None,
+    )
+    serves_level = tuning.beats_top_k or settings.policy != "level"
+    return tuning, settings.policy if serves_level else "top_k"
 
 
 def tune_level_temperature(

@@ -23,6 +23,7 @@ from pebr_tf.cutoff.candidates import (
 from pebr_tf.cutoff.policies.level import LevelPolicy
 from pebr_tf.cutoff.policies.plain import TopKPolicy
 from pebr_tf.distributions.logit import Family
+from pebr_tf.training.retrieval_validation import EmbeddedPairs
 
 TRIAL_STEPS = 200
 LEVEL_TEMPERATURES = (0.5, 1.0)
@@ -33,19 +34,14 @@ def trial_training(training: Training) -> Training:
     return replace(training, steps=max(min(training.steps // 5, TRIAL_STEPS), 1))
 
 
-def served_recalls(
-    items: np.ndarray,
-    queries: QueryVectors,
-    relevant: ClickedPairs,
-    family: Family,
-    average_k: Sequence[int],
-) -> np.ndarray:
+def served_recalls(pairs: EmbeddedPairs, family: Family, average_k: Sequence[int]) -> np.ndarray:
     """[Q] recall of each query, the mean over `average_k`, by the best of top k and the level.
 
-    Items are [N, n] unit vectors. Each query has a relevant item. The towers have not learned from
-    the `relevant` pairs; repetitions count once.
+    Each query has a pair, from which the towers have not learned; repetitions count once.
     """
-    keys = np.unique(relevant.rows * len(items) + relevant.items)
+    items = pairs.items
+    queries = QueryVectors(pairs.vectors, pairs.tau, np.zeros(len(pairs.tau), np.int64))
+    keys = np.unique(pairs.rows * len(items) + pairs.places)
     relevant = ClickedPairs(*np.divmod(keys, len(items)))
     average_k = [min(k, len(items)) for k in average_k]
     depth = candidate_depth(len(queries), len(items), average_k, len(items))

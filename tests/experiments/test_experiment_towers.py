@@ -82,7 +82,7 @@ def shown(data):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Trainer, "run", run)
             with pytest.raises(Enough):
-                trained(data, share, **changes)
+                trained(data, share, **{"loss.log_q": False, **changes})
         return given["batches"], given["validation"]
 
     return show

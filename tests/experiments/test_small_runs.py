@@ -50,7 +50,9 @@ SANE = {
         and "foreign_missed" not in figures
     ),
     "calibration": lambda outputs, figures: figures["ways"]["level"]["overall"]["error"][0] < 0.1,
-    "first-run": lambda outputs, figures: not any(figures["blessed by mistake"].values()),
+    "first-run": lambda outputs, figures: (
+        not any(bar["found"] for text, bar in figures["bars"].items() if text.startswith("Blessed"))
+    ),
 }
 
 

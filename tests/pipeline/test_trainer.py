@@ -240,11 +240,11 @@ def test_a_trial_of_both_ways_decides_on_log_q(folder, tmp_path, monkeypatch):
     """The recalls are made up; the towers that are measured are trained."""
     measured = []
 
-    def recalls(items, queries, relevant, family, average_k):
-        measured.append(items)
-        assert (len(items), family, average_k) == (11, "beta", [2, 4])
-        assert len(relevant.rows) == 8
-        assert queries.tau.shape == (relevant.rows.max() + 1,)
+    def recalls(pairs, family, average_k):
+        measured.append(pairs.items)
+        assert (len(pairs.items), family, average_k) == (11, "beta", [2, 4])
+        assert len(pairs.rows) == 8
+        assert pairs.tau.shape == (pairs.rows.max() + 1,)
         return np.array([0.4, 0.5, 0.6]) + 0.1 * (len(measured) == 1)
 
     def pairs(files, parse, training):

@@ -5,8 +5,8 @@ import pytest
 from cutoff_worlds import unit
 
 from pebr_tf.config import Training
-from pebr_tf.cutoff.candidates import ClickedPairs, QueryVectors
 from pebr_tf.cutoff.tower_trial import correction_helps, served_recalls, trial_training
+from pebr_tf.training.retrieval_validation import EmbeddedPairs
 
 ITEMS = 40
 
@@ -16,9 +16,9 @@ def test_recalls_of_top_k_where_it_is_best():
     items = np.eye(ITEMS, dtype=np.float32)
     vectors = unit(items[:6] + 0.1)
     vectors[5] = unit(items[5:6] + 1.5 * items[30:31])
-    queries = QueryVectors(vectors, np.full(6, 0.05, "f4"), np.zeros(6, np.int64))
     twice = np.repeat(np.arange(6), 2)
-    recalls = served_recalls(items, queries, ClickedPairs(twice, twice), "beta", [1, 2])
+    pairs = EmbeddedPairs(items, vectors, np.full(6, 0.05, "f4"), twice, twice)
+    recalls = served_recalls(pairs, "beta", [1, 2])
     np.testing.assert_allclose(recalls, [1, 1, 1, 1, 1, 0.5])
 
 
@@ -28,8 +28,8 @@ def test_the_level_counts_where_queries_differ_in_breadth():
     vectors = unit(np.eye(11))
     tau = np.full(11, 0.05, "f4")
     rows = np.concatenate([np.zeros(10, int), np.arange(1, 11)])
-    queries = QueryVectors(vectors, tau, np.zeros(11, np.int64))
-    recalls = served_recalls(items, queries, ClickedPairs(rows, np.arange(20)), "beta", [2])
+    pairs = EmbeddedPairs(items, vectors, tau, rows, np.arange(20))
+    recalls = served_recalls(pairs, "beta", [2])
     np.testing.assert_allclose(recalls, 1.0)
 
 
