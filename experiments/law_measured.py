@@ -38,16 +38,16 @@ def measure_law(towers: Study, level_temperature: float) -> dict[str, Any]:
     """What the law, its map and the signature's recall keep on test queries.
 
     Returns:
-      Measure to group to figure. `raw` and `mapped`: Kolmogorov-Smirnov distance of the transformed
-      clicks to uniform; `share`: mean distance of the clicks kept to those expected, over SHARES;
-      `recall`: the same for recall, by the map of the signature; `noise`: the noise share less the
-      true one; `relevant` and `relevant_worst`: the share of truly relevant clicks kept less the
-      share, mean and worst over SHARES; the last three only with a known truth. `deciles`
-      (overall): expected less measured recall of each decile of the expected one, at a recall of
-      .75; `drawn_deciles`: the same DRAWS times, with clicks drawn from the law itself.
-      Of `query_at`, overall: `longest`, its longest list over the service's at a recall of .9;
-      `empty`, the share of empty lists at a recall of .5; `behind`, how far its recall is behind
-      that of the probe's level at an equal average, at the worst k.
+      `raw` and `mapped`: [P] transformed clicks, with their `weights` [P] and `strata` [P]. Measure
+      to group to errors, positive where more is kept: `share`, clicks kept less those expected, at
+      each of SHARES; `recall`, recall less what is requested of `query_at`, at SHARES; `deciles`
+      (overall), recall less the expected one in each decile of it, at a recall of .75, and
+      `drawn_deciles`, the same DRAWS times with clicks drawn from the law itself; with a known
+      truth `noise`, the noise share less the true one, and `relevant`, the share of truly relevant
+      clicks kept less the share, at SHARES. Of `query_at`, overall: `longest`, its longest list
+      over the service's at a recall of .9; `empty`, the share of empty lists at a recall of .5;
+      `behind`, how far its recall is behind that of the probe's level at an equal average, at the
+      worst k.
     """
     calibrate_clicks, test = (
         _clicks(towers, split, level_temperature) for split in ("calibrate", "test")
@@ -60,13 +60,10 @@ def measure_law(towers: Study, level_temperature: float) -> dict[str, Any]:
     above = betainc(beta[rows], alpha[rows], 1 - z)
     background = betainc(test.background_beta[rows], test.background_alpha[rows], 1 - z)
     found: dict[str, Any] = {
-        name: _by_group(
-            strata, lambda chosen, kept=kept: _distance(kept, test.weights(), chosen[rows])
-        )
-        for name, kept in {
-            "raw": (1 - noise[rows]) * above + noise[rows] * background,
-            "mapped": (1 - noise[rows]) * shares.value(1 - above) + noise[rows] * background,
-        }.items()
+        "raw": (1 - noise[rows]) * above + noise[rows] * background,
+        "mapped": (1 - noise[rows]) * shares.value(1 - above) + noise[rows] * background,
+        "weights": test.weights(),
+        "strata": test.strata[rows],
     }
     errors, relevant = [], []
     real = _is_real(towers, "test")
@@ -77,27 +74,13 @@ def measure_law(towers: Study, level_temperature: float) -> dict[str, Any]:
         errors.append(kept - ((1 - noise) * share + noise * tail))
         if real is not None:
             relevant.append(_mean_by_query(z[real] >= ends[rows[real]], rows[real], len(alpha)))
-    found["share"] = _by_group(
-        strata, lambda chosen: float(np.mean([abs(each[chosen].mean()) for each in errors]))
-    )
+    found["share"] = _means(strata, errors)
     found |= _recalls(towers, level_temperature, (alpha, beta, noise), test, shares)
     if real is not None:
         true_noise = 1 - _mean_by_query(real, rows, len(alpha))
-        found["noise"] = _by_group(
-            strata, lambda chosen: float(np.mean(noise[chosen] - true_noise[chosen]))
-        )
-        for name, figure in {"relevant": np.mean, "relevant_worst": np.max}.items():
-            found[name] = _by_group(
-                strata,
-                lambda chosen, figure=figure: float(
-                    figure(
-                        [
-                            abs(np.nanmean(each[chosen]) - share)
-                            for each, share in zip(relevant, SHARES, strict=True)
-                        ]
-                    )
-                ),
-            )
+        found["noise"] = _means(strata, [noise - true_noise])
+        short = [each - share for each, share in zip(relevant, SHARES, strict=True)]
+        found["relevant"] = _means(strata, short)
     return found
 
 
@@ -168,9 +151,6 @@ def _recalls(
         requested = min(max(recall, knob.lowest), knob.highest)
         counts = np.maximum(lists["test"].counts_at(knob.cutoff(recall)), cutoff.floor)
         errors.append(lists["test"].hits(counts) / lists["test"].totals - requested)
-    recalls = _by_group(
-        strata, lambda chosen: float(np.mean([abs(each[chosen].mean()) for each in errors]))
-    )
     alpha, beta, noise = law
     ends = _ends(towers, test, knob.cutoff(0.75))
     expected = shares.value(betainc(alpha, beta, ends))
@@ -182,12 +162,12 @@ def _recalls(
     generator, counts = np.random.default_rng(0), np.bincount(test.rows, minlength=len(alpha))
     drawn = [generator.binomial(counts, np.clip(clicks, 0, 1)) / counts for _ in range(DRAWS)]
     return {
-        "recall": recalls,
+        "recall": _means(strata, errors),
         "deciles": {"overall": _decile_errors(clicks, kept, order)},
         "drawn_deciles": {"overall": [_decile_errors(clicks, each, order) for each in drawn]},
-        "longest": {"overall": float(np.divide(*longest))},
-        "empty": {"overall": float(np.mean(shortest == 0))},
-        "behind": {"overall": float(max(0.0, *gains))},
+        "longest": {"overall": [float(np.divide(*longest))]},
+        "empty": {"overall": [float(np.mean(shortest == 0))]},
+        "behind": {"overall": [float(max(0.0, *gains))]},
     }
 
 
@@ -220,7 +200,7 @@ def _recall_at(lists: RankedLists, average: int) -> float:
 def _decile_errors(
     expected: np.ndarray, kept: np.ndarray, deciles: list[np.ndarray]
 ) -> list[float]:
-    return [float(np.mean(expected[part]) - np.mean(kept[part])) for part in deciles]
+    return [float(np.mean(kept[part]) - np.mean(expected[part])) for part in deciles]
 
 
 def measure_unfamiliar(corpus: Corpus, foreign: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -253,7 +233,7 @@ def measure_unfamiliar(corpus: Corpus, foreign: Sequence[str]) -> dict[str, dict
     if foreign:
         drawn = np.random.default_rng(0).permutation(np.array(foreign, object))[:FOREIGN]
         result["foreign_missed"] = 1 - flagged(drawn)
-    return {name: {"overall": value} for name, value in result.items()}
+    return {name: {"overall": [value]} for name, value in result.items()}
 
 
 def _is_real(towers: Study, split: str) -> np.ndarray | None:
@@ -265,10 +245,19 @@ def _is_real(towers: Study, split: str) -> np.ndarray | None:
     return np.isin(pairs.rows * items + pairs.items, truth.rows * items + truth.items)
 
 
-def _by_group(strata: np.ndarray, figure: Any) -> dict[str, float]:
+def _means(strata: np.ndarray, errors: Sequence[np.ndarray]) -> dict[str, list[float]]:
+    """Means of each of the errors [Q], over all queries and over those of each stratum."""
+    return {
+        group: [float(np.nanmean(each[chosen])) for each in errors]
+        for group, chosen in groups_of(strata).items()
+    }
+
+
+def groups_of(strata: np.ndarray) -> dict[str, np.ndarray]:
+    """Masks of all, and of each stratum that is not empty."""
     masks = {"overall": np.ones(len(strata), bool)}
     masks |= {name: strata == place for place, name in enumerate(STRATA)}
-    return {name: figure(mask) for name, mask in masks.items() if mask.any()}
+    return {name: mask for name, mask in masks.items() if mask.any()}
 
 
 def _mean_by_query(values: np.ndarray, rows: np.ndarray, queries: int) -> np.ndarray:
@@ -278,10 +267,10 @@ def _mean_by_query(values: np.ndarray, rows: np.ndarray, queries: int) -> np.nda
     return np.where(counts, sums / np.maximum(counts, 1), np.nan)
 
 
-def _distance(values: np.ndarray, weights: np.ndarray, chosen: np.ndarray) -> float:
-    """Kolmogorov-Smirnov distance of weighted values to uniform ones."""
-    order = np.argsort(values[chosen])
-    sorted_values, share = values[chosen][order], weights[chosen][order]
-    reached = np.cumsum(share) / share.sum()
-    before = reached - share / share.sum()
+def distance_to_uniform(values: np.ndarray, weights: np.ndarray) -> float:
+    """The Kolmogorov-Smirnov distance of weighted values to uniform ones."""
+    order = np.argsort(values)
+    sorted_values, share = values[order], weights[order] / weights.sum()
+    reached = np.cumsum(share)
+    before = reached - share
     return float(max(np.abs(reached - sorted_values).max(), np.abs(before - sorted_values).max()))

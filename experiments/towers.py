@@ -59,11 +59,12 @@ def tower_step(
     key = {section: mapping[section] for section in _SECTIONS}
     said = ", ".join(f"{name.split('.')[-1]} {value}" for name, value in changes.items())
     part = "" if share == 1 else f", {share:.0%} of the log"
+    released = settings.as_released
     return Step(
         title=f"{dataset}{', ' if said else ''}{said}{part}, seed {seed}: towers",
-        key={**corpus_key(settings, dataset), **key, "share": share},
+        key={**corpus_key(settings, dataset), **key, "share": share, "released": released},
         sources=SOURCES,
-        compute=lambda: train(corpus(settings, dataset), config, share),
+        compute=lambda: train(corpus(settings, dataset), config, share, released),
         cost=config.training.steps * config.training.batch_size / 12_000,
     )
 

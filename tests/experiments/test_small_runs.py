@@ -44,9 +44,9 @@ SANE = {
     ),
     # The level sample is the whole catalogue, so that the level is that of the probe.
     "law": lambda outputs, figures: (
-        figures["recall"]["overall"]["mean"] < 0.1
-        and figures["behind"]["overall"]["mean"] == 0
-        and figures["test_flagged"]["overall"]["mean"] <= 0.05
+        figures["recall"]["overall"] < 0.1
+        and figures["behind"]["overall"] == 0
+        and figures["test_flagged"]["overall"] <= 0.05
         and "foreign_missed" not in figures
     ),
     "calibration": lambda outputs, figures: figures["ways"]["level"]["overall"]["error"][0] < 0.1,
