@@ -17,6 +17,7 @@ from components.click_log_example_gen.items import at_end, read_items
 from pebr_tf.config import Split
 from pebr_tf.data import splits
 from pebr_tf.data.ingest_settings import IngestSettings
+from pebr_tf.data.item_places import ItemPlaces
 from pebr_tf.data.tables import Batch
 
 TABLE = "clicks"
@@ -31,7 +32,7 @@ class GoodClicks:
         self._settings = settings
         self._now = now
         self._shared = shared.Shared()
-        self._known: pa.Array | None = None
+        self._known: ItemPlaces | None = None
 
     def of(self, batch: Batch, path: str) -> Batch:
         """The good clicks of a batch; `path` is the table of items."""
@@ -41,7 +42,7 @@ class GoodClicks:
         if self._known is None:
             # Once for all threads of a worker.
             self._known = self._shared.acquire(
-                lambda: read_items(path, only_ids=True)["item_id"].combine_chunks()
+                lambda: ItemPlaces(read_items(path, only_ids=True)["item_id"])
             )
         return settings.good_clicks(batch, self._now, self._known)
 

@@ -127,7 +127,7 @@ class WriteCatalogue(beam.DoFn):
                 writer.reject(rows, Rejected.of(rows.batch.rows[~of_batch], TWICE))
             else:
                 writer.read(int(of_batch.sum()))
-        table = table.filter(pa.array(first)).combine_chunks()
+        table = table.filter(pa.array(first))
         for number, batch in enumerate(table.to_batches(ENCODED_ROWS)):
             writer.keep(SPLIT, batch, (number, 0))
         joined = table.select(["item_id", *names])
@@ -147,7 +147,8 @@ class WriteCatalogue(beam.DoFn):
 def _first_of_each(ids: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """[M] bool, true for the first row of each id."""
     if isinstance(ids, pa.ChunkedArray):
-        ids = ids.combine_chunks()
+        # A text column of one chunk has at most 2 GiB.
+        ids = ids.cast(pa.large_string()).combine_chunks()
     codes = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     first = np.zeros(len(codes), bool)
     first[np.unique(codes, return_index=True)[1]] = True

@@ -19,6 +19,7 @@ DATA_KEYS = (
     "clicks_column",
     "timestamp_column",
     "payload_columns",
+    "query_characters",
     "reject_limit",
     "statistics_rows",
 )

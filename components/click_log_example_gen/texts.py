@@ -17,8 +17,7 @@ from apache_beam.utils import shared
 
 from components.click_log_example_gen.bundle_writer import BundleSummary, BundleWriter
 from components.click_log_example_gen.items import ENCODED_ROWS, read_items
-from pebr_tf.data import splits
-from pebr_tf.data.click_log import item_columns
+from pebr_tf.data.item_places import ItemColumns, fast_hashes
 
 SPLIT = "texts"
 # Outputs of the step that writes clicks; SAMPLES is also the name of their artifact.
@@ -44,10 +43,10 @@ def of_catalogue(path: str) -> Iterator[tuple[Key, pa.Table]]:
     """All items without clicks, in shards, so that `texts` has the whole catalogue."""
     if not path:
         return
-    ids = read_items(path, only_ids=True).column("item_id")
-    empty = pa.array([""] * len(ids), pa.string())
-    none = pa.array(np.zeros(len(ids), np.int64))
-    yield from in_shards(pa.table([empty, ids, none], schema=_COUNTS))
+    for ids in read_items(path, only_ids=True).column("item_id").chunks:
+        empty = pa.array([""] * len(ids), pa.string())
+        none = pa.array(np.zeros(len(ids), np.int64))
+        yield from in_shards(pa.table([empty, ids, none], schema=_COUNTS))
 
 
 def merged(tables: Iterable[pa.Table]) -> pa.Table:
@@ -60,7 +59,7 @@ def merged(tables: Iterable[pa.Table]) -> pa.Table:
 def in_shards(counts: pa.Table) -> Iterator[tuple[Key, pa.Table]]:
     """Non-empty parts of counts; the part of a text depends on the text alone."""
     texts = pc.binary_join_element_wise(counts["query"], counts["item_id"], "").combine_chunks()
-    shards = splits.hashes(texts) % SHARDS
+    shards = fast_hashes(texts) % SHARDS
     for number in np.unique(shards).tolist():
         yield (SPLIT, number), counts.filter(pa.array(shards == number))
 
@@ -80,7 +79,7 @@ class WriteJoined(beam.DoFn):
         self._table = table
         self._folder = folder
         self._shared = shared.Shared()
-        self._items: pa.Table | None = None
+        self._items: ItemColumns | None = None
 
     def process(self, element: tuple[Key, pa.Table], path: str) -> Iterator[BundleSummary]:
         if not path:
@@ -93,12 +92,11 @@ class WriteJoined(beam.DoFn):
         writer = BundleWriter(self._table, self._folder)
         if self._items is None:
             # Once for all threads of a worker.
-            self._items = self._shared.acquire(lambda: read_items(path).combine_chunks())
-        items = self._items
+            self._items = self._shared.acquire(lambda: ItemColumns(read_items(path)))
         for batch in rows.to_batches(ENCODED_ROWS):
+            of_items = self._items.of(batch.column("item_id"))
             joined = pa.RecordBatch.from_arrays(
-                [*batch.columns, *item_columns(batch.column("item_id"), items).values()],
-                [*batch.schema.names, *items.column_names[1:]],
+                [*batch.columns, *of_items.values()], [*batch.schema.names, *of_items]
             )
             writer.keep(split, joined, (number, 0))
         yield writer.close()

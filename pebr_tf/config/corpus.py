@@ -33,6 +33,9 @@ class Data(Section):
     payload_columns: tuple[str, ...] = setting(
         ("title",), "Catalogue columns that the release returns with each item", distinct=True
     )
+    query_characters: int = setting(
+        1_000, "Most characters per query; rows with a longer one are rejected", "[1, 1_048_576]"
+    )
     reject_limit: float = setting(
         0.01, "Largest share of rejected rows; above it the run stops", "[0, 1]"
     )

@@ -11,31 +11,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pebr_tf.config import Data
+from pebr_tf.data.item_places import ItemPlaces
 from pebr_tf.data.tables import Batch, Rejected, convert
 
 # Clocks differ: a click may be this many seconds ahead of the local clock.
 CLOCK_SLACK = 3_600
+# Ids of items have a fixed width in the index: one long id would make it large.
+ID_CHARACTERS = 200
 Conversion = Callable[[pa.Array], pa.Array]
 UNKNOWN_ITEM = "item not in the catalogue"
 
 
-def check_clicks(batch: Batch, data: Data, now: int, known: pa.Array | None = None) -> Batch:
+def check_clicks(batch: Batch, data: Data, now: int, known: ItemPlaces | None = None) -> Batch:
     """Good clicks as columns `query`, `item_id` (text), `clicks` and `timestamp` (int64).
 
     Without a column of clicks a row counts as one click; without a column of times the time is 0.
     Clicks later than `now`, in seconds since 1970, and items that are not `known` are rejected.
     """
     checks = _Checks(batch)
-    query = checks.required_text(data.query_column, "query")
-    item = checks.required_text(data.item_column, "item_id")
+    query = checks.required_text(data.query_column, "query", data.query_characters)
+    item = checks.required_text(data.item_column, "item_id", ID_CHARACTERS)
     clicks = checks.optional(data.clicks_column, convert.whole_number, "clicks", "a whole number")
     clicks = clicks.fill_null(1)
     checks.reject(_numpy(pc.less(clicks, 0)), "negative clicks")
     time = checks.optional(data.timestamp_column, convert.time, "timestamp", "a time").fill_null(0)
     checks.reject(_numpy(pc.greater(time, now + CLOCK_SLACK)), "time in the future")
     if known is not None:
-        found = pc.is_in(item, value_set=known)
-        checks.reject(_numpy(pc.invert(found)), UNKNOWN_ITEM)
+        checks.reject(known.find(item.fill_null("")) < 0, UNKNOWN_ITEM)
     return checks.passed({"query": query, "item_id": item, "clicks": clicks, "timestamp": time})
 
 
@@ -48,7 +50,7 @@ def check_items(
     not see the other batches.
     """
     checks = _Checks(batch)
-    item = checks.required_text(item_column, "item_id")
+    item = checks.required_text(item_column, "item_id", ID_CHARACTERS)
     others = {name: checks.text(name, name).fill_null("") for name in texts}
     for name in numbers:
         values = checks.converted(name, convert.number, name, "a number")
@@ -72,16 +74,6 @@ def check_clicks_and_items(
     return Batch(clicks.columns.filter(good), items.rows, items.rejected), items
 
 
-def item_columns(item_ids: pa.Array, items: pa.Table) -> dict[str, pa.Array]:
-    """The columns of items by their ids; empty text or 0 for an id that `items` lacks."""
-    places = pc.index_in(item_ids, value_set=items.column("item_id").combine_chunks())
-    found = {}
-    for name in (name for name in items.column_names if name != "item_id"):
-        column = items.column(name).take(places).combine_chunks()
-        found[name] = column.fill_null("" if pa.types.is_string(column.type) else 0)
-    return found
-
-
 class _Checks:
     def __init__(self, batch: Batch):
         self._batch = batch
@@ -97,10 +89,12 @@ class _Checks:
     def text(self, column: str, name: str) -> pa.Array:
         return self.converted(column, convert.text, name, "UTF-8 text")
 
-    def required_text(self, column: str, name: str) -> pa.Array:
-        """The column as stripped text; rows without text are rejected."""
+    def required_text(self, column: str, name: str, characters: int) -> pa.Array:
+        """The column as stripped text; rows without text, or with a longer one, are rejected."""
         values = pc.utf8_trim_whitespace(self.text(column, name))
         self.reject(_numpy(pc.equal(values, "").fill_null(True)), f"no {name}")
+        long = _numpy(pc.greater(pc.utf8_length(values), characters))
+        self.reject(long, f"{name} is longer than {characters:,} characters")
         return values
 
     def optional(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from pebr_tf.config import Data, Features, Split
 from pebr_tf.data.click_log import check_clicks, check_clicks_and_items, check_items
+from pebr_tf.data.item_places import ItemPlaces
 from pebr_tf.data.tables import Batch
 from pebr_tf.errors import UserError
 
@@ -73,7 +72,7 @@ class IngestSettings:
         texts = (*self.texts, *self.payload)
         return check_items(batch, self.data.item_column, texts, self.numbers)
 
-    def good_clicks(self, batch: Batch, now: int, known: pa.Array) -> Batch:
+    def good_clicks(self, batch: Batch, now: int, known: ItemPlaces) -> Batch:
         """The good rows of a click log beside a catalogue with the ids `known`."""
         return check_clicks(batch, self.data, now, known)
 

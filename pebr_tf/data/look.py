@@ -21,6 +21,7 @@ from pebr_tf.data.accounting import TITLES, Account
 from pebr_tf.data.automatic import chosen_line
 from pebr_tf.data.guess import FirstRows
 from pebr_tf.data.ingest_settings import IngestSettings
+from pebr_tf.data.item_places import ItemPlaces
 from pebr_tf.data.local_files import local_sources
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.data.tables import Batch, Source, column_names, read_table, require_columns
@@ -209,7 +210,7 @@ class _Table:
             found.problems.append(str(error))
 
 
-def _items(config: Config, found: DataCheck) -> pa.Array:
+def _items(config: Config, found: DataCheck) -> ItemPlaces:
     """The different ids of the catalogue."""
     table = _Table("items", _sources(config, "data.catalogue"))
     ids = [pa.array([], pa.string())]
@@ -217,7 +218,7 @@ def _items(config: Config, found: DataCheck) -> pa.Array:
     for batch in table.batches(settings.item_columns):
         ids.append(table.count(settings.good_items(batch)).columns.column("item_id"))
     table.report(config.data.reject_limit, found)
-    return pa.chunked_array(ids).unique()
+    return ItemPlaces(pa.chunked_array(ids).unique())
 
 
 def _inputs(config: Config) -> str:

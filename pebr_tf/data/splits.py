@@ -136,14 +136,14 @@ def _summed(parts: Sequence[TimeCounts], length: int) -> TimeCounts:
 
 def _uniform(seed: int, purpose: int, *columns: pa.Array) -> np.ndarray:
     """[M] numbers in [0, 1) that depend on the texts, the seed and the purpose only."""
-    state = _mixed(np.full(len(columns[0]), seed * 4 + purpose, np.uint64))
+    state = mixed(np.full(len(columns[0]), seed * 4 + purpose, np.uint64))
     with np.errstate(over="ignore"):
         for column in columns:
-            state = _mixed(state ^ hashes(column))
+            state = mixed(state ^ hashes(column))
     return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def _mixed(state: np.ndarray) -> np.ndarray:
+def mixed(state: np.ndarray) -> np.ndarray:
     """The finaliser of SplitMix64: every input bit affects every output bit."""
     with np.errstate(over="ignore"):
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -13,8 +13,8 @@ from pebr_tf.data.click_log import (
     check_clicks,
     check_clicks_and_items,
     check_items,
-    item_columns,
 )
+from pebr_tf.data.item_places import ItemPlaces
 from pebr_tf.data.tables import Batch, Rejected
 
 NOW = 1_800_000_000
@@ -65,8 +65,10 @@ def test_every_reason_and_the_first_of_several():
     rows = {
         "no query": (b" ", b"a", b"1", b"\xff"),
         "query is not UTF-8 text": (b"\xff", b"a", b"1", b"0"),
+        "query is longer than 1,000 characters": ("手".encode() * 1_001, b"a", b"1", b"0"),
         "no item_id": (b"q", b"", b"x", b"0"),
         "item_id is not UTF-8 text": (b"q", b"\xc3\x28", b"1", b"0"),
+        "item_id is longer than 200 characters": (b"q", b"a" * 201, b"1", b"0"),
         "clicks is not a whole number": (b"q", b"a", b"1.5", b"never"),
         "negative clicks": (b"q", b"a", b"-1", b"0"),
         "timestamp is not a time": (b"q", b"a", b"1", b"yesterday"),
@@ -76,7 +78,7 @@ def test_every_reason_and_the_first_of_several():
     }
     names = ("query", "item_id", "clicks", "timestamp")
     columns = dict(zip(names, map(list, zip(*rows.values(), strict=True)), strict=True))
-    kept = check_clicks(batch_of(**columns), Data(), NOW, known=pa.array(["a"]))
+    kept = check_clicks(batch_of(**columns), Data(), NOW, known=ItemPlaces(pa.array(["a"])))
     assert kept.columns.to_pydict() == {
         "query": ["q"],
         "item_id": ["a"],
@@ -193,17 +195,15 @@ def test_numbers_of_items(values, expected):
     assert len(kept) + len(kept.rejected) == 5
 
 
-ITEMS = pa.table({"item_id": ["b", "a"], "title": ["B", "A"], "price": pa.array([2.0, 1.0])})
-
-
-def test_columns_of_items_by_their_ids():
-    found = item_columns(pa.array(["a", "?", "b", ""]), ITEMS)
-    assert {name: column.to_pylist() for name, column in found.items()} == {
-        "title": ["A", "", "B", ""],
-        "price": [1.0, 0.0, 2.0, 0.0],
-    }
-    empty = item_columns(pa.array(["a"]), ITEMS.slice(0, 0))
-    assert empty["title"].to_pylist() == [""]
+def test_a_query_and_the_text_of_an_item_up_to_their_limits():
+    batch = batch_of(
+        query=["手" * 1_000, "ab", "abc"], item_id=["a" * 200] * 3, title=["t" * 2_000_000] * 3
+    )
+    assert len(check_clicks(batch, Data(), NOW)) == 3
+    kept = check_clicks(batch, Data(query_characters=2), NOW)
+    assert kept.columns.column("query").to_pylist() == ["ab"]
+    assert reasons(kept)[13] == "query is longer than 2 characters"
+    assert len(check_items(batch, "item_id", ["title"])) == 3
 
 
 def test_rows_that_are_a_click_and_an_item():
@@ -229,4 +229,4 @@ def test_rows_that_are_a_click_and_an_item():
 
 def test_no_row_at_all():
     empty = batch_of(query=pa.array([], pa.binary()), item_id=pa.array([], pa.binary()))
-    assert len(check_clicks(empty, Data(), NOW, known=pa.array([], pa.string()))) == 0
+    assert len(check_clicks(empty, Data(), NOW, known=ItemPlaces(pa.array([], pa.string())))) == 0
