@@ -33,6 +33,7 @@ from pebr_tf.distributions.query_law import LawWeights, initial_weights
 from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.release.towers import TowersDescription
 from pebr_tf.release.versions import QUERY_MODEL
+from pebr_tf.retrieval.artifact import read_vectors
 from pebr_tf.retrieval.exact import sample_of
 from serving.signatures import HeldItems, export_query_model
 
@@ -73,7 +74,7 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     description = TowersDescription.load(towers)
     family = description.family
     catalogue = EmbeddedCatalogue(index)
-    vectors, ids, moments = catalogue.vectors(), catalogue.ids(), catalogue.moments()
+    (vectors, ids), moments = read_vectors(catalogue.index), catalogue.moments()
     queries, pairs = Towers(towers).embed_queries(held_out.queries), held_out.pairs(ids)
     candidates = collect_candidates(
         vectors,

@@ -1,22 +1,29 @@
 """Assembles the catalogue from the shards, sorted by id and checked."""
 
+import os
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.lib.format import open_memmap
 
 from components.index_builder import shards
 from pebr_tf.errors import UserError
 from pebr_tf.release.payload import ID_COLUMN
 from pebr_tf.retrieval.vectors import unit_vectors
 
+# Vectors that are checked at a time.
+BLOCK = 65_536
 # Most items or ids that an error lists.
 SHOWN = 3
+_VECTORS = "vectors.npy"
 
 
 def gather(folder: str, names: Sequence[str]) -> tuple[pa.Table, np.ndarray]:
     """The whole catalogue sorted by id: ids and payload [N], unit vectors [N, n].
+
+    The vectors are those of a file in `folder`, which must outlive them.
 
     Raises:
       UserError: An item id occurs twice, or a vector is not finite or has length zero.
@@ -28,20 +35,20 @@ def gather(folder: str, names: Sequence[str]) -> tuple[pa.Table, np.ndarray]:
     _reject_duplicates(items[ID_COLUMN])
     positions = np.empty(len(items), np.int64)
     positions[order.to_numpy()] = np.arange(len(items))
-    # Filled shard by shard: memory never holds a second copy of all vectors.
     begins = np.cumsum([0, *map(len, parts)])
     vectors: np.ndarray | None = None
     for begin, name in zip(begins[:-1], names, strict=True):
         part = shards.read_vectors(folder, name)
         if vectors is None:
-            vectors = np.empty((len(items), part.shape[1]), np.float32)
+            shape = (len(items), part.shape[1])
+            vectors = open_memmap(os.path.join(folder, _VECTORS), "w+", np.float32, shape)
         vectors[positions[begin : begin + len(part)]] = part
     assert vectors is not None, "at least one shard"
     return items, checked_vectors("item", items[ID_COLUMN], vectors)
 
 
 def checked_vectors(what: str, names: Sequence[object], vectors: np.ndarray) -> np.ndarray:
-    """Vectors [M, n] scaled to length 1.
+    """Scales float32 vectors [M, n] in place to length 1; returns them.
 
     `names` [M] are the names in an error, after `what`: "item" or "query".
 
@@ -59,7 +66,9 @@ def checked_vectors(what: str, names: Sequence[object], vectors: np.ndarray) -> 
             f"the model must give every {what} a finite vector of length above zero. "
             f"Received: {_listed(shown, len(bad))}."
         )
-    return unit_vectors("vectors", vectors)
+    for begin in range(0, len(vectors), BLOCK):
+        vectors[begin : begin + BLOCK] = unit_vectors("vectors", vectors[begin : begin + BLOCK])
+    return vectors
 
 
 def _reject_duplicates(ids: pa.ChunkedArray) -> None:

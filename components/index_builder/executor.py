@@ -3,6 +3,7 @@
 import hashlib
 import json
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
@@ -32,7 +33,7 @@ class Executor(BaseBeamExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
-        """Builds the index; writes `index/`, vectors.npy, ids.npy, payload.parquet and moments.npz.
+        """Builds the index; writes `index/`, payload.parquet and moments.npz.
 
         Raises:
           UserError: The catalogue is empty, repeats an id or lacks a column of the model; a vector
@@ -74,7 +75,7 @@ class Executor(BaseBeamExecutor):
                     build_index(
                         embedded.index,
                         vectors,
-                        embedded.ids(),
+                        np.array(items[ID_COLUMN].to_pylist(), str),
                         config,
                         queries=queries,
                         background_sample=settings["background_sample"],

@@ -81,5 +81,6 @@ def _read(folder: str, name: str) -> pa.Table:
 def _text(column: np.ndarray) -> pa.Array:
     # A payload column is text, even if the towers read it as a number.
     if column.dtype.kind == "f":
-        return pa.array(column).cast(pa.string())
-    return pa.array(column, pa.binary()).cast(pa.string())
+        return pa.array(column).cast(pa.large_string())
+    # Large: all of a column may have more than 2 GiB.
+    return pa.array(column, pa.binary()).cast(pa.large_string())

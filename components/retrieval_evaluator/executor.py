@@ -33,6 +33,7 @@ from pebr_tf.release.towers import TowersDescription
 from pebr_tf.release.versions import QUERY_MODEL, newest_served
 from pebr_tf.report import write_report
 from pebr_tf.report.verdict import outcome
+from pebr_tf.retrieval.artifact import read_vectors
 from serving.encoder import EmbeddedEncoder
 
 
@@ -84,14 +85,15 @@ def _measured(
         local_folder(artifact_utils.get_single_uri(inputs["index"])) as index,
         local_folder(artifact_utils.get_single_uri(inputs["cutoff"])) as cut,
     ):
-        catalogue = EmbeddedCatalogue(index)
+        folder = EmbeddedCatalogue(index).index
+        vectors, ids = read_vectors(folder)
         subject = Subject(
             towers=TowersDescription.load(towers),
             calibration=Calibration.load(cut),
             encoder=EmbeddedEncoder(cut / QUERY_MODEL),
-            vectors=catalogue.vectors(),
-            ids=catalogue.ids(),
-            index=catalogue.index,
+            vectors=vectors,
+            ids=ids,
+            index=folder,
         )
         examples = artifact_utils.get_single_instance(inputs["examples"])
         result, evidence, clicks = measure(examples, subject, cutoff, evaluation)

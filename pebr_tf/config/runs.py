@@ -95,7 +95,7 @@ class Resources(Section):
     example_validator: str = _machine("Takes seconds")
     transform: str = _machine("Vocabularies; larger if Dataflow is off")
     trainer: str = _machine("Trains; an accelerator needs the image with CUDA")
-    index_builder: str = _machine("Holds all item vectors several times over")
+    index_builder: str = _machine("Holds all item vectors twice")
     cutoff_calibrator: str = _machine("Compares held-out queries with all items")
     retrieval_evaluator: str = _machine("Compares held-out queries with all items")
     pusher: str = _machine("Holds the index once")

@@ -1,12 +1,8 @@
-"""The embedded catalogue: the item vectors and everything that is made from them.
+"""The embedded catalogue: everything that is made from the item vectors. The index holds them.
 
-    index/             the folder that `pebr_tf.retrieval.load_index` opens
-    payload.parquet    item_id and the columns to answer with, sorted by item_id
-    moments.npz        mean and covariance of the item vectors
-    vectors.npy        [N, n] float32 unit vectors, in the order of the ids
-    ids.npy            [N] text, ascending
-
-A release holds the first three.
+index/             the folder that `pebr_tf.retrieval.load_index` opens
+payload.parquet    item_id and the columns to answer with, sorted by item_id
+moments.npz        mean and covariance of the item vectors
 """
 
 from __future__ import annotations
@@ -22,11 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pebr_tf.errors import UserError
-from pebr_tf.release.payload import ID_COLUMN
 
 _BLOCK = 65_536
 _INDEX, _PAYLOAD, _MOMENTS = "index", "payload.parquet", "moments.npz"
-_VECTORS, _IDS = "vectors.npy", "ids.npy"
 
 
 @dataclass(frozen=True)
@@ -77,7 +71,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class EmbeddedCatalogue:
-    """The folder of an embedded catalogue, or the part of it that a release holds."""
+    """The folder of an embedded catalogue, in an artifact or in a release."""
 
     SERVED: ClassVar[tuple[str, ...]] = (_INDEX, _PAYLOAD, _MOMENTS)
 
@@ -90,8 +84,6 @@ class EmbeddedCatalogue:
         `items` [N] have item_id, ascending, and the payload columns; `vectors` [N, n] are unit.
         """
         catalogue = cls(directory)
-        np.save(directory / _IDS, np.array(items[ID_COLUMN].to_pylist(), str))
-        np.save(directory / _VECTORS, vectors)
         pq.write_table(items, catalogue.payload)
         Moments.of(vectors).save(directory / _MOMENTS)
         return catalogue
@@ -108,11 +100,3 @@ class EmbeddedCatalogue:
     def moments(self) -> Moments:
         """Mean and covariance of the vectors; UserError if they cannot be read."""
         return Moments.load(self.directory / _MOMENTS)
-
-    def vectors(self) -> np.ndarray:
-        """[N, n] float32 unit vectors."""
-        return np.load(self.directory / _VECTORS)
-
-    def ids(self) -> np.ndarray:
-        """[N] item ids, ascending."""
-        return np.load(self.directory / _IDS)

@@ -114,6 +114,14 @@ def load_index(
     return searcher
 
 
+def read_vectors(directory: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The unit vectors [N, n] of an index, mapped from its file, and its ids [N]."""
+    vectors = np.asarray(np.load(directory / scann_files.VECTORS, mmap_mode="r"))
+    return vectors[:, : IndexManifest.load(directory).dimension], np.load(
+        directory / IndexManifest.IDS
+    )
+
+
 def self_check(directory: Path, searcher: ScannSearcher, lowest: float) -> tuple[float, float]:
     """Macro and micro recall on the stored queries; rejects an index below `lowest`."""
     queries, thresholds, row_splits, positions = (

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib.format import open_memmap
 
 from pebr_tf.retrieval.plan import Leaves
 
@@ -40,6 +41,8 @@ FILES = {
     "codes.npy": ("AH_DATASET_NPY", "hashed_dataset.npy"),
 }
 CONFIG = "scann_config.pb"
+# Vectors that are copied at a time.
+BLOCK = 65_536
 VECTORS = "vectors.npy"
 
 
@@ -90,17 +93,24 @@ def train(
     from scann.scann_ops.py import scann_ops_pybind
 
     count, dimension = vectors.shape
-    augmented = np.ones((count, dimension + 1), np.float32)
-    augmented[:, :dimension] = vectors
     config = search_config(count, dimension + 1, leaves, dimensions_per_block)
-    searcher = scann_ops_pybind.create_searcher(augmented, str(config), threads)
     with tempfile.TemporaryDirectory(dir=directory) as scratch:
+        # In a file: ScaNN makes the only copy in memory.
+        augmented = open_memmap(
+            f"{scratch}/augmented.npy", "w+", np.float32, (count, dimension + 1)
+        )
+        augmented[:, :dimension] = vectors
+        augmented[:, dimension] = 1
+        searcher = scann_ops_pybind.create_searcher(augmented, str(config), threads)
         searcher.searcher.serialize(scratch)
         del searcher
         theirs = {name: Path(scratch) / FILES[name][1] for name in FILES}
         tokens = np.load(theirs["tokens.npy"])
         order = np.argsort(tokens, kind="stable")
-        np.save(directory / VECTORS, augmented[order])
+        ordered = open_memmap(directory / VECTORS, "w+", np.float32, augmented.shape)
+        for begin in range(0, count, BLOCK):
+            ordered[begin : begin + BLOCK] = augmented[order[begin : begin + BLOCK]]
+        ordered.flush()
         np.save(directory / "tokens.npy", tokens[order])
         np.save(directory / "codes.npy", np.load(theirs["codes.npy"], mmap_mode="r")[order])
         for name in ("codebook.pb", "partitioner.pb"):

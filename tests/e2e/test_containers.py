@@ -79,7 +79,7 @@ def test_the_index_only_job_takes_the_pushed_model(cloud_runs):
         assert (second / "Format-Serving" / name).read_bytes() == (trained / name).read_bytes()
     # The index-only run embeds the same catalogue with the same towers.
     before, after = (
-        np.load(cloud_runs.folder / each["IndexBuilder"]["index"][0]["uri"] / "vectors.npy")
+        np.load(cloud_runs.folder / each["IndexBuilder"]["index"][0]["uri"] / "index/vectors.npy")
         for each in (whole, index)
     )
     np.testing.assert_allclose(before, after, atol=1e-6)

@@ -39,7 +39,7 @@ def test_a_model_of_the_same_settings_is_used(tmp_path):
         {"training.steps": 7, "cutoff.limit": 600, "data.reject_limit": 0}
     )
     uri = build(tmp_path, given, config, fit=True)
-    assert np.load(uri / "ids.npy").tolist() == ["a"]
+    assert np.load(uri / "index" / "ids.npy").tolist() == ["a"]
     assert not np.load(uri / "moments.npz")["covariance"].any()
     with pytest.raises(UserError, match=r"^the last blessed model must fit the configuration of "):
         build(tmp_path, given, config.replace("towers.dimension", 64), fit=True)

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
@@ -14,7 +15,7 @@ from components.index_builder import embed, shards
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pebr_tf.retrieval import load_index
-from pebr_tf.retrieval.artifact import IndexManifest
+from pebr_tf.retrieval.artifact import IndexManifest, read_vectors
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +25,7 @@ ITEMS = [
     item("a1", "blue shoe", 12.25, colour="蓝"),
     item("Z9", "lamp", 0.0, colour="red"),
 ]
-FILES = {"ids.npy", "index", "moments.npz", "payload.parquet", "vectors.npy"}
+FILES = {"index", "moments.npz", "payload.parquet"}
 
 
 def direct(items):
@@ -43,7 +44,7 @@ def test_every_item_is_embedded_once_and_in_one_order(tmp_path, monkeypatch):
 
     assert {path.name for path in uri.iterdir()} == FILES
     assert [path.name for path in uri.parent.iterdir()] == ["7"]
-    ids, vectors = np.load(uri / "ids.npy"), np.load(uri / "vectors.npy")
+    vectors, ids = read_vectors(uri / "index")
     assert ids.tolist() == ["Z9", "a1", "b2", "华为-1"]
     oracle = direct(ITEMS)
     np.testing.assert_allclose(vectors, [oracle[name] for name in ids], atol=1e-6)
@@ -54,6 +55,8 @@ def test_every_item_is_embedded_once_and_in_one_order(tmp_path, monkeypatch):
         "colour": ["red", "蓝", "red", ""],
         "price": ["0", "12.25", "0.5", "2"],
     }
+    # A column of `string` has at most 2 GiB.
+    assert set(pq.read_schema(uri / "payload.parquet").types) == {pa.large_string()}
     moments = np.load(uri / "moments.npz")
     np.testing.assert_allclose(moments["mean"], vectors.mean(axis=0), atol=1e-7)
     np.testing.assert_allclose(moments["covariance"], np.cov(vectors.T, bias=True), atol=1e-7)
@@ -106,7 +109,9 @@ def test_a_large_catalogue_gets_a_tuned_index(tmp_path):
         for n in range(2_000)
     ]
     queries = [" ".join(random.choice(words, 2)) for _ in range(300)]
-    config = Config().replace_all({"index.exact_below": 0, "index.check_queries": 50})
+    config = Config().replace_all(
+        {"index.exact_below": 0, "index.check_queries": 50, "cutoff.background_sample": 500}
+    )
     uri = build(tmp_path, inputs(tmp_path, items, queries * 2), config)
 
     manifest = json.loads((uri / "index" / "index.json").read_text())
@@ -117,8 +122,11 @@ def test_a_large_catalogue_gets_a_tuned_index(tmp_path):
     checked = np.load(uri / "index" / "check_queries.npy")
     np.testing.assert_allclose((checked @ embedded.T).max(axis=1), 1, atol=1e-5)
     oracle = direct(items)
-    vectors, ids = np.load(uri / "vectors.npy"), np.load(uri / "ids.npy")
-    assert ids.tolist() == sorted(oracle)
+    vectors, ids = read_vectors(uri / "index")
+    assert sorted(ids) == sorted(oracle)
+    assert pq.read_table(uri / "payload.parquet")["item_id"].to_pylist() == sorted(oracle)
+    large = [path.name for path in uri.rglob("*.*") if path.stat().st_size >= vectors.nbytes]
+    assert large == ["vectors.npy"]
     np.testing.assert_allclose(vectors, [oracle[name] for name in ids], atol=1e-6)
     asked = embedded[:20]
     thresholds = np.full(len(asked), 0.6, np.float32)
@@ -143,9 +151,7 @@ def test_a_second_try_after_a_kill_succeeds(tmp_path, snapshot_at):
         assert {path.name for path in uri.iterdir()} == FILES
         assert [path.name for path in folder.iterdir()] == ["7"]
         oracle = direct(ITEMS)
-        ids = np.load(uri / "ids.npy")
+        vectors, ids = read_vectors(uri / "index")
         assert ids.tolist() == sorted(oracle)
-        np.testing.assert_allclose(
-            np.load(uri / "vectors.npy"), [oracle[name] for name in ids], atol=1e-6
-        )
+        np.testing.assert_allclose(vectors, [oracle[name] for name in ids], atol=1e-6)
         load_index(uri / "index")

@@ -88,7 +88,6 @@ def test_a_blessed_model_becomes_a_release(artifacts, tmp_path):
     release = Release.load(find_release(tmp_path / "releases"))
     assert release.manifest.span == 5
     assert release.config() == resolve(CONFIG, SIZE)
-    assert not (release.directory / "vectors.npy").exists()
     answers = json.loads((release.directory / "self_test.json").read_text())["answers"]
     assert {answer["query"] for answer in answers} == {"red phone", "phone"}
     link = tmp_path / "releases/query_model" / str(release.version)

@@ -14,7 +14,7 @@ FILES = {
     "index/index/index.json": "{}",
     "index/index/ids.npy": "ids",
     "index/payload.parquet": "payload",
-    "index/vectors.npy": "not for a release",
+    "index/notes.txt": "not for a release",
     "evaluation/evaluation.json": "{}",
     "evaluation/report.html": "<p>report</p>",
 }
