@@ -18,10 +18,13 @@ from pebr_tf.config import Split
 from pebr_tf.data import splits
 from pebr_tf.data.ingest_settings import IngestSettings
 from pebr_tf.data.item_places import ItemPlaces
+from pebr_tf.data.sampled_pairs import SampledPairs
 from pebr_tf.data.tables import Batch
 
 TABLE = "clicks"
-# Counted texts of a bundle that are kept before equal ones are merged, to bound the memory.
+# Output with `SampledPairs`.
+PAIRS = "pairs"
+# Texts and pairs of a bundle that are kept before equal ones are merged, to bound the memory.
 COUNTED_ROWS = 2_000_000
 
 
@@ -74,7 +77,8 @@ def cut_time(counts: splits.TimeCounts, split: Split) -> int:
 class WriteClicks(beam.DoFn):
     """`Rows` of a click log -> Examples in the temporary folder; one summary per bundle.
 
-    The texts of training, counted, go to `texts.COUNTS`, samples of every split to `texts.SAMPLES`.
+    The texts of training, counted, go to `texts.COUNTS`, samples of every split to `texts.SAMPLES`,
+    the pairs of a sample of queries to PAIRS.
     """
 
     def __init__(self, settings: IngestSettings, now: int, folder: str):
@@ -85,6 +89,7 @@ class WriteClicks(beam.DoFn):
     def start_bundle(self) -> None:
         self._writer = BundleWriter(TABLE, self._folder)
         self._counts: list[pa.Table] = []
+        self._pairs: list[SampledPairs] = []
         self._samples: dict[str, pa.Table] = {}
 
     def process(self, rows: Rows, path: str, begins: int | None = None) -> tuple[()]:
@@ -103,6 +108,7 @@ class WriteClicks(beam.DoFn):
         )
         seconds = time.to_numpy(zero_copy_only=False)
         assigned = splits.assign(self._settings.split, query, item, seconds, begins)
+        self._pairs.append(SampledPairs.of(clicks.columns, assigned))
         # Logs are sorted by time or query; training needs a random order.
         generator = np.random.default_rng(
             [self._settings.split.seed, rows.source_number, int(clicks.rows[0])]
@@ -114,8 +120,11 @@ class WriteClicks(beam.DoFn):
             self._sample(name, chosen, generator.random(len(chosen)))
             if number == splits.TRAIN:
                 self._counts.append(texts.counted(chosen))
-        if sum(map(len, self._counts)) > COUNTED_ROWS:
+        # The first may be what was merged before.
+        if sum(map(len, self._counts[1:])) > COUNTED_ROWS:
             self._counts = [texts.merged(self._counts)]
+        if sum(map(len, self._pairs[1:])) > COUNTED_ROWS:
+            self._pairs = [SampledPairs.merged(self._pairs)]
 
     def _sample(self, split: str, clicks: pa.RecordBatch, places: np.ndarray) -> None:
         table = pa.Table.from_batches([clicks]).append_column(texts.PLACE, pa.array(places))
@@ -127,4 +136,5 @@ class WriteClicks(beam.DoFn):
             yield beam.pvalue.TaggedOutput(texts.COUNTS, at_end(part))
         for split, table in self._samples.items():
             yield beam.pvalue.TaggedOutput(texts.SAMPLES, at_end(((split, 0), table)))
+        yield beam.pvalue.TaggedOutput(PAIRS, at_end(SampledPairs.merged(self._pairs)))
         yield at_end(self._writer.close())

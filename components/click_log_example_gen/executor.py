@@ -23,6 +23,7 @@ from components.click_log_example_gen.settings import from_exec_properties
 from pebr_tf.data import splits
 from pebr_tf.data.accounting import Account
 from pebr_tf.data.log_size import LogSize
+from pebr_tf.data.sampled_pairs import FILE as PAIRS_FILE
 from pebr_tf.errors import UserError
 
 # Folder inside an artifact: every worker reaches it, and TFX removes it if the run fails.
@@ -91,6 +92,9 @@ class Executor(BaseBeamExecutor):
             publish.move_shards(of_table, name, artifacts[artifact].uri)
         publish.write_dead_letters(summaries, accounting, artifacts["dead_letters"].uri)
         item_count = accounting["items"]["kept"]
+        fileio.rename(
+            os.path.join(working, PAIRS_FILE), os.path.join(artifacts["examples"].uri, PAIRS_FILE)
+        )
         text_count = sum(summary.kept.get(texts.SPLIT, 0) for summary in summaries)
         LogSize(
             rows=accounting["splits"]["train"],

@@ -6,7 +6,7 @@
                                  |
     click log ---> check ---> known? ---> split ---> Examples
                                             |
-                     queries and items, counted; a sample
+                     queries and items, counted; samples
                                             |
                      join with the columns of the items ---> Examples
 
@@ -24,9 +24,10 @@ import apache_beam as beam
 from apache_beam.pvalue import AsIter, AsSingleton
 
 from components.click_log_example_gen import items, publish, texts
-from components.click_log_example_gen.clicks import CountTimes, WriteClicks, cut_time, merged
+from components.click_log_example_gen.clicks import PAIRS, CountTimes, WriteClicks, cut_time, merged
 from components.click_log_example_gen.reading import read_tables
 from pebr_tf.data.ingest_settings import IngestSettings
+from pebr_tf.data.sampled_pairs import SampledPairs
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,12 @@ class Ingest:
         rows, failed = pipeline | "ReadClicks" >> self._read_clicks(after=table)
         writer = WriteClicks(self.settings, self.now, self.folder)
         written = rows | "WriteClicks" >> beam.ParDo(writer, *sides).with_outputs(
-            texts.COUNTS, texts.SAMPLES, main="summaries"
+            texts.COUNTS, texts.SAMPLES, PAIRS, main="summaries"
+        )
+        _ = (
+            written[PAIRS]
+            | "MergePairs" >> beam.CombineGlobally(SampledPairs.merged)
+            | "WritePairs" >> beam.Map(SampledPairs.save, self.folder)
         )
         catalogue = table | "UnclickedItems" >> beam.FlatMap(texts.of_catalogue)
         counts = (

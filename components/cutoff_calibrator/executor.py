@@ -12,7 +12,7 @@ from tfx.utils import path_utils
 
 from components.artifacts import Artifacts, Properties
 from components.folders import local_folder, published_folder
-from components.pairs import QUERY_LIMIT, read_pairs
+from components.pairs import query_limit, read_pairs
 from components.towers import Towers
 from pebr_tf.config import Config
 from pebr_tf.cutoff.calibration import FOLDS, Calibration, calibrate
@@ -66,15 +66,16 @@ class Executor(BaseExecutor):
 
 def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, config: Config) -> None:
     settings, average_k = config.cutoff, config.evaluation.average_k
-    clicked = read_pairs(examples, "calibrate").limited(QUERY_LIMIT)
+    catalogue = EmbeddedCatalogue(index)
+    (vectors, ids), moments = read_vectors(catalogue.index), catalogue.moments()
+    limit = query_limit(len(ids))
+    clicked = read_pairs(examples, "calibrate").limited(limit)
     held_out, folds = clicked, 0
     if len(clicked.queries) < settings.min_calibration_queries:
-        held_out, folds = clicked.joined(read_pairs(examples, "test").limited(QUERY_LIMIT)), FOLDS
+        held_out, folds = clicked.joined(read_pairs(examples, "test").limited(limit)), FOLDS
     splits.require_held_out(len(held_out.queries))
     description = TowersDescription.load(towers)
     family = description.family
-    catalogue = EmbeddedCatalogue(index)
-    (vectors, ids), moments = read_vectors(catalogue.index), catalogue.moments()
     queries, pairs = Towers(towers).embed_queries(held_out.queries), held_out.pairs(ids)
     candidates = collect_candidates(
         vectors,

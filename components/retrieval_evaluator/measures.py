@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from tfx.types import Artifact
 
-from components.pairs import QUERY_LIMIT, ClickLogPairs, read_pairs, read_training_pairs
+from components.pairs import ClickLogPairs, query_limit, read_pairs, read_training_pairs
 from components.retrieval_evaluator.baseline import ComparedClicks
 from components.retrieval_evaluator.searching import Search, index_recall, latency
 from pebr_tf.config import Cutoff, Evaluation
@@ -103,14 +103,15 @@ def measure(
       UserError: No test query has clicks.
     """
     average_k = evaluation.average_k
-    calibrate = read_pairs(examples, "calibrate").limited(QUERY_LIMIT)
+    limit = query_limit(len(subject.ids))
+    calibrate = read_pairs(examples, "calibrate").limited(limit)
     everything = read_pairs(examples, "test")
     if subject.calibration.folds:
         everything = calibrate.joined(everything)
     if not everything.queries:
         raise UserError("the split test must have clicks. Received: none.")
-    clicked = everything.limited(evaluation.max_queries or QUERY_LIMIT)
-    known, train_clicks = read_training_pairs(examples, clicked.queries)
+    clicked = everything.limited(evaluation.max_queries or limit)
+    known = read_training_pairs(examples, clicked.queries)
     encoded = subject.encode(clicked.queries)
     candidates = subject.candidates(
         clicked, encoded, average_k, settings.limit, known.pairs(subject.ids)
@@ -133,7 +134,7 @@ def measure(
         ),
         data=DataSummary(
             items=len(subject.ids),
-            train_clicks=train_clicks,
+            train_clicks=known.clicks,
             calibrate_queries=subject.calibration.queries,
             test_queries=len(clicked.queries),
             test_clicks=everything.clicks,

@@ -1,8 +1,13 @@
 """Artifacts, and files of Examples, as TFX leaves them."""
 
+import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 from tfx.types import artifact_utils
 from tfx.types.standard_artifacts import Examples
+
+from pebr_tf.data.sampled_pairs import SampledPairs
+from pebr_tf.data.splits import NAMES
 
 
 def artifact(kind, uri, splits=(), number=3):
@@ -25,6 +30,18 @@ def example(**columns):
         else:
             feature.float_list.value.append(value)
     return result.SerializeToString()
+
+
+def write_pairs(uri, **splits):
+    """Writes the rows (query, item, clicks) of each split as ingestion samples them."""
+    parts = []
+    for split, rows in splits.items():
+        columns = zip(*rows, strict=True) if rows else ([], [], [])
+        arrays = map(pa.array, columns, (pa.string(), pa.string(), pa.int64()))
+        batch = pa.RecordBatch.from_arrays(list(arrays), ["query", "item_id", "clicks"])
+        parts.append(SampledPairs.of(batch, np.full(len(rows), NAMES.index(split), np.int8)))
+    SampledPairs.merged(parts).save(uri)
+    return artifact(Examples, uri, splits)
 
 
 def write_examples(uri, files=2, **splits):

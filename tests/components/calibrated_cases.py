@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import tensorflow as tf
-from artifact_files import artifact, write_examples
+from artifact_files import artifact, write_pairs
 from tfx.types import Channel
 from tfx.types.standard_artifacts import Model
 
@@ -95,12 +95,7 @@ class World:
 def write_clicks(folder, clicks):
     queries = {query for query, *_ in clicks["train"]}
     LogSize(len(clicks["train"]), len(queries), ITEMS).save(folder)
-    columns = ("query", "item_id", "clicks")
-    rows = {
-        split: [dict(zip(columns, row, strict=True)) for row in each]
-        for split, each in clicks.items()
-    }
-    return write_examples(folder, **rows)
+    return write_pairs(folder, **clicks)
 
 
 def describe(path, **changes):

@@ -137,6 +137,7 @@ def test_a_run_after_a_kill_is_right(folder, snapshot_at):
             "catalogue/1/Split-items/data_tfrecord-00000-of-00001.gz",
             "dead_letters/1/accounting.json",
             "dead_letters/1/dead_letters.jsonl.gz",
+            "examples/1/pairs.parquet",
             *(
                 f"{name}/1/Split-{split}/data_tfrecord-00000-of-00001.gz"
                 for name in ("examples", "samples")

@@ -7,7 +7,7 @@ import tempfile
 
 import numpy as np
 import tensorflow as tf
-from artifact_files import artifact, write_examples
+from artifact_files import artifact, write_examples, write_pairs
 from tfx.types import Channel
 from tfx.types.standard_artifacts import Examples, Model
 
@@ -77,11 +77,11 @@ def item(item_id, title, price=0.0, **more):
 
 
 def inputs(folder, items, queries=(), **towers):
-    clicks = [{"query": query, "item_id": "a", "clicks": 1} for query in queries]
+    clicks = [(query, "a", 1) for query in queries]
     return {
         "catalogue": [write_examples(folder / "catalogue", items=items)],
         "model": [save_towers(folder, **towers)],
-        "examples": [write_examples(folder / "clicks", calibrate=clicks)],
+        "examples": [write_pairs(folder / "clicks", calibrate=clicks)],
     }
 
 

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 from artifact_files import artifact
-from calibrated_cases import calibrate
+from calibrated_cases import calibrate, write_clicks
 from evaluator_runs import EASY, evaluate, held_out
 from tfx.components.util.model_utils import is_model_blessed
 
@@ -137,7 +137,7 @@ def test_few_queries_are_evaluated_by_cross_fitting(inputs, tmp_path):
 
 
 def test_no_test_clicks(inputs, tmp_path):
-    examples = artifact(type(inputs["examples"][0]), inputs["examples"][0].uri, ["train"])
+    examples = write_clicks(tmp_path / "examples", {"train": [("q0", "item-000", 1)]})
     with pytest.raises(UserError, match=r"the split test must have clicks\. Received: none\."):
         evaluate(tmp_path, {**inputs, "examples": [examples]}, EASY)
     assert not (tmp_path / "evaluation").exists()
