@@ -7,6 +7,7 @@ one dictionary per batch and shard. The files have the format of `tft.vocabulary
 
 from __future__ import annotations
 
+import collections
 import heapq
 import os
 import zlib
@@ -48,13 +49,19 @@ def vocabulary(words: tf.Tensor, counts: tf.Tensor, name: str, size: int, least:
     return path
 
 
-def totals(keys: tf.Tensor, counted: tf.Tensor, weights: tf.Tensor, name: str) -> tf.Tensor:
+def totals(
+    keys: tf.Tensor, counted: tf.Tensor, weights: tf.Tensor, name: str, size: int
+) -> tf.Tensor:
     """[B] for each of the keys [B] the sum of the weights [M] of equal keys `counted` [M].
 
-    All keys are integers. A key that no text has gets 0.
+    All keys are integers. A key that no text has gets 0, and so does one that is not among the
+    `size` with the largest sums.
     """
     words = tf.strings.as_string(counted)
-    analyzer = _Analyzer(lambda shards, folder: _write_totals(shards, f"{folder}/{name}"))
+    analyzer = _Analyzer(
+        lambda shards, folder: _write_totals(shards, f"{folder}/{name}", size),
+        beam.Map(_most_frequent, size, 0),
+    )
     (path,) = tft.experimental.ptransform_analyzer(
         _summed(words, weights), analyzer, [tf.string], [[]], [b"0 " + _UNSEEN], name=name
     )
@@ -65,7 +72,9 @@ def totals(keys: tf.Tensor, counted: tf.Tensor, weights: tf.Tensor, name: str) -
 def strata_of(total: tf.Tensor, keys: tf.Tensor, weights: tf.Tensor, strata: Strata) -> tf.Tensor:
     """[B] int64, the position in STRATA of the stratum of each total [B]."""
     words = tf.strings.as_string(keys)
-    analyzer = _Analyzer(lambda shards, folder: _first_of_strata(shards, strata))
+    # How many queries have each total: far fewer numbers than queries.
+    queries = beam.Map(lambda shard: collections.Counter(shard.values()))
+    analyzer = _Analyzer(lambda shards, folder: _first_of_strata(shards, strata), queries)
     (first,) = tft.experimental.ptransform_analyzer(
         _summed(words, weights), analyzer, [tf.float32], [[2]], name="strata"
     )
@@ -90,9 +99,7 @@ class _Analyzer(tft_beam.experimental.PTransformAnalyzer):
     assets. `reduce` makes less of the totals of each shard before.
     """
 
-    def __init__(
-        self, finish: Callable[[list[Any], str], np.ndarray], reduce: beam.PTransform | None = None
-    ):
+    def __init__(self, finish: Callable[[list[Any], str], np.ndarray], reduce: beam.PTransform):
         super().__init__()
         self._finish, self._reduce = finish, reduce
 
@@ -102,9 +109,8 @@ class _Analyzer(tft_beam.experimental.PTransformAnalyzer):
             | "Shard" >> beam.FlatMap(_sharded)
             | "Merge" >> beam.CombinePerKey(_merged)
             | "Totals" >> beam.Values()
+            | self._reduce
         )
-        if self._reduce is not None:
-            shards = shards | self._reduce
         return shards | beam.combiners.ToList() | beam.Map(self._finish, self.base_temp_dir)
 
 
@@ -134,9 +140,9 @@ def _write_words(shards: list[list[Counted]], path: str, size: int) -> np.ndarra
     return _write(path, best)
 
 
-def _write_totals(shards: list[Totals], path: str) -> np.ndarray:
-    lines = [b"%r %s" % (total, key) for shard in shards for key, total in sorted(shard.items())]
-    return _write(path, lines)
+def _write_totals(shards: list[list[Counted]], path: str, size: int) -> np.ndarray:
+    best = heapq.nsmallest(size, heapq.merge(*shards))
+    return _write(path, [b"%r %s" % (-count, key) for count, key in best])
 
 
 def _write(path: str, lines: list[bytes]) -> np.ndarray:
@@ -146,7 +152,7 @@ def _write(path: str, lines: list[bytes]) -> np.ndarray:
     return np.array(path, object)
 
 
-def _first_of_strata(shards: list[Totals], strata: Strata) -> np.ndarray:
-    clicks = np.array([total for shard in shards for total in shard.values()])
-    clicks, queries = np.unique(clicks, return_counts=True)
+def _first_of_strata(shards: list[collections.Counter[float]], strata: Strata) -> np.ndarray:
+    counts = sum(shards, collections.Counter())
+    clicks, queries = (np.array(list(each)) for each in (counts.keys(), counts.values()))
     return np.array(first_of_strata(clicks, queries, strata), np.float32)

@@ -9,7 +9,7 @@ from preprocessing_runs import analysed, texts_of, transformed
 
 from pebr_tf.config import Features
 from pebr_tf.models.text import tokens_of
-from pipeline import counting
+from pipeline import counting, preprocessing
 
 pytestmark = pytest.mark.slow
 
@@ -88,6 +88,16 @@ def test_frequencies_count_clicks_of_the_query_however_it_is_written(run):
     queries, items = (run[1][name].numpy().tolist() for name in ("query_id", "item_hash"))
     assert (queries[0], queries[2], len(set(queries))) == (queries[1], queries[4], 3)
     assert (items[1], len(set(items))) == (items[2], 3)
+
+
+def test_clicks_of_the_most_frequent_queries_are_kept_and_strata_count_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(preprocessing, "COUNTED_QUERIES", 2)
+    output = analysed(texts_of(as_rows(ROWS), COLUMNS[3:]), tmp_path, **SETTINGS)
+    layer = output.transform_features_layer()
+    graph = tf.function(lambda query: layer({"query": query[:, tf.newaxis]}), autograph=False)
+    answer = graph(tf.constant(["iphone 16", "gift", "rare"]))
+    assert answer["query_frequency"].numpy().tolist() == [4, 3, 0]
+    assert answer["stratum"].numpy().tolist() == [0, 1, 2]
 
 
 def test_a_word_is_known_if_training_queries_have_it_often_enough(run):
