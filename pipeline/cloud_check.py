@@ -83,13 +83,16 @@ def require_cloud(config: Config, target: str = "vertex") -> None:
     Raises:
       UserError: It cannot. The text has the first problem and the number of others.
     """
-    found = problems(config, target)
+    require_none(problems(config, target), target)
+
+
+def require_none(found: list[str], target: str) -> None:
+    """Raises UserError if there are problems of a target."""
     if not found:
         return
     first, *others = found
     if others:
-        option = "" if target == "vertex" else f" --target {target}"
-        more = f"(and {len(others)} more: pebr check-cloud{option} --config FILE lists them)"
+        more = f"(and {len(others)} more: pebr check --target {target} --config FILE lists them)"
         first = f"{first.removesuffix('.')} {more}."
     raise UserError(first)
 

@@ -41,6 +41,9 @@ _SENTENCE = re.compile(
 )
 # Beam adds this to the text of an error.
 _STEP = re.compile(r" \[while running '.*?'\]")
+# An engine that ended a job, and one that is out of reach; an error in our code has a traceback.
+_ENGINE = re.compile(r"failed in state (?:FAILED|CANCELLED): (.*)|(StatusCode\.UNAVAILABLE)")
+_TRACEBACK = "Traceback (most recent call last)"
 # In every error of Arrow's client of S3.
 _STORE = "AWS Error"
 # Messages of Python, TensorFlow and SQLite for a full disk.
@@ -219,6 +222,9 @@ def find_user_error(error: BaseException, root: Path) -> UserError | None:
             if reason in str(below):
                 path = getattr(below, "filename", None) or root
                 return UserError(f"{path} must have space. Received: {reason}.")
+        if _TRACEBACK not in str(below) and (lost := _ENGINE.search(str(below))):
+            reason = (lost[1] or lost[2]).strip().rstrip(".")
+            return UserError(f"the engine of Beam must finish every job. Received: {reason}.")
         for line in str(below).splitlines():
             if _STORE in line:
                 reason = _STEP.sub("", line).strip().rstrip(".")

@@ -195,7 +195,11 @@ def create_pipeline(
         pipeline_root=f"{root}/artifacts",
         components=nodes if until is None else _up_to(nodes, until),
         enable_cache=cache,
-        beam_pipeline_args=list(config.pipeline.beam_args),
+        # Beam would list the packages of this environment with pip, which it need not have.
+        beam_pipeline_args=[
+            *config.pipeline.beam_args,
+            "--experiments=disable_logging_submission_environment",
+        ],
     )
 
 

@@ -53,6 +53,16 @@ def source_digest(module: str, root: Path = ROOT) -> str:
     return digest.hexdigest()
 
 
+def project_digest(root: Path = ROOT) -> str:
+    """Hex digest of all modules of the project."""
+    files = sorted(path for name in PACKAGES for path in (root / name).rglob("*.py"))
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(f"{path.relative_to(root)}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
 def _file(module: str, root: Path) -> Path | None:
     if module.split(".")[0] not in PACKAGES:
         return None

@@ -1,9 +1,9 @@
 """Subcommands of `pebr` for the pipeline, here and elsewhere; each is imported when it runs."""
 
 COMMANDS = {
-    "check-cloud": (
-        "pipeline.cli.check_cloud:check_cloud",
-        "List what keeps a run from Vertex AI, Kubeflow or Airflow.",
+    "check": (
+        "pipeline.cli.check:check",
+        "List what keeps a run from working, here or elsewhere.",
     ),
     "compile": (
         "pipeline.cli.compile:compile_pipeline",

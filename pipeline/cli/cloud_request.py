@@ -31,7 +31,7 @@ def target_option(*names: str) -> Callable[..., Any]:
     return click.option(
         "--target",
         type=click.Choice(names),
-        default="vertex",
+        default=names[0],
         show_default=True,
         help="Where the pipeline runs.",
     )

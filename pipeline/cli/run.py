@@ -15,12 +15,14 @@ from pebr_tf.data import splits
 from pebr_tf.data.automatic import chosen_line
 from pebr_tf.data.look import find_problems, look_at_small_log
 from pebr_tf.errors import UserError
+from pipeline import engine_check
 from pipeline.cli.cloud_request import (
     config_option,
     index_only_option,
     no_cache_option,
     span_option,
 )
+from pipeline.cloud_check import require_none
 from pipeline.quiet import set_logging
 
 # Exit codes besides 0, 1 for an internal error and 2 for a user's mistake. A scheduler must be able
@@ -64,6 +66,7 @@ def run(
     _check_options(until, only, run_id)
     config = Config.load(config_file)
     # Importing TFX takes many seconds; what the headers show is said before.
+    require_none(engine_check.problems(config), "local")
     if problems := find_problems(config):
         raise UserError(" ".join(problems))
     console = Console(highlight=False)

@@ -114,7 +114,7 @@ def test_the_first_of_several_problems():
         require_cloud(Config())
     assert str(caught.value) == (
         "cloud.project must name a project to run on Vertex AI. Received: null "
-        "(and 6 more: pebr check-cloud --config FILE lists them)."
+        "(and 6 more: pebr check --target vertex --config FILE lists them)."
     )
 
 
@@ -193,7 +193,7 @@ def test_a_machine_of_google_cloud_has_credentials(nowhere, monkeypatch):
 def test_the_command_lists_everything(nowhere, pebr):
     config = Config().replace("pipeline.root", "run/[bold]")
     config.dump(nowhere / "pebr.yaml")
-    code, out, err = pebr("check-cloud", "--config", nowhere / "pebr.yaml")
+    code, out, err = pebr("check", "--target", "vertex", "--config", nowhere / "pebr.yaml")
     expected = [*problems(config), ABSENT, UNKNOWN]
     assert (code, out.splitlines(), err) == (2, expected, "")
     assert len(expected) == 9
@@ -209,5 +209,5 @@ def test_the_command_prints_the_settings(nowhere, key_file, monkeypatch, pebr):
         "root      gs://shop-pebr/run",
         UNKNOWN,
     ]
-    code, out, err = pebr("check-cloud", "--config", nowhere / "pebr.yaml")
+    code, out, err = pebr("check", "--target", "vertex", "--config", nowhere / "pebr.yaml")
     assert (code, out.splitlines(), err) == (0, lines, "")

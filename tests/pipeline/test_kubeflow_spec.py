@@ -138,9 +138,9 @@ def test_vertex_has_names_of_its_own(pebr, tmp_path):
     )
 
 
-def test_check_cloud_looks_for_no_credentials(pebr, tmp_path):
+def test_the_check_looks_for_no_credentials(pebr, tmp_path):
     config = EXAMPLES.format("kubeflow")
-    code, out, _ = pebr("check-cloud", "--target", "kubeflow", "--config", config)
+    code, out, _ = pebr("check", "--target", "kubeflow", "--config", config)
     assert code == 0
     assert out.splitlines()[:2] == [
         "image     registry.example.org/pebr/pebr:1-gpu",
@@ -152,7 +152,7 @@ def test_check_cloud_looks_for_no_credentials(pebr, tmp_path):
         2,
         "",
         "pebr: cloud.image must name an image to run on Kubeflow. Received: null (and 4 more: pebr "
-        "check-cloud --target kubeflow --config FILE lists them).\n",
+        "check --target kubeflow --config FILE lists them).\n",
     )
 
 

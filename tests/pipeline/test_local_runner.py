@@ -72,6 +72,22 @@ HANDLED.__context__, HANDLED.__suppress_context__ = UserError(SENTENCE), True
             RuntimeError(f"Traceback ...\nOSError: {AWS} [while running 'Read']\n"),
             f"object stores must be within reach. Received: OSError: {AWS}.",
         ),
+        (
+            RuntimeError("Pipeline job-1 failed in state FAILED: Could not acquire resources."),
+            "the engine of Beam must finish every job. Received: Could not acquire resources.",
+        ),
+        (
+            RuntimeError("<_InactiveRpcError of RPC:\n\tstatus = StatusCode.UNAVAILABLE\n>"),
+            "the engine of Beam must finish every job. Received: StatusCode.UNAVAILABLE.",
+        ),
+        # An internal error on a worker.
+        (
+            RuntimeError(
+                "Pipeline job-1 failed in state FAILED: Error received from SDK harness: "
+                "Traceback (most recent call last):\nKeyError: 'query'"
+            ),
+            None,
+        ),
     ],
 )
 def test_the_sentence_for_the_user_in_an_error(error, expected):

@@ -167,7 +167,8 @@ def test_beam_arguments_reach_every_beam_component():
     with_beam = {name: _beam_arguments(spec) for name, spec in deployment.executor_specs.items()}
     with_beam = {name: found for name, found in with_beam.items() if found is not None}
     assert set(with_beam) == {"ClickLogExampleGen", "StatisticsGen", "Transform", "IndexBuilder"}
-    assert set(with_beam.values()) == {arguments}
+    quiet = "--experiments=disable_logging_submission_environment"
+    assert set(with_beam.values()) == {(*arguments, quiet)}
 
 
 def _beam_arguments(spec):

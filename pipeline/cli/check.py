@@ -1,4 +1,4 @@
-"""`pebr check-cloud`: lists all problems of a configuration for a target at once."""
+"""`pebr check`: lists all problems of a configuration for a target at once."""
 
 from pathlib import Path
 
@@ -8,20 +8,29 @@ from rich.markup import escape
 
 from pebr_tf.cli.output import print_facts
 from pebr_tf.config import Config
+from pipeline import engine_check
 from pipeline.cli.cloud_request import config_option, target_option
 
 UNKNOWN = "Not checked: permissions, quotas, and whether the image and the buckets exist."
+LOCAL = "local"
 
 
-@click.command(name="check-cloud")
+@click.command()
 @config_option
-@target_option("vertex", "kubeflow", "airflow")
-def check_cloud(config_file: Path, target: str) -> None:
-    """List what keeps a run from Vertex AI, Kubeflow or Airflow.
+@target_option(LOCAL, "vertex", "kubeflow", "airflow")
+def check(config_file: Path, target: str) -> None:
+    """List what keeps a run from working, here or elsewhere.
 
-    Nothing is sent. Exits with 0 if the configuration can run, with 2 if it prints problems to fix.
+    For pebr run (local), a job of one element asks the workers of an engine under Beam for their
+    version. For Vertex AI, Kubeflow and Airflow nothing is sent. Exits with 0 if the configuration
+    can run, with 2 if it prints problems to fix.
     """
     config = Config.load(config_file)
+    if target == LOCAL:
+        here = engine_check.problems(config) or engine_check.worker_problems(config)
+        for problem in here:
+            click.echo(problem)
+        raise click.exceptions.Exit(2 if here else 0)
     from pipeline.cloud_check import credential_problems, problems
 
     console = Console(highlight=False)
