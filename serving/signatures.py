@@ -36,7 +36,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from pebr_tf.config import Config, Cutoff
-from pebr_tf.cutoff.calibration import Calibration
+from pebr_tf.cutoff.calibration import Calibration, is_unfamiliar
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.cutoff.knobs import ReleaseKnobs
 from pebr_tf.cutoff.policies.base import Policy
@@ -172,8 +172,7 @@ class QueryModel(tf.Module):
         return full, scores
 
     def _unknown(self, encoded: Tensors) -> tf.Tensor:
-        known = encoded["known_share"]
-        return (known <= 0) | (known < self._calibration.least_known)
+        return is_unfamiliar(encoded["known_share"], self._calibration.least_known)
 
     def _ended(
         self, policy: Policy, cutoffs: tf.Tensor, encoded: Tensors, scores: tf.Tensor

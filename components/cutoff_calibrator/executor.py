@@ -15,7 +15,14 @@ from components.folders import local_folder, published_folder
 from components.pairs import QUERY_LIMIT, read_pairs
 from components.towers import Towers
 from pebr_tf.config import Config
-from pebr_tf.cutoff.calibration import FOLDS, Calibration, calibrate
+from pebr_tf.cutoff.calibration import (
+    FOLDS,
+    Calibration,
+    calibrate,
+    is_unfamiliar,
+    least_known_share,
+    served_lists,
+)
 from pebr_tf.cutoff.candidates import candidate_depth, collect_candidates, levels_of
 from pebr_tf.cutoff.law_fit import HeldOutClicks, fit_law, fit_share_map
 from pebr_tf.cutoff.level_temperature import (
@@ -75,6 +82,10 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     catalogue = EmbeddedCatalogue(index)
     vectors, ids, moments = catalogue.vectors(), catalogue.ids(), catalogue.moments()
     queries, pairs = Towers(towers).embed_queries(held_out.queries), held_out.pairs(ids)
+    known_share = np.asarray(queries.known_share)
+    least_known = least_known_share(known_share)
+    unfamiliar = is_unfamiliar(known_share, least_known)
+    queries = dataclasses.replace(queries, unfamiliar=unfamiliar)
     candidates = collect_candidates(
         vectors,
         queries,
@@ -114,7 +125,7 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         served_policy(name, each, family, level_temperature) for each in (settings, from_sample)
     )
     calibration = calibrate(
-        policy.lists(candidates),
+        served_lists(policy, candidates, settings),
         queries.strata,
         name,
         family,
@@ -122,8 +133,8 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         settings,
         average_k,
         share,
-        signature.lists(candidates),
-        queries.known_share,
+        served_lists(signature, candidates, settings),
+        least_known,
         law,
         folds,
     )

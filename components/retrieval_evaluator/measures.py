@@ -81,6 +81,7 @@ class Subject:
             encoded.stratum,
             alpha=encoded.alpha,
             beta=encoded.beta,
+            unfamiliar=encoded.unfamiliar,
         )
         found = collect_candidates(
             self.vectors,

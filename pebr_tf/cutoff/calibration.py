@@ -36,7 +36,8 @@ queries, so that what TF Serving returns keeps its promise without the service.
 
 *Familiarity.* A query is unfamiliar if none of its words, or a smaller share of them than all but
 UNFAMILIAR of the calibrate queries have, occurs in training queries. The order of words is not
-compared: most new queries are known words in a new order.
+compared: most new queries are known words in a new order. Its list has `unfamiliar_items` items at
+every calibrated knob, in the maps as in the service.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ from typing import Any
 import numpy as np
 
 from pebr_tf.config import Cutoff
+from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.knob_map import KnobMap
+from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.distributions.logit import Family
 from pebr_tf.distributions.query_law import LawWeights, initial_weights
 from pebr_tf.errors import UserError
@@ -229,6 +232,24 @@ class Calibration:
         return cls(**values)
 
 
+def least_known_share(known_share: np.ndarray) -> float:
+    """The share of known words below which a query is unfamiliar, by calibrate queries [Q]."""
+    return float(np.quantile(known_share, UNFAMILIAR))
+
+
+def is_unfamiliar(known_share: Any, least_known: float) -> Any:
+    """[B] bool of shares [B] of known words, in NumPy or TensorFlow."""
+    return (known_share <= 0) | (known_share < least_known)
+
+
+def served_lists(policy: Policy, candidates: Candidates, config: Cutoff) -> RankedLists:
+    """The lists of a policy, with those of unfamiliar queries as they are served."""
+    lists, unfamiliar = policy.lists(candidates), candidates.queries.unfamiliar
+    if unfamiliar is None:
+        return lists
+    return lists.fixed(unfamiliar, config.unfamiliar_items or max(config.floor, 1))
+
+
 def calibrate(
     lists: RankedLists,
     strata: np.ndarray,
@@ -239,7 +260,7 @@ def calibrate(
     average_k: Sequence[int],
     share: KnobMap = TRUE_SHARE,
     signature_lists: RankedLists | None = None,
-    known_share: np.ndarray | None = None,
+    least_known: float = 0.0,
     law: LawWeights | None = None,
     folds: int = 0,
 ) -> Calibration:
@@ -247,10 +268,9 @@ def calibrate(
 
     `lists` are their candidates, scored by `policy`; a list never exceeds the candidates. `strata`
     [Q] are indices into STRATA. `average_k` are those of the evaluation. `signature_lists` are
-    scored as the query model scores them; None if that is the same. `known_share` [Q] are shares of
-    known words; None: 0 for all. `folds` is not 0 if the queries are those of both splits.
+    scored as the query model scores them; None if that is the same. `folds` is not 0 if the queries
+    are those of both splits.
     """
-    known_share = np.zeros(1) if known_share is None else known_share
     floor, limit = config.floor, config.limit
     value = config.default_value
     common = recall_map(lists, floor, limit)
@@ -276,7 +296,7 @@ def calibrate(
         **_maps(lists, strata, offsets, floor, limit),
         signature=recall_map(signature_lists or lists, floor, limit),
         share=share,
-        least_known=float(np.quantile(known_share, UNFAMILIAR)),
+        least_known=least_known,
         law=law or initial_weights(),
     )
     return replace(served, default_items=served.items_per_query(config.default_knob, float(value)))
