@@ -17,12 +17,10 @@ SCHEMES = ("s3://", "minio://")
 
 
 def is_s3(path: str) -> bool:
-    """Whether a path is on S3 or MinIO."""
     return path.startswith(SCHEMES)
 
 
 def open_file(path: str) -> BinaryIO:
-    """Opens a file for reading, at any position."""
     file_system, inner = _place(path)
     return cast(BinaryIO, file_system.open_input_file(inner))
 

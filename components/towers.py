@@ -17,8 +17,6 @@ _KINDS = {tf.string: "bytes_list", tf.float32: "float_list"}
 
 
 class Towers:
-    """Embeds items and queries."""
-
     def __init__(self, path: str | Path, payload_columns: Sequence[str] = ()):
         """Loads the SavedModel.
 

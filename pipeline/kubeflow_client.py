@@ -106,7 +106,6 @@ def schedule_request(
 
 
 def to_json(request: Request) -> str:
-    """A request as JSON."""
     return json.dumps(request, indent=2, sort_keys=True, ensure_ascii=False)
 
 

@@ -138,7 +138,6 @@ class _Data:
 
 
 def _untrained(data: _Data, config: Config) -> TwoTower:
-    """A new model, built."""
     model = TwoTower(config, data.vocabulary_sizes)
     small = Training(batch_size=2, shuffle_buffer=1)
     pairs = next(iter(batches.training_batches(data.files, data.parse, small)), None)

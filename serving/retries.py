@@ -23,7 +23,6 @@ class RetryBudget:
         self._lock = threading.Lock()
 
     def request(self) -> None:
-        """Counts a request, without its retries."""
         with self._lock:
             self._tokens = min(self._tokens + SHARE, CAPACITY)
 

@@ -25,8 +25,6 @@ COUNTED_ROWS = 2_000_000
 
 
 class GoodClicks:
-    """Turns rows of a click log into good clicks."""
-
     def __init__(self, settings: IngestSettings, now: int):
         self._settings = settings
         self._now = now
@@ -60,7 +58,6 @@ class CountTimes(beam.DoFn):
 
 
 def merged(counts: Iterable[splits.TimeCounts]) -> splits.TimeCounts:
-    """The sum of counts."""
     none = splits.TimeCounts.of(np.empty(0, np.int64))
     return functools.reduce(splits.TimeCounts.and_also, counts, none)
 

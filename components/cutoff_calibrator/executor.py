@@ -18,12 +18,7 @@ from pebr_tf.config import Config
 from pebr_tf.cutoff.calibration import FOLDS, Calibration, calibrate
 from pebr_tf.cutoff.candidates import candidate_depth, collect_candidates, levels_of
 from pebr_tf.cutoff.law_fit import HeldOutClicks, fit_law, fit_share_map
-from pebr_tf.cutoff.level_temperature import (
-    LevelTuning,
-    deciding_queries,
-    level_temperatures_for,
-    tune_policy,
-)
+from pebr_tf.cutoff.level_temperature import deciding_queries, level_temperatures_for, tune_policy
 from pebr_tf.cutoff.policies.registry import served_policy
 from pebr_tf.data import splits
 from pebr_tf.data.automatic import resolve
@@ -41,12 +36,10 @@ MOST_SAMPLED = 50_000
 
 
 class Executor(BaseExecutor):
-    """CutoffCalibrator's executor."""
-
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
-        """Calibrates; writes cutoff.json, query_model/ and tuning.json.
+        """Calibrates; writes cutoff.json and query_model/.
 
         Raises:
           UserError: There are too few held-out queries, or an input is invalid.
@@ -129,7 +122,6 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     )
     _log(calibration, len(clicks.rows), len(ids))
     calibration.save(folder)
-    (folder / "tuning.json").write_text(_tuning(tuning), encoding="utf-8")
     held = HeldItems(sample, len(ids), moments)
     export_query_model(towers, folder / QUERY_MODEL, calibration, held, config)
 
@@ -151,11 +143,3 @@ def _log(calibration: Calibration, pairs: int, catalogue: int) -> None:
     )
     for note in calibration.notes(calibration.default_knob, calibration.default_value, catalogue):
         logging.warning("The default knob: %s", note)
-
-
-def _tuning(tuning: LevelTuning) -> str:
-    content = {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in vars(tuning).items()
-    }
-    return json.dumps(content, indent=1) + "\n"

@@ -34,8 +34,6 @@ LOGGER = logging.getLogger(__name__)
 
 
 class Executor(BaseExecutor):
-    """ExampleValidator's executor."""
-
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:

@@ -27,8 +27,6 @@ from pebr_tf.retrieval.build import TUNING_QUERIES
 
 
 class Executor(BaseBeamExecutor):
-    """IndexBuilder's executor."""
-
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:

@@ -11,7 +11,6 @@ class Driver(BaseDriver):
     """Adds the choice to the exec properties; while it is the same, later components are cached."""
 
     def run(self, execution_info: ExecutionInfo) -> driver_output_pb2.DriverOutput:
-        """Returns the choice; called by the launcher."""
         result = driver_output_pb2.DriverOutput()
         chosen = choice(execution_info.input_dict, execution_info.exec_properties)
         result.exec_properties[CHOSEN].string_value = chosen

@@ -24,8 +24,6 @@ NO_MODEL = "no_model.txt"
 
 
 class Executor(BaseExecutor):
-    """LastBlessedModel's executor."""
-
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:

@@ -25,8 +25,6 @@ from serving.push import push_anywhere
 
 
 class Executor(BaseExecutor):
-    """Pusher's executor."""
-
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:

@@ -37,8 +37,6 @@ from serving.encoder import EmbeddedEncoder
 
 
 class Executor(BaseExecutor):
-    """RetrievalEvaluator's executor."""
-
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:

@@ -68,7 +68,6 @@ for _name, (_pattern, _convert) in _SCALARS.items():
 
 
 def parse(text: str) -> dict[Any, Any]:
-    """The mapping that a YAML document holds."""
     try:
         loader = _Loader(text)
         node = loader.get_single_node()

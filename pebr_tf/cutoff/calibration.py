@@ -210,7 +210,6 @@ class Calibration:
 
     @classmethod
     def load(cls, directory: Path) -> Calibration:
-        """Reads cutoff.json of a folder."""
         try:
             content = json.loads((directory / FILE_NAME).read_text(encoding="utf-8"))
         except ValueError as error:

@@ -116,7 +116,6 @@ class KnobEvaluation:
         )
 
     def budget(self, average_k: Sequence[int]) -> BudgetResult:
-        """The budget knob at several averages."""
         measured = [float(self._counts("budget", k).mean()) for k in average_k]
         return BudgetResult(list(average_k), measured)
 
@@ -137,7 +136,6 @@ class KnobEvaluation:
         )
 
     def histogram(self) -> CountHistogram:
-        """Items per query at the default knob."""
         return count_histogram(self.counts)
 
     def examples(self, texts: Sequence[str]) -> list[ExampleQuery]:

@@ -51,7 +51,6 @@ def assign(
 
 
 def check_splits(split: Split, kept: dict[str, int]) -> None:
-    """Checks that every split has a click."""
     if all(kept.get(name) for name in NAMES):
         return
     shares = (1 - split.calibrate - split.test, split.calibrate, split.test)
@@ -104,7 +103,6 @@ class TimeCounts:
         return cls(*np.unique(np.asarray(time, np.int64), return_counts=True))._bounded()
 
     def and_also(self, other: TimeCounts) -> TimeCounts:
-        """The counts of both together."""
         length = max(self.length, other.length)
         return _summed([self._at(length), other._at(length)], length)._bounded()
 

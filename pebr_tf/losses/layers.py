@@ -76,7 +76,6 @@ class RetrievalLoss(tf.keras.layers.Layer):
         return tf.nn.compute_average_loss(tf.cast(loss, tf.float32), sample_weight=sample_weight)
 
     def _temperature_of(self, tau: Any) -> Any:
-        """The temperature that the loss gets."""
         return tau
 
     def _coverage_term(
@@ -107,7 +106,6 @@ class GlobalTemperature(RetrievalLoss):
 
     @property
     def temperature(self) -> tf.Tensor:
-        """The temperature now, a scalar."""
         return tf.exp(self.log_temperature)
 
     def _temperature_of(self, tau: Any) -> tf.Tensor:

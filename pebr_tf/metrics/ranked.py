@@ -209,7 +209,6 @@ class RankedLists:
         return RankedLists(self.scores, self.relevant, self.totals, before + offsets)
 
     def head(self, limit: int) -> RankedLists:
-        """The first `limit` candidates of each query."""
         return RankedLists(self.scores[:, :limit], self.relevant, self.totals, self.offsets)
 
 

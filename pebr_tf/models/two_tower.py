@@ -163,12 +163,10 @@ def is_validation(inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
 
 
 def family_of(loss: Loss) -> Family:
-    """Which logit a loss trains."""
     return "beta" if loss.family in ("beta_nce", "mle") else "exponential"
 
 
 def loss_layer(loss: Loss) -> RetrievalLoss:
-    """The Keras layer of a loss that the config describes."""
     symmetric = {"symmetric_weight": loss.symmetric_weight, "gamma": loss.gamma}
     coverage = loss.coverage_weight, loss.coverage_recall
     temperature = loss.temperature, loss.learn_temperature

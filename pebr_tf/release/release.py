@@ -78,8 +78,6 @@ class ReleaseManifest(FolderManifest):
 
 @dataclass(frozen=True)
 class Release:
-    """A release on disk."""
-
     directory: Path
     manifest: ReleaseManifest
 
@@ -121,7 +119,6 @@ class Release:
 
     @property
     def catalogue(self) -> EmbeddedCatalogue:
-        """Index, payload and moments."""
         return EmbeddedCatalogue(self.directory)
 
     @property

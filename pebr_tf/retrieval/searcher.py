@@ -41,7 +41,6 @@ class SearchRequest:
         return self.top_k is None or self.top_k > self.limit
 
     def take(self, rows: np.ndarray) -> SearchRequest:
-        """The same request for the queries at `rows`."""
         return replace(self, queries=self.queries[rows], thresholds=self.thresholds[rows])
 
     def __len__(self) -> int:

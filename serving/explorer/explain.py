@@ -80,7 +80,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
         "items": [
             {"item_id": str(item_id), "score": score, "fields": fields}
             for (item_id, score), fields in zip(
-                scores.items(), retriever.payload.rows(ids), strict=True
+                scores.items(), retriever.payload.fields(ids), strict=True
             )
         ],
         "stops": [

@@ -70,8 +70,6 @@ def grpc_server(
 
 
 class RetrievalApi:
-    """The methods of the service."""
-
     def __init__(self, engine: Engine, settings: Serving, metrics: Metrics, access: Access):
         self._engine, self._metrics, self._access = engine, metrics, access
         self._limits = RequestLimits(settings)

@@ -73,7 +73,6 @@ def record_of(request: Request) -> logs.RequestRecord:
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Gives all errors of `app` the same form."""
     for kind in (ServiceError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, error_response)
 

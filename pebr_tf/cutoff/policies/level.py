@@ -24,7 +24,6 @@ class LevelPolicy(Policy):
     """
 
     name = "level"
-    short_title = "level"
     level_source = "probe"
 
     level_temperature: float
@@ -56,7 +55,6 @@ class SampleLevelPolicy(LevelPolicy):
     """The same score with the level from the items that the query model holds."""
 
     name = "level_sample"
-    short_title = "level from a sample"
     level_source = "sample"
 
     @property

@@ -25,12 +25,10 @@ class Rejected:
 
     @classmethod
     def none(cls) -> Rejected:
-        """No row."""
         return cls(np.empty(0, np.int64), np.empty(0, object))
 
     @classmethod
     def of(cls, rows: np.ndarray, reason: str) -> Rejected:
-        """Rows that share a reason."""
         return cls(np.asarray(rows, np.int64), np.full(len(rows), reason, object))
 
     def and_also(self, other: Rejected) -> Rejected:

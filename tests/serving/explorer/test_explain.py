@@ -92,7 +92,7 @@ def test_items_are_the_best_with_their_columns(retriever, vectors, item_ids):
     content = explain(retriever, "phone", 7)
     assert [item["item_id"] for item in content["items"]] == item_ids[order].tolist()
     np.testing.assert_allclose([item["score"] for item in content["items"]], scores[order], 1e-6)
-    titles = [row["title"] for row in retriever.payload.rows(item_ids[order])]
+    titles = [row["title"] for row in retriever.payload.fields(item_ids[order])]
     assert [item["fields"] for item in content["items"]] == [{"title": each} for each in titles]
     assert content["columns"] == ["title"]
     # Items beyond the limit are counted too.
