@@ -212,7 +212,7 @@ class Calibration:
     def load(cls, directory: Path) -> Calibration:
         try:
             content = json.loads((directory / FILE_NAME).read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise UserError(f"cutoff.json must be JSON. Received: {error}.") from None
         version = content.get("version") if isinstance(content, dict) else content
         if version != VERSION:

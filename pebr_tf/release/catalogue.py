@@ -110,8 +110,15 @@ class EmbeddedCatalogue:
 
     def vectors(self) -> np.ndarray:
         """[N, n] float32 unit vectors."""
-        return np.load(self.directory / _VECTORS)
+        return _array(self.directory / _VECTORS)
 
     def ids(self) -> np.ndarray:
         """[N] item ids, ascending."""
-        return np.load(self.directory / _IDS)
+        return _array(self.directory / _IDS)
+
+
+def _array(path: Path) -> np.ndarray:
+    try:
+        return np.load(path)
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(f"{path} must be an .npy file. Received: {error}.") from None

@@ -166,7 +166,10 @@ class PushResult:
 
     @classmethod
     def load(cls, directory: Path) -> PushResult:
-        return cls(**json.loads((directory / cls.FILE).read_text(encoding="utf-8")))
+        try:
+            return cls(**json.loads((directory / cls.FILE).read_text(encoding="utf-8")))
+        except (OSError, TypeError, ValueError) as error:
+            raise UserError(f"{cls.FILE} must hold version and path. Received: {error}.") from None
 
     def save(self, directory: Path) -> None:
         text = json.dumps(asdict(self), indent=2) + "\n"

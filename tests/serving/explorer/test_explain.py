@@ -52,7 +52,8 @@ def assert_agrees(retriever, content):
 
 
 @pytest.mark.parametrize(
-    "policy", ["level", "level_sample", "cdf", "score", "gap", "top_k", "nucleus"]
+    "policy",
+    ["level", "level_sample", "share", "cdf", "cdf_pdf", "score", "gap", "top_k", "nucleus"],
 )
 def test_stops_are_the_lists_of_the_service(retriever, policy):
     # Cut-offs where lists of the tiny release end at many different lengths; scores of policies by
