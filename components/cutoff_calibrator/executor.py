@@ -13,7 +13,7 @@ from tfx.utils import path_utils
 from components.artifacts import Artifacts, Properties
 from components.folders import local_folder, published_folder
 from components.pairs import QUERY_LIMIT, read_pairs
-from components.towers import Towers
+from components.towers import TowersModel
 from pebr_tf.config import Config
 from pebr_tf.cutoff.calibration import FOLDS, Calibration, calibrate
 from pebr_tf.cutoff.candidates import candidate_depth, collect_candidates, levels_of
@@ -35,7 +35,7 @@ from serving.signatures import HeldItems, export_query_model
 MOST_SAMPLED = 50_000
 
 
-class Executor(BaseExecutor):
+class CutoffCalibratorExecutor(BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
@@ -67,7 +67,7 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     family = description.family
     catalogue = EmbeddedCatalogue(index)
     vectors, ids, moments = catalogue.vectors(), catalogue.ids(), catalogue.moments()
-    queries, pairs = Towers(towers).embed_queries(held_out.queries), held_out.pairs(ids)
+    queries, pairs = TowersModel(towers).embed_queries(held_out.queries), held_out.pairs(ids)
     candidates = collect_candidates(
         vectors,
         queries,

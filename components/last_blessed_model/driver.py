@@ -7,7 +7,7 @@ from tfx.proto.orchestration import driver_output_pb2
 from components.last_blessed_model.executor import CHOSEN, choice
 
 
-class Driver(BaseDriver):
+class LastBlessedModelDriver(BaseDriver):
     """Adds the choice to the exec properties; while it is the same, later components are cached."""
 
     def run(self, execution_info: ExecutionInfo) -> driver_output_pb2.DriverOutput:

@@ -23,7 +23,7 @@ CHOSEN = "chosen"
 NO_MODEL = "no_model.txt"
 
 
-class Executor(BaseExecutor):
+class LastBlessedModelExecutor(BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:

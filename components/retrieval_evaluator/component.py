@@ -6,7 +6,7 @@ from tfx.types import BaseChannel
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
 from components.artifacts import CutoffModel, RetrievalEvaluation, RetrievalIndex
-from components.retrieval_evaluator.executor import Executor
+from components.retrieval_evaluator.executor import RetrievalEvaluatorExecutor
 from components.wiring import connected, interface
 from pebr_tf.config import Config
 
@@ -33,7 +33,7 @@ class RetrievalEvaluator(BaseComponent):
         outputs={"evaluation": RetrievalEvaluation, "blessing": ModelBlessing},
         optional=("catalogue", "baseline"),
     )
-    EXECUTOR_SPEC = ExecutorClassSpec(Executor)
+    EXECUTOR_SPEC = ExecutorClassSpec(RetrievalEvaluatorExecutor)
 
     def __init__(self, config: Config, source: str = "", **inputs: BaseChannel):
         settings = {

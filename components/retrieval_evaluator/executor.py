@@ -36,7 +36,7 @@ from pebr_tf.report.verdict import outcome
 from serving.encoder import EmbeddedEncoder
 
 
-class Executor(BaseExecutor):
+class RetrievalEvaluatorExecutor(BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
-from containers import Kubeflow
+from containers import KubeflowContainers
 from pebr_process import pebr
 from tiny_world import write_world
 
@@ -203,7 +203,7 @@ def runs(s3, tmp_path_factory):
             "training.warm_start": True,
         }
     )
-    pods = Kubeflow(folder, copy=s3.copy)
+    pods = KubeflowContainers(folder, copy=s3.copy)
     found = {}
     for name in ("whole", "index"):
         (spec,) = yaml.safe_load_all(to_yaml(compile_documents(config, index_only=name == "index")))
