@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pebr_tf.environment import s3_endpoint
-from pebr_tf.errors import UserError
+from pebr_tf.errors import UserError, one_line
 from pebr_tf.files import is_remote, replacing_file
 
 if TYPE_CHECKING:
@@ -129,5 +129,5 @@ def _store_errors(path: str | Path, missing: bool = False) -> Iterator[None]:
     except OSError as error:
         if not is_remote(path) or (missing and isinstance(error, FileNotFoundError)):
             raise
-        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        reason = one_line(error) or type(error).__name__
         raise UserError(f"{path} must be within reach. Received: {reason}.") from error

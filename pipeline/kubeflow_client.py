@@ -17,7 +17,7 @@ from typing import Any
 
 from pebr_tf.config import Config
 from pebr_tf.environment import is_verbose
-from pebr_tf.errors import UserError
+from pebr_tf.errors import UserError, one_line
 from pipeline.cron import Cron
 
 TIMEOUT_SECONDS = 60
@@ -155,8 +155,7 @@ def _answered(host: str, noun: str, call: Callable[[], Any]) -> Any:
         reason = f"{error.status} {_message(error)}"
     except (HTTPError, TimeoutError, ValueError) as error:
         reason = str(error)
-    text = " ".join(reason.split()).removesuffix(".")
-    raise UserError(f"Kubeflow at {host} must accept {noun}. Received: {text}.")
+    raise UserError(f"Kubeflow at {host} must accept {noun}. Received: {one_line(reason)}.")
 
 
 def _message(error: Any) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from pebr_tf.errors import UserError
+from pebr_tf.errors import UserError, one_line
 from pebr_tf.files import is_remote
 from pebr_tf.manifest import sha256
 from pebr_tf.release.catalogue import EmbeddedCatalogue
@@ -99,8 +99,7 @@ def _self_test(directory: Path, queries: list[str], checksums: dict[str, str]) -
         answers.compare(retriever)
     except Exception as error:
         # Any error here would also stop a server from loading the release.
-        reason = str(error).replace(f"{directory}/", "").replace(str(directory), "it")
-        reason = " ".join(reason.split()).rstrip(".")
+        reason = one_line(error).replace(f"{directory}/", "").replace(str(directory), "it")
         raise UserError(
             f"a release must load and answer before it is pushed. Received: {reason}."
         ) from error

@@ -15,6 +15,7 @@ from components.folders import local_folder, published_folder
 from components.pairs import QUERY_LIMIT, read_pairs
 from components.towers import TowersModel
 from pebr_tf.config import Config
+from pebr_tf.config.retrieval import MOST_SAMPLED
 from pebr_tf.cutoff.calibration import FOLDS, Calibration, calibrate
 from pebr_tf.cutoff.candidates import candidate_depth, collect_candidates, levels_of
 from pebr_tf.cutoff.law_fit import HeldOutClicks, fit_law, fit_share_map
@@ -30,9 +31,6 @@ from pebr_tf.release.towers import TowersDescription
 from pebr_tf.release.versions import QUERY_MODEL
 from pebr_tf.retrieval.exact import sample_of
 from serving.signatures import HeldItems, export_query_model
-
-# The query model holds no more items than this by default.
-MOST_SAMPLED = 50_000
 
 
 class CutoffCalibratorExecutor(BaseExecutor):

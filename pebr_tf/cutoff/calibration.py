@@ -50,6 +50,7 @@ from typing import Any
 import numpy as np
 
 from pebr_tf.config import Cutoff
+from pebr_tf.cutoff.cutoff_file import FILE_NAME
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.distributions.logit import Family
 from pebr_tf.distributions.query_law import LawWeights, initial_weights
@@ -58,7 +59,6 @@ from pebr_tf.metrics.ranked import RankedLists
 from pebr_tf.metrics.significance import noise
 from pebr_tf.metrics.strata import STRATA
 
-FILE_NAME = "cutoff.json"
 VERSION = 4
 # The points of a recall map.
 RECALLS = tuple(percent / 100 for percent in range(1, 100))

@@ -29,6 +29,7 @@ from typing import ClassVar
 
 from pebr_tf import __version__
 from pebr_tf.config import Config
+from pebr_tf.cutoff.cutoff_file import FILE_NAME as CUTOFF
 from pebr_tf.errors import UserError
 from pebr_tf.files import remove_abandoned, staging_directory
 from pebr_tf.manifest import FolderManifest
@@ -51,7 +52,6 @@ LOGGER = logging.getLogger(__name__)
 # The packages whose versions decide whether a model or an index reads the same elsewhere.
 PACKAGES = ("tensorflow", "tensorflow-probability", "scann", "numpy", "pyarrow")
 CONFIG = "config.yaml"
-CUTOFF = "cutoff.json"
 REQUIRED = (QUERY_MODEL, CUTOFF, *EmbeddedCatalogue.SERVED, EVALUATION_FILE, REPORT_FILE, CONFIG)
 
 

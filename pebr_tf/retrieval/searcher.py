@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from pebr_tf.config import Cutoff
 from pebr_tf.retrieval.result import RangeResult, empty, take_rows
 from pebr_tf.retrieval.vectors import reject_rows, unit_vectors
 
-DEFAULT_LIMIT = 10_000
+DEFAULT_LIMIT = Cutoff.limit
 
 
 @dataclass(frozen=True)

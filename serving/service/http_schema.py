@@ -11,11 +11,11 @@ from pydantic_core import ErrorDetails
 
 from pebr_tf.config import Serving
 from pebr_tf.config.error import shown
+from pebr_tf.config.retrieval import Knob
 from serving.client.results import Item, Timings
 from serving.errors import InvalidArgument
 from serving.service.limits import LARGEST_WHOLE_NUMBER, LONGEST_DEADLINE_MILLISECONDS
 
-Knob = Literal["recall", "share", "budget", "top_k", "score"]
 Status = Literal[
     "INVALID_ARGUMENT",
     "UNAUTHENTICATED",

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.distributions.logit import cosine_of_logit
@@ -27,7 +28,7 @@ class LevelPolicy(Policy):
     level_source = "probe"
 
     level_temperature: float
-    probe_size: int = 100
+    probe_size: int = Cutoff.probe_size
 
     @property
     def title(self) -> str:
