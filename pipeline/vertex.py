@@ -25,7 +25,7 @@ from pebr_tf.environment import is_verbose
 from pebr_tf.errors import UserError, one_line
 from pipeline.cron import Cron
 
-# Vertex AI checks a specification within a few.
+# Vertex AI checks a specification within a few seconds.
 TIMEOUT_SECONDS = 60
 CONSOLE = "https://console.cloud.google.com/vertex-ai/locations"
 

@@ -89,7 +89,7 @@ def _warm_up(query_model: Path, queries: list[str], model: str) -> None:
 
 def _self_test(directory: Path, queries: list[str], checksums: dict[str, str]) -> SelfTest:
     try:
-        # The index may have been damaged since it was built. All else is as it was copied.
+        # The index may have been damaged since it was built. All other files are fresh copies.
         index = EmbeddedCatalogue(directory).index
         prefix = f"{index.relative_to(directory).as_posix()}/"
         built = {name.removeprefix(prefix): value for name, value in checksums.items()}

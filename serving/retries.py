@@ -4,7 +4,7 @@ import random
 import threading
 import time
 
-# An overloaded server can bear a tenth more load.
+# Retries add at most a tenth to the load.
 SHARE = 0.1
 # Tokens saved while nothing fails: a short outage costs no request, even at low traffic.
 CAPACITY = 10.0

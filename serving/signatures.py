@@ -282,7 +282,7 @@ def export_query_model(
                 "item": towers.signatures["item"],
                 "serialized_examples": model.serialized_examples,
             },
-            # Nothing trains on; without this, saving warns of gradients that cannot be kept.
+            # The model is not trained further; otherwise saving warns about custom gradients.
             options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
         )
         _forget_gradients(scratch / "saved_model.pb")
@@ -294,7 +294,7 @@ def export_query_model(
 
 
 def _forget_gradients(path: Path) -> None:
-    """Removes the names of custom gradients, because loading warns of each that is not there."""
+    """Removes the names of custom gradients, because loading warns about each one."""
     model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
     for graph in model.meta_graphs:
         functions = graph.graph_def.library.function

@@ -1,4 +1,4 @@
-"""Wires RetrievalEvaluator: test clicks and all that is to be released in, a verdict out."""
+"""Wires RetrievalEvaluator: test clicks and a release's parts in, evaluation and blessing out."""
 
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec

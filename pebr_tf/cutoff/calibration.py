@@ -30,7 +30,7 @@ of the evaluation reaches, so that weak towers do not return a third of the cata
 splits, calibrate and test, and evaluated by `cross_fitted` ones: `folds` says so.
 
 *Signature.* The recall map of the exported query model, which has one level and one map for all
-queries, so that what TF Serving returns keeps its promise without the service.
+queries, so that thresholds from TF Serving reach the requested recall without the service.
 
 *Share.* From a share of each query's own relevant items to the CDF of its law; see `law_fit`.
 
@@ -66,7 +66,7 @@ RECALLS = tuple(percent / 100 for percent in range(1, 100))
 AVERAGES = 60
 UNFAMILIAR = 0.005
 FOLDS = 5
-# A knob that returns a larger share of the catalogue than this says so.
+# A knob that returns a larger share of the catalogue than this gets a note.
 LARGE_SHARE = 0.1
 # An interval of a recall that reaches farther than this to each side is stated; with folds, any.
 WIDE = 0.03
@@ -182,8 +182,8 @@ class Calibration:
             low, high = self.interval(value)
             if self.folds or high - low > 2 * WIDE:
                 found.append(
-                    f"recall {value:g} is promised by {self.queries:,} queries: from {low:.2g} to "
-                    f"{high:.2g} with a confidence of 95%."
+                    f"recall {value:g} was calibrated on {self.queries:,} queries: its 95% "
+                    f"interval is {low:.2g} to {high:.2g}."
                 )
         return tuple(found)
 

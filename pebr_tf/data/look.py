@@ -143,7 +143,7 @@ def _check_splits(
         found.facts["note"] = (
             f"{queries['calibrate']:,} queries calibrate, fewer than {least:,} "
             "(cutoff.min_calibration_queries): the test queries calibrate too, by cross-fitting, "
-            "and what is promised has a wide interval"
+            "and the recall has a wide confidence interval"
         )
     size = LogSize(int(rows["train"] / table.share), queries["train"], items)
     found.facts["auto"] = chosen_line(config, size)

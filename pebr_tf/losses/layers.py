@@ -22,8 +22,8 @@ TEMPERATURE_LOW, TEMPERATURE_HIGH = 0.002, 1.0
 class RetrievalLoss(tf.keras.layers.Layer):
     """The mean of a loss over a batch of (query, item) pairs.
 
-    A layer and no `tf.keras.losses.Loss`, because it owns a variable or metrics that the model must
-    track. It computes in float32 under every precision policy.
+    A layer rather than a `tf.keras.losses.Loss`, because it owns a variable or metrics that the
+    model must track. It computes in float32 under every precision policy.
     """
 
     def __init__(self, function: Callable[..., tf.Tensor], options: dict[str, Any]) -> None:

@@ -5,8 +5,8 @@
     <root>/pointers/<pipeline>/models/<version>/        towers that were first pushed as <version>
 
 Withdrawn versions are listed beside the releases; see `pebr_tf.release.versions`. All of this is
-the same on one machine, on Vertex AI and on Kubeflow, and pipelines do not see each other. Nothing
-is changed by two: every push writes files of its own, the towers before the pointer.
+the same on one machine, on Vertex AI and on Kubeflow, and pipelines do not see each other. No two
+pushes write the same file: each writes its own, the towers before the pointer.
 """
 
 from __future__ import annotations

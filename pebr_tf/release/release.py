@@ -157,7 +157,7 @@ class ReleaseSources:
 
 @dataclass(frozen=True)
 class PushResult:
-    """What Pusher hands on: a release that was pushed, or None twice."""
+    """Pusher's output: version and path of the pushed release, or None for both."""
 
     FILE: ClassVar[str] = "release.json"
 

@@ -322,7 +322,7 @@ def _figure(policy: PolicyResult, k: int, group: str, measure: str) -> float | N
 def _difference(new: float | None, old: float | None) -> float | None:
     if new is None or old is None:
         return None
-    # What is small in itself and beside the value is no difference.
+    # A change below 0.0005 and below 1% of the old value counts as none.
     return 0.0 if abs(new - old) < min(5e-4, abs(old) / 100) else new - old
 
 

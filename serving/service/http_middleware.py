@@ -21,7 +21,7 @@ RETRIEVE_PATH = "/v1/retrieve"
 PROBES = ("/healthz", "/readyz")
 _NOT_LOGGED = (*PROBES, "/metrics")
 _RECORD = "pebr.record"
-# Of what Starlette rejects; other errors have a status of their own.
+# Status names of requests that Starlette rejects; other errors have their own.
 _STATUS_NAMES = {404: "NOT_FOUND", 405: "UNIMPLEMENTED"}
 _HEADERS = {
     b"x-content-type-options": b"nosniff",

@@ -137,7 +137,8 @@ class QueryResultBody(BaseModel):
     )
     expected_recall: float | None = Field(
         description="Share of the relevant items that the list is expected to hold, unless it is "
-        "truncated; null for top_k and score, which promise nothing, and for unfamiliar queries."
+        "truncated; null for top_k and score, which have no calibrated recall, and for unfamiliar "
+        "queries."
     )
     tau: float = Field(description="The query's temperature.")
     alpha: float = Field(

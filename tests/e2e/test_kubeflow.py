@@ -79,7 +79,7 @@ def test_kfp_and_argo_accept_the_file(kubeflow, index_only, tmp_path):
 
 
 @pytest.mark.parametrize("mistake", ["resolver", "dependency", "job"])
-def test_kfp_or_argo_refuses_what_kubeflow_cannot_run(kubeflow, mistake, tmp_path):
+def test_kfp_or_argo_rejects_what_kubeflow_cannot_run(kubeflow, mistake, tmp_path):
     spec, _ = compile_documents(Config.load(EXAMPLE))
     tasks = spec["root"]["dag"]["tasks"]
     executors = spec["deploymentSpec"]["executors"]

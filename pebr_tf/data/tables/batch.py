@@ -43,9 +43,9 @@ class Batch:
     """Rows of one file, in columns.
 
     Attributes:
-      columns: The rows that are left.
+      columns: The accepted rows.
       rows: [M] int64, number of each in its file, from 1, without a header and blank lines.
-      rejected: The others of the same stretch of the file: together they are all of it.
+      rejected: The rejected rows of the same part of the file.
     """
 
     columns: pa.RecordBatch
