@@ -47,7 +47,7 @@ def measure(towers: Study) -> dict[str, Any]:
         "promised": promised,
         "strata": strata,
         "capped": {
-            policy: [test.capped(row).mean() for row in rows] for policy, rows in counts.items()
+            policy: [test.truncated(row).mean() for row in rows] for policy, rows in counts.items()
         },
         "equal_counts": literal_lists.counts_at(equal).astype(np.int32),
         "equal_dropped": float(np.exp(equal)),

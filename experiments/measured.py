@@ -139,7 +139,7 @@ def figures_at(
     lists: RankedLists, averages: Sequence[int], candidates: Candidates
 ) -> dict[str, Any]:
     """Average to group to figures of candidates that were scored by one policy."""
-    at = at_averages(lists, averages, candidates.queries.strata, candidates.capped)
+    at = at_averages(lists, averages, candidates.queries.strata, candidates.truncated)
     return {
         str(k): {group: dataclasses.asdict(each) for group, each in groups.items()}
         for k, groups in at.items()

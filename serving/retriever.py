@@ -115,8 +115,8 @@ class Retriever:
         items, levels = self._search(requests, rules, owner, encoded)
         encoded = encoded.with_law(levels, self.calibration.law.numpy_laws)
         searched_at = time.perf_counter()
-        promised = np.array([rule.is_calibrated for rule in rules])[owner] & ~encoded.unfamiliar
-        expected = np.where(promised, self._recalls(encoded, items.thresholds), np.nan)
+        is_expected = np.array([rule.is_calibrated for rule in rules])[owner] & ~encoded.unfamiliar
+        expected = np.where(is_expected, self._recalls(encoded, items.thresholds), np.nan)
         fields = self._fields(requests, items)
         ended_at = time.perf_counter()
         columns = tuple(self.payload.columns)

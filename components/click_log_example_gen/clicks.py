@@ -113,8 +113,8 @@ class WriteClicks(beam.DoFn):
         if sum(map(len, self._counts)) > COUNTED_ROWS:
             self._counts = [texts.merged(self._counts)]
 
-    def _sample(self, split: str, clicks: pa.RecordBatch, places: np.ndarray) -> None:
-        table = pa.Table.from_batches([clicks]).append_column(texts.PLACE, pa.array(places))
+    def _sample(self, split: str, clicks: pa.RecordBatch, order: np.ndarray) -> None:
+        table = pa.Table.from_batches([clicks]).append_column(texts.SAMPLE_ORDER, pa.array(order))
         both = [self._samples[split], table] if split in self._samples else [table]
         self._samples[split] = texts.sampled(both, self._settings.data.statistics_rows)
 

@@ -146,11 +146,11 @@ class Calibration:
     def expected_recall(self, value: float, strata: np.ndarray) -> np.ndarray:
         """[B] the recall that the strata of queries keep when `value` is requested of all."""
         points = self.recall.knob_values
-        promised = np.full(len(STRATA), np.clip(value, points[0], points[-1]))
+        expected = np.full(len(STRATA), np.clip(value, points[0], points[-1]))
         for index, name in enumerate(STRATA):
             if name in self.strata:
-                promised[index] = np.interp(value, points, self.strata[name].recalls)
-        return promised[strata]
+                expected[index] = np.interp(value, points, self.strata[name].recalls)
+        return expected[strata]
 
     def interval(self, recall: float) -> tuple[float, float]:
         """The 95% interval of the mean recall of other queries when `recall` is requested."""
@@ -302,7 +302,7 @@ def _maps(
     """The fields of a calibration that are fitted to the served lists."""
     lists = lists.shifted(offsets[strata])
     recall = recall_map(lists, floor, limit)
-    kept = np.stack(
+    recalls = np.stack(
         [
             lists.shares(bounded_counts(lists, lists.counts_at(cutoff), floor, limit))[1]
             for cutoff in recall.cutoffs
@@ -312,9 +312,11 @@ def _maps(
     return {
         "queries": len(lists),
         "recall": recall,
-        "errors": (kept.std(axis=1, ddof=1) / np.sqrt(len(lists))).tolist(),
+        "errors": (recalls.std(axis=1, ddof=1) / np.sqrt(len(lists))).tolist(),
         "strata": {
-            name: StratumRecall(int(mask.sum()), float(offset), kept[:, mask].mean(axis=1).tolist())
+            name: StratumRecall(
+                int(mask.sum()), float(offset), recalls[:, mask].mean(axis=1).tolist()
+            )
             for (name, mask), offset in zip(masks.items(), offsets, strict=True)
             if mask.any()
         },

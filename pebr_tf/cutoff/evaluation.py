@@ -52,7 +52,7 @@ def evaluate_policies(
                 name=policy.name,
                 title=policy.title,
                 default=policy.name == default,
-                at=at_averages(lists, average_k, candidates.queries.strata, candidates.capped),
+                at=at_averages(lists, average_k, candidates.queries.strata, candidates.truncated),
                 curve=curve(lists, average_k) if with_curves else None,
             )
         )
@@ -109,7 +109,7 @@ class KnobEvaluation:
         return KnobResult(
             knob=self.calibration.default_knob,
             value=self.calibration.default_value,
-            groups=by_group(self.lists, self.counts, self.strata, self.candidates.capped),
+            groups=by_group(self.lists, self.counts, self.strata, self.candidates.truncated),
             interval=interval(recalls),
             top_k_items=top_k_for(self.lists, float(recalls.mean())),
             top_k_recall=self.lists.figures(equal).recall,
@@ -124,13 +124,13 @@ class KnobEvaluation:
         both = [self.lists, self._lists_of(TopKPolicy())]
         shares = [lists.shares(lists.counts_at(lists.cutoff_at(k))) for lists in both]
         precision, recall = (np.stack(pair, axis=1) for pair in zip(*shares, strict=True))
-        kept = [self.lists.shares(self._counts("recall", value))[1] for value in RECALLS]
+        recalls = [self.lists.shares(self._counts("recall", value))[1] for value in RECALLS]
         return Evidence(
             strata=self.strata,
             precision=precision,
             recall=recall,
             gain=gain,
-            kept=np.stack(kept, axis=1),
+            recalls=np.stack(recalls, axis=1),
             empty=self.counts == 0,
             index_recall=index_recall,
         )
@@ -185,8 +185,8 @@ class KnobEvaluation:
         averages = []
         for recall in RECALLS:
             counts = self._counts("recall", recall)
-            promised = [each.expected_recall(recall, self.strata) for each in self._calibrations]
-            expectation = np.stack(promised)[self._fold, np.arange(len(self.strata))]
+            recalls = [each.expected_recall(recall, self.strata) for each in self._calibrations]
+            expectation = np.stack(recalls)[self._fold, np.arange(len(self.strata))]
             averages.append(float(counts.mean()))
             for name, mask in groups.items():
                 measured[name].append(self.lists.figures(counts, mask).recall)
