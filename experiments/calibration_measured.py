@@ -44,7 +44,7 @@ def measure(towers: Study, draws: int) -> dict[str, Any]:
 
     Returns:
       `kept` and `promised` by way and group, [K] with a share for each of ASKED; `average` by way
-      [K], items a query; `coverage` by group, the attributes of a `Coverage` but for `asked`;
+      [K], items per query; `coverage` by group, the attributes of a `Coverage` but for `asked`;
       `queries` by group, of the test; `level_temperature` and `depth`.
     """
     release = released(towers)

@@ -18,7 +18,7 @@ from pebr_tf.report.formats import average, count
 from pebr_tf.report.formats import share as whole_share
 
 TITLE = "Retrieved items by share kept and query frequency"
-# Where more lists than this end for want of candidates, their lengths tell nothing.
+# Above this share of lists cut for lack of candidates, lengths are not compared.
 _MOST_CAPPED = 0.5
 _PERCENTILES = (10, 50, 90, 99)
 # The paper's Table 2, from its own logs.

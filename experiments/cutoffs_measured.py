@@ -24,7 +24,7 @@ def measure(towers: Study) -> dict[str, Any]:
 
     Returns:
       `counts` by policy, [K, Q] int32 with a row for each of RECALLS; `kept` by policy, [K] macro
-      recall; `promised` [K], what the calibration vouches for; `strata` [Q]; `capped` by policy,
+      recall; `promised` [K], what the calibration expects; `strata` [Q]; `capped` by policy,
       [K] share of the lists that end because there are no more candidates; `equal_counts` [Q]
       int32, items by literal pEBR at the level's average where SHOWN is asked for, and
       `equal_dropped`, the share that its law then says is lost; `level_temperature` and `depth`.
@@ -47,7 +47,7 @@ def measure(towers: Study) -> dict[str, Any]:
         "promised": promised,
         "strata": strata,
         "capped": {
-            policy: [test.capped(row).mean() for row in rows] for policy, rows in counts.items()
+            policy: [test.truncated(row).mean() for row in rows] for policy, rows in counts.items()
         },
         "equal_counts": literal_lists.counts_at(equal).astype(np.int32),
         "equal_dropped": float(np.exp(equal)),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pebr_tf.environment import s3_endpoint
-from pebr_tf.errors import UserError
+from pebr_tf.errors import UserError, one_line
 from pebr_tf.files import is_remote, replacing_file
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def copy(source: str | Path, target: str | Path) -> None:
 def copy_folder(source: str | Path, target: str | Path) -> None:
     """Copies the files of a folder and of the folders in it, one after the other."""
     root = str(source).rstrip("/")
-    inside = len(_place(root)[1]) + 1
+    inside = len(_file_system_and_path(root)[1]) + 1
     for info in _listed(root, recursive=True):
         if info.is_file:
             name = info.path[inside:]
@@ -55,7 +55,7 @@ def names(folder: str | Path) -> list[str]:
 
 
 def exists(path: str | Path) -> bool:
-    file_system, inner = _place(path)
+    file_system, inner = _file_system_and_path(path)
     with _store_errors(path):
         return bool(file_system.get_file_info(inner).type)
 
@@ -63,7 +63,7 @@ def exists(path: str | Path) -> bool:
 def _listed(folder: str | Path, recursive: bool) -> list[FileInfo]:
     from pyarrow.fs import FileSelector
 
-    file_system, inner = _place(folder)
+    file_system, inner = _file_system_and_path(folder)
     selector = FileSelector(inner, allow_not_found=True, recursive=recursive)
     with _store_errors(folder):
         return list(file_system.get_file_info(selector))
@@ -71,7 +71,7 @@ def _listed(folder: str | Path, recursive: bool) -> list[FileInfo]:
 
 def _blocks(path: str | Path) -> Iterator[bytes]:
     with _store_errors(path, missing=True):
-        file_system, inner = _place(path)
+        file_system, inner = _file_system_and_path(path)
         # Without this argument, Arrow decompresses a file whose name ends in .gz.
         with file_system.open_input_stream(inner, compression=None) as stream:
             while block := stream.read(BLOCK_BYTES):
@@ -83,13 +83,13 @@ def _write(path: str | Path, blocks: Iterable[bytes]) -> None:
         with replacing_file(Path(path)) as temporary, temporary.open("wb") as file:
             file.writelines(blocks)
         return
-    file_system, inner = _place(path)
+    file_system, inner = _file_system_and_path(path)
     with _store_errors(path), file_system.open_output_stream(inner, compression=None) as stream:
         for block in blocks:
             stream.write(block)
 
 
-def _place(path: str | Path) -> tuple[FileSystem, str]:
+def _file_system_and_path(path: str | Path) -> tuple[FileSystem, str]:
     """The file system of a path, and the path inside it."""
     from pyarrow.fs import LocalFileSystem
 
@@ -129,5 +129,5 @@ def _store_errors(path: str | Path, missing: bool = False) -> Iterator[None]:
     except OSError as error:
         if not is_remote(path) or (missing and isinstance(error, FileNotFoundError)):
             raise
-        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        reason = one_line(error) or type(error).__name__
         raise UserError(f"{path} must be within reach. Received: {reason}.") from error

@@ -17,7 +17,7 @@ from typing import Any
 
 from pebr_tf.config import Config
 from pebr_tf.environment import is_verbose
-from pebr_tf.errors import UserError
+from pebr_tf.errors import UserError, one_line
 from pipeline.cron import Cron
 
 TIMEOUT_SECONDS = 60
@@ -25,14 +25,14 @@ Request = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Connection:
+class KubeflowConnection:
     """Kubeflow's own client, and the address that it talks to."""
 
     client: Any
     host: str
 
 
-def connect(config: Config, host: str | None, token_file: Path | None) -> Connection:
+def connect(config: Config, host: str | None, token_file: Path | None) -> KubeflowConnection:
     """A connection to Kubeflow's API; the host is that of the configuration unless one is given.
 
     Without a token, the client looks for credentials by itself.
@@ -69,7 +69,7 @@ def connect(config: Config, host: str | None, token_file: Path | None) -> Connec
             "the connection",
             lambda: Client(host, namespace=config.kubeflow.namespace, existing_token=token),
         )
-    return Connection(client, host.rstrip("/"))
+    return KubeflowConnection(client, host.rstrip("/"))
 
 
 def job_request(
@@ -106,11 +106,10 @@ def schedule_request(
 
 
 def to_json(request: Request) -> str:
-    """A request as JSON."""
     return json.dumps(request, indent=2, sort_keys=True, ensure_ascii=False)
 
 
-def submit(request: Request, config: Config, connection: Connection) -> dict[str, str]:
+def submit(request: Request, config: Config, connection: KubeflowConnection) -> dict[str, str]:
     """Sends the request for a run; UserError if Kubeflow does not accept it."""
     send = connection.client.runs.create_run
     run = _send(request, config, connection, "the run", send)
@@ -118,7 +117,7 @@ def submit(request: Request, config: Config, connection: Connection) -> dict[str
     return {"name": run.run_id, "state": run.state, "link": link}
 
 
-def schedule(request: Request, config: Config, connection: Connection) -> dict[str, str]:
+def schedule(request: Request, config: Config, connection: KubeflowConnection) -> dict[str, str]:
     """Sends the request for recurring runs; UserError if Kubeflow does not accept it."""
     send = connection.client.recurring_runs.create_recurring_run
     recurring = _send(request, config, connection, "the recurring run", send)
@@ -129,7 +128,7 @@ def schedule(request: Request, config: Config, connection: Connection) -> dict[s
 def _send(
     request: Request,
     config: Config,
-    connection: Connection,
+    connection: KubeflowConnection,
     noun: str,
     create: Callable[..., Any],
 ) -> Any:
@@ -156,8 +155,7 @@ def _answered(host: str, noun: str, call: Callable[[], Any]) -> Any:
         reason = f"{error.status} {_message(error)}"
     except (HTTPError, TimeoutError, ValueError) as error:
         reason = str(error)
-    text = " ".join(reason.split()).removesuffix(".")
-    raise UserError(f"Kubeflow at {host} must accept {noun}. Received: {text}.")
+    raise UserError(f"Kubeflow at {host} must accept {noun}. Received: {one_line(reason)}.")
 
 
 def _message(error: Any) -> str:

@@ -11,7 +11,7 @@ from tfx.orchestration.metadata import (
 
 from pebr_tf.config import Pipeline
 from pebr_tf.environment import PASSWORD, metadata_password
-from pebr_tf.errors import UserError
+from pebr_tf.errors import UserError, one_line
 
 PORT = 3306
 
@@ -31,9 +31,8 @@ def connect(pipeline: Pipeline) -> metadata_store_pb2.ConnectionConfig:
     try:
         MetadataStore(connection)
     except RuntimeError as error:
-        reason = " ".join(str(error).split()).rstrip(".")
         raise UserError(
             f"pipeline.metadata must be a MySQL server that accepts the password in {PASSWORD}. "
-            f"Received: {pipeline.metadata}, {reason}."
+            f"Received: {pipeline.metadata}, {one_line(error)}."
         ) from error
     return connection

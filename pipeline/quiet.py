@@ -9,8 +9,6 @@ from pebr_tf.environment import is_verbose
 
 
 class _Warnings(logging.Handler):
-    """Prints the warnings of components."""
-
     def __init__(self, console: Console):
         super().__init__(logging.WARNING)
         self._console = console

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from pebr_tf.errors import UserError
+from pebr_tf.errors import UserError, one_line
 from pebr_tf.files import is_remote
 from pebr_tf.manifest import sha256
 from pebr_tf.release.catalogue import EmbeddedCatalogue
@@ -89,7 +89,7 @@ def _warm_up(query_model: Path, queries: list[str], model: str) -> None:
 
 def _self_test(directory: Path, queries: list[str], checksums: dict[str, str]) -> SelfTest:
     try:
-        # The index may have been damaged since it was built. All else is as it was copied.
+        # The index may have been damaged since it was built. All other files are fresh copies.
         index = EmbeddedCatalogue(directory).index
         prefix = f"{index.relative_to(directory).as_posix()}/"
         built = {name.removeprefix(prefix): value for name, value in checksums.items()}
@@ -99,8 +99,7 @@ def _self_test(directory: Path, queries: list[str], checksums: dict[str, str]) -
         answers.compare(retriever)
     except Exception as error:
         # Any error here would also stop a server from loading the release.
-        reason = str(error).replace(f"{directory}/", "").replace(str(directory), "it")
-        reason = " ".join(reason.split()).rstrip(".")
+        reason = one_line(error).replace(f"{directory}/", "").replace(str(directory), "it")
         raise UserError(
             f"a release must load and answer before it is pushed. Received: {reason}."
         ) from error

@@ -1,18 +1,8 @@
 """The query model: towers, law, level and calibrated knobs in one SavedModel.
 
-    serving_default      query [B] -> embedding [B, n], tau, alpha, beta, noise_share,
-                         background_alpha, background_beta, level, threshold, expected_recall,
-                         expected_count, unfamiliar, stratum, frequency, [B] each, by the release's
-                         default knob
-    query_at             query [B], recall [B] in (0, 1), an average over queries -> the same
-    share_at             query [B], share [B] in (0, 1), of each query's relevant items -> the same
-    recall_at            query [B], cosines [B, M] -> recall [B, M], the share of the query's
-                         relevant items at or above each cosine
-    encode               query [B] -> embedding, tau, frequency, unfamiliar, stratum, in half of the
-                         time; a service that searches for the level needs no more
-    item                 the item's columns -> embedding [B, n]
-    serialized_examples  examples [B], raw tf.Examples -> query_embedding, item_embedding, tau,
-                         frequency, stratum, level, threshold
+docs/serving.md, "The query model alone", lists the signatures for queries. Two more serve the
+components: `item` embeds the item's columns, and `serialized_examples` maps raw tf.Examples [B] to
+query_embedding, item_embedding, tau, frequency, stratum, level and threshold.
 
 z = (1 + cosine) / 2 of a query's relevant items follows Beta(alpha, beta), and a share
 `noise_share` of its clicks the law of all items, Beta(background_alpha, background_beta). The list
@@ -291,7 +281,7 @@ def export_query_model(
                 "item": towers.signatures["item"],
                 "serialized_examples": model.serialized_examples,
             },
-            # Nothing trains on; without this, saving warns of gradients that cannot be kept.
+            # The model is not trained further; otherwise saving warns about custom gradients.
             options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
         )
         _forget_gradients(scratch / "saved_model.pb")
@@ -303,7 +293,7 @@ def export_query_model(
 
 
 def _forget_gradients(path: Path) -> None:
-    """Removes the names of custom gradients, because loading warns of each that is not there."""
+    """Removes the names of custom gradients, because loading warns about each one."""
     model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
     for graph in model.meta_graphs:
         functions = graph.graph_def.library.function

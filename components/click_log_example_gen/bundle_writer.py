@@ -72,8 +72,6 @@ class BundleSummary:
 
 
 class BundleWriter:
-    """Writes and counts the rows of a bundle."""
-
     def __init__(self, table: str, folder: str):
         self._folder = folder
         self._summary = BundleSummary(table)
@@ -84,11 +82,9 @@ class BundleWriter:
         self._letters: list[BinaryIO] = []
 
     def read(self, count: int) -> None:
-        """Counts rows that were read."""
         self._summary.read += count
 
     def reject(self, rows: Rows, rejected: Rejected) -> None:
-        """Writes dead letters for rows of a source."""
         if not len(rejected):
             return
         self._reasons.update(rejected.reasons.tolist())
@@ -121,7 +117,6 @@ class BundleWriter:
             del self._open[split]
 
     def close(self) -> BundleSummary:
-        """Closes all files and returns the summary."""
         for writer, _ in self._open.values():
             writer.close()
         for file in self._letters:

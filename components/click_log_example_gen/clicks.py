@@ -25,8 +25,6 @@ COUNTED_ROWS = 2_000_000
 
 
 class GoodClicks:
-    """Turns rows of a click log into good clicks."""
-
     def __init__(self, settings: IngestSettings, now: int):
         self._settings = settings
         self._now = now
@@ -60,7 +58,6 @@ class CountTimes(beam.DoFn):
 
 
 def merged(counts: Iterable[splits.TimeCounts]) -> splits.TimeCounts:
-    """The sum of counts."""
     none = splits.TimeCounts.of(np.empty(0, np.int64))
     return functools.reduce(splits.TimeCounts.and_also, counts, none)
 
@@ -116,8 +113,8 @@ class WriteClicks(beam.DoFn):
         if sum(map(len, self._counts)) > COUNTED_ROWS:
             self._counts = [texts.merged(self._counts)]
 
-    def _sample(self, split: str, clicks: pa.RecordBatch, places: np.ndarray) -> None:
-        table = pa.Table.from_batches([clicks]).append_column(texts.PLACE, pa.array(places))
+    def _sample(self, split: str, clicks: pa.RecordBatch, order: np.ndarray) -> None:
+        table = pa.Table.from_batches([clicks]).append_column(texts.SAMPLE_ORDER, pa.array(order))
         both = [self._samples[split], table] if split in self._samples else [table]
         self._samples[split] = texts.sampled(both, self._settings.data.statistics_rows)
 

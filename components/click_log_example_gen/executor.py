@@ -33,7 +33,7 @@ FULL = os.strerror(errno.ENOSPC)
 FILE_FORMAT = "tfrecords_gzip"
 
 
-class Executor(BaseBeamExecutor):
+class ClickLogExampleGenExecutor(BaseBeamExecutor):
     """Reads, checks, splits, counts and writes rows, one batch of columns at a time."""
 
     def Do(

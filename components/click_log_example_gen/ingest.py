@@ -47,7 +47,6 @@ class Ingest:
     now: int
 
     def build(self, pipeline: beam.Pipeline) -> None:
-        """Adds all steps to a pipeline."""
         table, summaries = self._build_items(pipeline)
         sides = [AsSingleton(table)]
         if self.settings.split.by == "time":

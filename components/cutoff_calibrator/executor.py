@@ -13,8 +13,9 @@ from tfx.utils import path_utils
 from components.artifacts import Artifacts, Properties
 from components.folders import local_folder, published_folder
 from components.pairs import QUERY_LIMIT, read_pairs
-from components.towers import Towers
+from components.towers import TowersModel
 from pebr_tf.config import Config
+from pebr_tf.config.retrieval import MOST_SAMPLED
 from pebr_tf.cutoff.calibration import (
     FOLDS,
     Calibration,
@@ -25,12 +26,7 @@ from pebr_tf.cutoff.calibration import (
 )
 from pebr_tf.cutoff.candidates import candidate_depth, collect_candidates, levels_of
 from pebr_tf.cutoff.law_fit import HeldOutClicks, fit_law, fit_share_map
-from pebr_tf.cutoff.level_temperature import (
-    LevelTuning,
-    deciding_queries,
-    level_temperatures_for,
-    tune_policy,
-)
+from pebr_tf.cutoff.level_temperature import deciding_queries, level_temperatures_for, tune_policy
 from pebr_tf.cutoff.policies.registry import served_policy
 from pebr_tf.data import splits
 from pebr_tf.data.automatic import resolve
@@ -43,17 +39,12 @@ from pebr_tf.release.versions import QUERY_MODEL
 from pebr_tf.retrieval.exact import sample_of
 from serving.signatures import HeldItems, export_query_model
 
-# The query model holds no more items than this by default.
-MOST_SAMPLED = 50_000
 
-
-class Executor(BaseExecutor):
-    """CutoffCalibrator's executor."""
-
+class CutoffCalibratorExecutor(BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
-        """Calibrates; writes cutoff.json, query_model/ and tuning.json.
+        """Calibrates; writes cutoff.json and query_model/.
 
         Raises:
           UserError: There are too few held-out queries, or an input is invalid.
@@ -81,7 +72,7 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     family = description.family
     catalogue = EmbeddedCatalogue(index)
     vectors, ids, moments = catalogue.vectors(), catalogue.ids(), catalogue.moments()
-    queries, pairs = Towers(towers).embed_queries(held_out.queries), held_out.pairs(ids)
+    queries, pairs = TowersModel(towers).embed_queries(held_out.queries), held_out.pairs(ids)
     known_share = np.asarray(queries.known_share)
     least_known = least_known_share(known_share)
     unfamiliar = is_unfamiliar(known_share, least_known)
@@ -140,7 +131,6 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     )
     _log(calibration, len(clicks.rows), len(ids))
     calibration.save(folder)
-    (folder / "tuning.json").write_text(_tuning(tuning), encoding="utf-8")
     held = HeldItems(sample, len(ids), moments)
     export_query_model(towers, folder / QUERY_MODEL, calibration, held, config)
 
@@ -162,11 +152,3 @@ def _log(calibration: Calibration, pairs: int, catalogue: int) -> None:
     )
     for note in calibration.notes(calibration.default_knob, calibration.default_value, catalogue):
         logging.warning("The default knob: %s", note)
-
-
-def _tuning(tuning: LevelTuning) -> str:
-    content = {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in vars(tuning).items()
-    }
-    return json.dumps(content, indent=1) + "\n"

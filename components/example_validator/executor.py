@@ -33,9 +33,7 @@ FINDINGS = "anomalies.json"
 LOGGER = logging.getLogger(__name__)
 
 
-class Executor(BaseExecutor):
-    """ExampleValidator's executor."""
-
+class ExampleValidatorExecutor(BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:

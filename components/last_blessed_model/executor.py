@@ -23,9 +23,7 @@ CHOSEN = "chosen"
 NO_MODEL = "no_model.txt"
 
 
-class Executor(BaseExecutor):
-    """LastBlessedModel's executor."""
-
+class LastBlessedModelExecutor(BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:

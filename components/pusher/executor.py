@@ -24,9 +24,7 @@ from pebr_tf.release.versions import QUERY_MODEL
 from serving.push import push_anywhere
 
 
-class Executor(BaseExecutor):
-    """Pusher's executor."""
-
+class PusherExecutor(BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:

@@ -36,9 +36,7 @@ from pebr_tf.report.verdict import outcome
 from serving.encoder import EmbeddedEncoder
 
 
-class Executor(BaseExecutor):
-    """RetrievalEvaluator's executor."""
-
+class RetrievalEvaluatorExecutor(BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:

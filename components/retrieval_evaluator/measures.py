@@ -55,7 +55,6 @@ class Subject:
     index: Path
 
     def encode(self, texts: Sequence[str]) -> EncodedQueries:
-        """Encodes one query or more."""
         batches = [
             self.encoder.encode(texts[begin : begin + BATCH])
             for begin in range(0, len(texts), BATCH)

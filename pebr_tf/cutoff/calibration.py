@@ -30,7 +30,7 @@ of the evaluation reaches, so that weak towers do not return a third of the cata
 splits, calibrate and test, and evaluated by `cross_fitted` ones: `folds` says so.
 
 *Signature.* The recall map of the exported query model, which has one level and one map for all
-queries, so that what TF Serving returns keeps its promise without the service.
+queries, so that thresholds from TF Serving reach the requested recall without the service.
 
 *Share.* From a share of each query's own relevant items to the CDF of its law; see `law_fit`.
 
@@ -52,6 +52,7 @@ import numpy as np
 
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.candidates import Candidates
+from pebr_tf.cutoff.cutoff_file import FILE_NAME
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.distributions.logit import Family
@@ -61,7 +62,6 @@ from pebr_tf.metrics.ranked import RankedLists
 from pebr_tf.metrics.significance import noise
 from pebr_tf.metrics.strata import STRATA
 
-FILE_NAME = "cutoff.json"
 VERSION = 4
 # The points of a recall map.
 RECALLS = tuple(percent / 100 for percent in range(1, 100))
@@ -69,7 +69,7 @@ RECALLS = tuple(percent / 100 for percent in range(1, 100))
 AVERAGES = 60
 UNFAMILIAR = 0.005
 FOLDS = 5
-# A knob that returns a larger share of the catalogue than this says so.
+# A knob that returns a larger share of the catalogue than this gets a note.
 LARGE_SHARE = 0.1
 # An interval of a recall that reaches farther than this to each side is stated; with folds, any.
 WIDE = 0.03
@@ -149,11 +149,11 @@ class Calibration:
     def expected_recall(self, value: float, strata: np.ndarray) -> np.ndarray:
         """[B] the recall that the strata of queries keep when `value` is requested of all."""
         points = self.recall.knob_values
-        promised = np.full(len(STRATA), np.clip(value, points[0], points[-1]))
+        expected = np.full(len(STRATA), np.clip(value, points[0], points[-1]))
         for index, name in enumerate(STRATA):
             if name in self.strata:
-                promised[index] = np.interp(value, points, self.strata[name].recalls)
-        return promised[strata]
+                expected[index] = np.interp(value, points, self.strata[name].recalls)
+        return expected[strata]
 
     def interval(self, recall: float) -> tuple[float, float]:
         """The 95% interval of the mean recall of other queries when `recall` is requested."""
@@ -185,8 +185,8 @@ class Calibration:
             low, high = self.interval(value)
             if self.folds or high - low > 2 * WIDE:
                 found.append(
-                    f"recall {value:g} is promised by {self.queries:,} queries: from {low:.2g} to "
-                    f"{high:.2g} with a confidence of 95%."
+                    f"recall {value:g} was calibrated on {self.queries:,} queries: its 95% "
+                    f"interval is {low:.2g} to {high:.2g}."
                 )
         return tuple(found)
 
@@ -213,10 +213,9 @@ class Calibration:
 
     @classmethod
     def load(cls, directory: Path) -> Calibration:
-        """Reads cutoff.json of a folder."""
         try:
             content = json.loads((directory / FILE_NAME).read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise UserError(f"cutoff.json must be JSON. Received: {error}.") from None
         version = content.get("version") if isinstance(content, dict) else content
         if version != VERSION:
@@ -323,7 +322,7 @@ def _maps(
     """The fields of a calibration that are fitted to the served lists."""
     lists = lists.shifted(offsets[strata])
     recall = recall_map(lists, floor, limit)
-    kept = np.stack(
+    recalls = np.stack(
         [
             lists.shares(bounded_counts(lists, lists.counts_at(cutoff), floor, limit))[1]
             for cutoff in recall.cutoffs
@@ -333,9 +332,11 @@ def _maps(
     return {
         "queries": len(lists),
         "recall": recall,
-        "errors": (kept.std(axis=1, ddof=1) / np.sqrt(len(lists))).tolist(),
+        "errors": (recalls.std(axis=1, ddof=1) / np.sqrt(len(lists))).tolist(),
         "strata": {
-            name: StratumRecall(int(mask.sum()), float(offset), kept[:, mask].mean(axis=1).tolist())
+            name: StratumRecall(
+                int(mask.sum()), float(offset), recalls[:, mask].mean(axis=1).tolist()
+            )
             for (name, mask), offset in zip(masks.items(), offsets, strict=True)
             if mask.any()
         },

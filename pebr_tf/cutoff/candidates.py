@@ -116,7 +116,7 @@ class Candidates:
         """[Q] temperatures."""
         return self.queries.tau
 
-    def capped(self, counts: np.ndarray) -> np.ndarray:
+    def truncated(self, counts: np.ndarray) -> np.ndarray:
         """[Q] whether lists of `counts` [Q] items end because there are no more candidates."""
         return (counts >= self.depth) & (self.depth < self.corpus_size)
 

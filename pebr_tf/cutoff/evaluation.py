@@ -52,7 +52,7 @@ def evaluate_policies(
                 name=policy.name,
                 title=policy.title,
                 default=policy.name == default,
-                at=at_averages(lists, average_k, candidates.queries.strata, candidates.capped),
+                at=at_averages(lists, average_k, candidates.queries.strata, candidates.truncated),
                 curve=curve(lists, average_k) if with_curves else None,
             )
         )
@@ -112,14 +112,13 @@ class KnobEvaluation:
         return KnobResult(
             knob=self.calibration.default_knob,
             value=self.calibration.default_value,
-            groups=by_group(self._ranked, self.counts, self.strata, self.candidates.capped),
+            groups=by_group(self._ranked, self.counts, self.strata, self.candidates.truncated),
             interval=interval(recalls),
             top_k_items=top_k_for(self._ranked, float(recalls.mean())),
             top_k_recall=self._ranked.figures(equal).recall,
         )
 
     def budget(self, average_k: Sequence[int]) -> BudgetResult:
-        """The budget knob at several averages."""
         measured = [float(self._counts("budget", k).mean()) for k in average_k]
         return BudgetResult(list(average_k), measured)
 
@@ -128,19 +127,18 @@ class KnobEvaluation:
         both = [self.lists, self._ranked]
         shares = [lists.shares(lists.counts_at(lists.cutoff_at(k))) for lists in both]
         precision, recall = (np.stack(pair, axis=1) for pair in zip(*shares, strict=True))
-        kept = [self._ranked.shares(self._counts("recall", value))[1] for value in RECALLS]
+        recalls = [self._ranked.shares(self._counts("recall", value))[1] for value in RECALLS]
         return Evidence(
             strata=self.strata,
             precision=precision,
             recall=recall,
             gain=gain,
-            kept=np.stack(kept, axis=1),
+            recalls=np.stack(recalls, axis=1),
             empty=self.counts == 0,
             index_recall=index_recall,
         )
 
     def histogram(self) -> CountHistogram:
-        """Items per query at the default knob."""
         return count_histogram(self.counts)
 
     def examples(self, texts: Sequence[str]) -> list[ExampleQuery]:
@@ -194,8 +192,8 @@ class KnobEvaluation:
         averages = []
         for recall in RECALLS:
             counts = self._counts("recall", recall)
-            promised = [each.expected_recall(recall, self.strata) for each in self._calibrations]
-            expectation = np.stack(promised)[self._fold, np.arange(len(self.strata))]
+            recalls = [each.expected_recall(recall, self.strata) for each in self._calibrations]
+            expectation = np.stack(recalls)[self._fold, np.arange(len(self.strata))]
             averages.append(float(counts.mean()))
             for name, mask in groups.items():
                 measured[name].append(self._ranked.figures(counts, mask).recall)

@@ -21,7 +21,6 @@ class Account:
 
     @property
     def rejected(self) -> int:
-        """Number of rows rejected."""
         return sum(self.reasons.values())
 
     @property
@@ -30,7 +29,6 @@ class Account:
         return ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items())
 
     def to_mapping(self) -> dict[str, Any]:
-        """The content of accounting.json."""
         return {
             "read": self.read,
             "kept": sum(self.kept.values()),

@@ -42,8 +42,6 @@ _MOST = 0.95
 
 @dataclass(frozen=True)
 class FirstRows:
-    """The first rows of a table."""
-
     source: Source
     columns: pa.RecordBatch
 
@@ -72,7 +70,6 @@ class FirstRows:
         return len(bad) > 0 and bad.mean() <= 1 - _MOST and values.null_count < len(values)
 
     def kind(self, name: str) -> str:
-        """What the values of a column are."""
         conversions = {
             "whole number": convert.whole_number,
             "number": convert.number,
@@ -92,7 +89,6 @@ class FirstRows:
         return sum(len(text.split()) for text in texts) >= 2 * len(texts) > 0
 
     def require(self, words: Sequence[str], meaning: str, other_than: Sequence[str] = ()) -> str:
-        """The column of a meaning."""
         if found := self.named(words, other_than):
             return found[0]
         raise UserError(
@@ -102,7 +98,6 @@ class FirstRows:
 
 
 def guess_config(click_log: str, catalogue: str | None = None) -> Config:
-    """A configuration that fits these files."""
     log = FirstRows.of(local_sources("--clicks", click_log)[0])
     query = log.require(QUERY, "queries")
     item = log.require(ITEM, "item ids", (query,))

@@ -31,6 +31,5 @@ def local_sources(key: str, pattern: str, format: str = "auto") -> list[Source]:
 
 
 def no_file(key: str, pattern: str, is_folder: bool) -> UserError:
-    """The error for a pattern that matches no file."""
     found = "a folder" if is_folder else "no such file"
     return UserError(f"{key} must name a file, or files by a glob. Received: {pattern}: {found}.")

@@ -49,7 +49,6 @@ class DataCheck:
 
 
 def settings_of(config: Config) -> IngestSettings:
-    """What ingestion reads with a configuration."""
     return IngestSettings.of(config.data, config.split, config.features)
 
 
@@ -144,7 +143,7 @@ def _check_splits(
         found.facts["note"] = (
             f"{queries['calibrate']:,} queries calibrate, fewer than {least:,} "
             "(cutoff.min_calibration_queries): the test queries calibrate too, by cross-fitting, "
-            "and what is promised has a wide interval"
+            "and the recall has a wide confidence interval"
         )
     size = LogSize(int(rows["train"] / table.share), queries["train"], items)
     found.facts["auto"] = chosen_line(config, size)
@@ -183,7 +182,6 @@ class _Table:
         self.share = read / sum(sizes) if most else 1.0
 
     def count(self, batch: Batch) -> Batch:
-        """Counts the rows of a checked batch."""
         self._rows += len(batch) + len(batch.rejected)
         self._reasons.update(batch.rejected.reasons.tolist())
         return batch
@@ -210,7 +208,6 @@ class _Table:
 
 
 def _items(config: Config, found: DataCheck) -> pa.Array:
-    """The different ids of the catalogue."""
     table = _Table("items", _sources(config, "data.catalogue"))
     ids = [pa.array([], pa.string())]
     settings = settings_of(config)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pebr_tf.config import Split
 from pebr_tf.errors import UserError
 
-# With fewer held-out queries every interval is as wide as all recalls.
+# With fewer held-out queries, a confidence interval covers almost every recall.
 LEAST_QUERIES = 10
 NAMES = ("train", "calibrate", "test")
 TRAIN, CALIBRATE, TEST = range(3)
@@ -51,7 +51,6 @@ def assign(
 
 
 def check_splits(split: Split, kept: dict[str, int]) -> None:
-    """Checks that every split has a click."""
     if all(kept.get(name) for name in NAMES):
         return
     shares = (1 - split.calibrate - split.test, split.calibrate, split.test)
@@ -65,7 +64,7 @@ def check_splits(split: Split, kept: dict[str, int]) -> None:
 
 
 def require_held_out(queries: int) -> None:
-    """Raises UserError if clicks of fewer queries are held out than any promise needs."""
+    """Raises UserError if fewer than LEAST_QUERIES queries have held-out clicks."""
     if queries < LEAST_QUERIES:
         raise UserError(
             f"the splits calibrate and test must have at least {LEAST_QUERIES} queries with clicks "
@@ -104,7 +103,6 @@ class TimeCounts:
         return cls(*np.unique(np.asarray(time, np.int64), return_counts=True))._bounded()
 
     def and_also(self, other: TimeCounts) -> TimeCounts:
-        """The counts of both together."""
         length = max(self.length, other.length)
         return _summed([self._at(length), other._at(length)], length)._bounded()
 

@@ -223,7 +223,6 @@ class RankedLists:
         return RankedLists(scores, self.relevant, self.totals, self.offsets)
 
     def head(self, limit: int) -> RankedLists:
-        """The first `limit` candidates of each query."""
         return RankedLists(self.scores[:, :limit], self.relevant, self.totals, self.offsets)
 
 

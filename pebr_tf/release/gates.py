@@ -116,10 +116,10 @@ def _error(
     difference of two means of n and m queries varies by the root of 1 / n + 1 / m.
     """
     group = stratum or "overall"
-    kept = evidence.kept
+    recalls = evidence.recalls
     if stratum is not None:
-        kept = kept[evidence.strata == STRATA.index(stratum)]
-    found, queries = evaluation.calibration, len(kept)
+        recalls = recalls[evidence.strata == STRATA.index(stratum)]
+    found, queries = evaluation.calibration, len(recalls)
     both = np.sqrt(1 + queries / max(found.queries.get(group, 1), 1))
     return GateResult(
         name,
@@ -128,7 +128,7 @@ def _error(
         bound,
         found.error[group],
         queries,
-        float(both * error_noise(kept, confidence)),
+        float(both * error_noise(recalls, confidence)),
         stratum,
     )
 

@@ -5,8 +5,8 @@
     <root>/pointers/<pipeline>/models/<version>/        towers that were first pushed as <version>
 
 Withdrawn versions are listed beside the releases; see `pebr_tf.release.versions`. All of this is
-the same on one machine, on Vertex AI and on Kubeflow, and pipelines do not see each other. Nothing
-is changed by two: every push writes files of its own, the towers before the pointer.
+the same on one machine, on Vertex AI and on Kubeflow, and pipelines do not see each other. No two
+pushes write the same file: each writes its own, the towers before the pointer.
 """
 
 from __future__ import annotations
@@ -91,7 +91,6 @@ class Pointers:
             return None
 
     def accept(self, statistics: bytes) -> None:
-        """Makes these the statistics of the last accepted run."""
         storage.write_bytes(f"{self.folder}/{STATISTICS}", statistics)
 
     def newest_model(self, other_than: str | None = None) -> BlessedModel | None:
@@ -125,7 +124,6 @@ class Pointers:
             )
 
     def towers(self, blessed: BlessedModel) -> str:
-        """The folder of a model's towers, a SavedModel."""
         return f"{self.folder}/{MODELS}/{blessed.model}"
 
     def record_model(self, version: int, towers: str, examples: str) -> None:
@@ -135,6 +133,5 @@ class Pointers:
         self.record(version, blessed)
 
     def record(self, version: int, blessed: BlessedModel) -> None:
-        """Records that a model was pushed as `version`."""
         path = f"{self.folder}/{BLESSED}/{version}.json"
         storage.write_bytes(path, blessed.to_json().encode())

@@ -57,13 +57,13 @@ def run(
     component begins a run, and the others continue the last one. A component that has succeeded in
     the run is not run again.
 
-    Exit code: 0, the model was blessed, or the run was to end earlier; 3, the model was not blessed
+    Exit code: 0, the model was blessed, or --until ended it earlier; 3, the model was not blessed
     and nothing was pushed; 2, the configuration or the data need a fix; 130, interrupted; 1, an
     internal error.
     """
     _check_options(until, only, run_id)
     config = Config.load(config_file)
-    # Importing TFX takes many seconds; what the headers show is said before.
+    # Importing TFX takes many seconds, so missing files and columns are reported first.
     if problems := find_problems(config):
         raise UserError(" ".join(problems))
     console = Console(highlight=False)
@@ -85,7 +85,7 @@ def run(
         with RunDisplay(console) as display:
             outcome = local_runner.run(config, display, until, not no_cache, options, only, run_id)
     except KeyboardInterrupt:
-        click.echo("pebr: interrupted; another run goes on from here.", err=True)
+        click.echo("pebr: interrupted; the next run continues from here.", err=True)
         # Threads of Beam and TensorFlow may be at work. A run may be killed at any time, so this
         # does not wait for them.
         sys.stdout.flush()

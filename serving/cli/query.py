@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from pebr_tf.cli.options import release_option
 from pebr_tf.cli.output import current_step, make_console
 from pebr_tf.errors import UserError
 
@@ -23,13 +24,7 @@ BATCH = 256
 
 
 @click.command()
-@click.option(
-    "--release",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="A release, or a folder of releases: the latest.",
-)
+@release_option
 @click.option("--recall", type=float, help="Share of the relevant items to keep, on average.")
 @click.option("--share", type=float, help="Share of each query's own relevant items to keep.")
 @click.option("--budget", type=float, help="Average items per query.")

@@ -8,6 +8,8 @@ from rich.table import Table
 
 from pebr_tf import storage
 from pebr_tf.cli.output import make_console
+from pebr_tf.cutoff.cutoff_file import FILE_NAME as CUTOFF_FILE
+from pebr_tf.cutoff.cutoff_file import default_of
 from pebr_tf.errors import UserError
 from pebr_tf.release.versions import (
     MANIFEST,
@@ -83,11 +85,8 @@ def _print(releases: str) -> None:
 
 def _release_columns(release: str) -> tuple[str, str]:
     try:
-        manifest, cutoff = (
-            json.loads(storage.read_bytes(f"{release}/{name}"))
-            for name in (MANIFEST, "cutoff.json")
-        )
-        default = f"{cutoff['default_knob']} {cutoff['default_value']:g}"
-        return str(manifest["created"]), default
+        manifest = json.loads(storage.read_bytes(f"{release}/{MANIFEST}"))
+        cutoff = storage.read_bytes(f"{release}/{CUTOFF_FILE}")
+        return str(manifest["created"]), default_of(cutoff)
     except (UserError, OSError, ValueError, LookupError, TypeError):
         return "damaged", ""

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
-from containers import Kubeflow
+from containers import KubeflowContainers
 from pebr_process import pebr
 from tiny_world import write_world
 
@@ -79,7 +79,7 @@ def test_kfp_and_argo_accept_the_file(kubeflow, index_only, tmp_path):
 
 
 @pytest.mark.parametrize("mistake", ["resolver", "dependency", "job"])
-def test_kfp_or_argo_refuses_what_kubeflow_cannot_run(kubeflow, mistake, tmp_path):
+def test_kfp_or_argo_rejects_what_kubeflow_cannot_run(kubeflow, mistake, tmp_path):
     spec, _ = compile_documents(Config.load(EXAMPLE))
     tasks = spec["root"]["dag"]["tasks"]
     executors = spec["deploymentSpec"]["executors"]
@@ -203,7 +203,7 @@ def runs(s3, tmp_path_factory):
             "training.warm_start": True,
         }
     )
-    pods = Kubeflow(folder, copy=s3.copy)
+    pods = KubeflowContainers(folder, copy=s3.copy)
     found = {}
     for name in ("whole", "index"):
         (spec,) = yaml.safe_load_all(to_yaml(compile_documents(config, index_only=name == "index")))

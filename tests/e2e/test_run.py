@@ -168,7 +168,7 @@ def test_a_second_run_an_interrupt_and_an_internal_error(world):
         f"{first.pid} is at work.\n"
     )
     assert interrupted.code == 130
-    assert interrupted.err == "pebr: interrupted; another run goes on from here.\n"
+    assert interrupted.err == "pebr: interrupted; the next run continues from here.\n"
 
     failed = pebr(world.folder, *arguments, hooks=[failing_at(*place, ValueError("a bug"))])
     assert failed.code == 1

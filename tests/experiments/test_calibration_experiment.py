@@ -16,7 +16,7 @@ from pebr_tf.metrics.strata import STRATA
 
 
 def random_lists(seed, queries=31, candidates=40, ties=False):
-    """Falling scores less an offset; up to six relevant items a query, some no candidates."""
+    """Falling scores less an offset; up to six relevant items per query, some no candidates."""
     generator = np.random.default_rng(seed)
     scores = generator.normal(size=(queries, candidates)).astype(np.float32)
     scores = -np.sort(-(np.round(scores) if ties else scores), axis=1)

@@ -1,4 +1,4 @@
-"""Values as files have them made into text, numbers and times, a column at once.
+"""Converts columns of file values to text, numbers and times.
 
 Every function returns null for a value that it cannot convert, and for a missing one; `lost` tells
 them apart.

@@ -56,7 +56,6 @@ class Source:
 
     @classmethod
     def local(cls, path: Path, format: str = "auto") -> Source:
-        """A file on this machine."""
         return cls(str(path), lambda: path.open("rb"), format)
 
 

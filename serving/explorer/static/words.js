@@ -90,9 +90,10 @@ const REASONS = {
   level: byRelevance,
   level_sample: byRelevance,
   cdf: byRelevance,
+  cdf_pdf: byRelevance,
   share: (data, stop) =>
     `Ends at cosine ${cosineText(stop.threshold ?? -1)}: by the law of this query, ` +
-    `${SHORT.format(stop.value * 100)}% of its relevant items are above it.`,
+    `${SHORT.format((stop.expected_recall ?? 1) * 100)}% of its relevant items are above it.`,
   score: (data, stop, all) => `Ends at cosine ${cosineText(stop.threshold ?? -1)}, ${all}.`,
   gap: (data, stop, all) =>
     `Ends at cosine ${cosineText(stop.threshold ?? -1)}, ${cosineText(-stop.cutoff)} below the ` +
@@ -119,7 +120,7 @@ function isFloor(data, stop) {
   return Math.abs(stop.threshold - last.score) < ROUNDING;
 }
 
-/** The queries that share a cut-off: recall has one cut-off per stratum. */
+/** The queries that share a cut-off: for recall, a stratum may have one of its own. */
 function kind(data) {
   return data.knob === "recall" ? `${data.stratum} query` : "query";
 }

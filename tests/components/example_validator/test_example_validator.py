@@ -17,7 +17,7 @@ from tfx.types import Channel, artifact_utils
 from tfx.types.standard_artifacts import ExampleAnomalies, ExampleStatistics, Schema
 
 from components.example_validator import ExampleValidator
-from components.example_validator.executor import Executor
+from components.example_validator.executor import ExampleValidatorExecutor
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 
@@ -86,7 +86,7 @@ def run(tmp_path):
         given = {"statistics": [statistics], "schema": [schema_artifact]}
         config = (config or Config()).replace("pipeline.root", str(tmp_path / "root"))
         settings = component(config).exec_properties
-        Executor().Do(given, {"anomalies": [anomalies]}, settings)
+        ExampleValidatorExecutor().Do(given, {"anomalies": [anomalies]}, settings)
         return anomalies
 
     validate.write, validate.folder = write, lambda: runs[-1]

@@ -7,8 +7,12 @@ from tfx.types.standard_artifacts import Examples, Model
 from withdrawals import withdraw
 
 from components.last_blessed_model import LastBlessedModel
-from components.last_blessed_model.driver import Driver
-from components.last_blessed_model.executor import Executor, examples_identity, reading_of
+from components.last_blessed_model.driver import LastBlessedModelDriver
+from components.last_blessed_model.executor import (
+    LastBlessedModelExecutor,
+    examples_identity,
+    reading_of,
+)
 from pebr_tf import storage
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
@@ -52,7 +56,7 @@ class Run:
     def drive(self):
         """The exec properties as the launcher passes them on."""
         info = ExecutionInfo(input_dict=self.inputs, exec_properties=self.properties)
-        found = Driver(None).run(info).exec_properties
+        found = LastBlessedModelDriver(None).run(info).exec_properties
         return {**self.properties, **{name: value.string_value for name, value in found.items()}}
 
     def execute(self, folder, driven=True):
@@ -60,7 +64,7 @@ class Run:
         model = Model()
         model.uri = str(folder)
         properties = self.drive() if driven else self.properties
-        Executor().Do(self.inputs, {"model": [model]}, properties)
+        LastBlessedModelExecutor().Do(self.inputs, {"model": [model]}, properties)
         return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 

@@ -14,7 +14,7 @@ from withdrawals import withdraw
 
 from components.artifacts import CutoffModel, PushedRelease, RetrievalEvaluation, RetrievalIndex
 from components.last_blessed_model.executor import examples_identity, reading_of
-from components.pusher.executor import Executor
+from components.pusher.executor import PusherExecutor
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
@@ -75,7 +75,7 @@ def run(inputs, folder, releases):
         "pointers": Pointers.folder_of(config),
         "releases": str(releases),
     }
-    Executor().Do(inputs, {"release": [release]}, properties)
+    PusherExecutor().Do(inputs, {"release": [release]}, properties)
     return release
 
 
