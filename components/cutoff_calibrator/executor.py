@@ -2,10 +2,10 @@
 
 import dataclasses
 import json
+import logging
 from pathlib import Path
 
 import numpy as np
-from absl import logging
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
@@ -38,6 +38,8 @@ from pebr_tf.release.towers import TowersDescription
 from pebr_tf.release.versions import QUERY_MODEL
 from pebr_tf.retrieval.exact import sample_of
 from serving.signatures import HeldItems, export_query_model
+
+LOGGER = logging.getLogger(__name__)
 
 
 class CutoffCalibratorExecutor(BaseExecutor):
@@ -143,7 +145,7 @@ def _trained_law(description: TowersDescription) -> LawWeights:
 
 
 def _log(calibration: Calibration, pairs: int, catalogue: int) -> None:
-    logging.info(
+    LOGGER.info(
         "%s, T = %g, by %d held-out queries; the law by %d held-out pairs.",
         calibration.policy,
         calibration.level_temperature,
@@ -151,4 +153,4 @@ def _log(calibration: Calibration, pairs: int, catalogue: int) -> None:
         pairs,
     )
     for note in calibration.notes(calibration.default_knob, calibration.default_value, catalogue):
-        logging.warning("The default knob: %s", note)
+        LOGGER.warning("The default knob: %s", note)

@@ -39,6 +39,8 @@ class ExampleValidator(BaseComponent):
                     "inferred": config.data.schema is None,
                     "drift_limit": config.data.drift_limit,
                     "skew_limit": config.data.skew_limit,
+                    # A split by a hash is skewed only by frequent queries and items.
+                    "skew_stops": config.data.schema is not None or config.split.by == "time",
                 },
                 pointers=Pointers.folder_of(config),
                 releases=config.pipeline.releases,
