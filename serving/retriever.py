@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,9 @@ class Retriever:
                     encoded=encoded.take(rows),
                     level_source=source,
                     expected_recall=expected[rows],
-                    notes=self.calibration.notes(knob, value, len(self.searcher)),
+                    notes=self.calibration.notes(
+                        knob, value, len(self.searcher), float(items.counts[rows].mean())
+                    ),
                     seconds=StageSeconds(
                         encode=encoded_at - begin,
                         search=searched_at - encoded_at,
@@ -170,6 +172,7 @@ class Retriever:
             count = self.settings.unfamiliar_items or max(self.calibration.floor, 1)
             best = self.searcher.search(encoded.embedding[rows], top_k=count, limit=count)
             best = best.head(limits[rows])
+            best = replace(best, thresholds=best.scores[best.row_splits[1:] - 1])
             items = assemble([(others, take_rows(items, others)), (rows, best)])
         return items, levels
 

@@ -167,15 +167,19 @@ class Calibration:
             return float(self.budget.value(self.recall.cutoff(value)))
         return float(value) if knob in ("budget", "top_k") else None
 
-    def notes(self, knob: str, value: float, catalogue: int) -> tuple[str, ...]:
+    def notes(
+        self, knob: str, value: float, catalogue: int, returned: float | None = None
+    ) -> tuple[str, ...]:
         """What a caller should know about a knob's value, one sentence each; mostly nothing.
 
-        `catalogue` is the number of all items.
+        `catalogue` is the number of all items. `returned`, the items per query of an answer, stands
+        for an average that was not measured.
         """
         found = []
         if knob in CALIBRATED_KNOBS and (message := self.out_of_range_message(knob, value)):
             found.append(message)
         items = self.items_per_query(knob, value)
+        items = returned if items is None else items
         if items is not None and items > LARGE_SHARE * catalogue > 0:
             found.append(
                 f"{knob} {value:g} returns {items:,.0f} items per query on average, "

@@ -102,7 +102,10 @@ def test_an_unfamiliar_query_gets_few_items_and_no_promise(retriever):
         assert answer.encoded.unfamiliar.tolist() == [False, True]
         assert np.isnan(answer.expected_recall).tolist() == [False, True]
         assert answer.items.counts[1] == 1
+        assert answer.items.thresholds[1] == answer.items.row(1)[1].min()
     assert retriever.retrieve(queries, "top_k", 7).items.counts.tolist() == [7, 7]
+    half = retriever.retrieve(queries, "score", -1.0)
+    assert half.notes == ("score -1 returns 150 items per query on average, 75% of the 200 items.",)
     more = replace(retriever, settings=replace(retriever.settings, unfamiliar_items=5))
     assert more.retrieve(queries, "recall", 0.9).items.counts[1] == 5
     assert more.retrieve(queries, "recall", 0.9, limit=3).items.counts[1] == 3
