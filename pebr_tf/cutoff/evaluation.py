@@ -204,4 +204,5 @@ class KnobEvaluation:
         }
         queries = {"overall": self.calibration.queries}
         queries.update((name, each.queries) for name, each in self.calibration.strata.items())
-        return CalibrationResult(list(RECALLS), expected, measured, averages, error, queries)
+        folds = self.calibration.folds
+        return CalibrationResult(list(RECALLS), expected, measured, averages, error, queries, folds)

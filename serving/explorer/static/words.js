@@ -51,7 +51,8 @@ export function superscript(number) {
 /** The expected recall of a list, or null if the knob or the query has none. */
 export function expectation(stop) {
   if (stop.expected_recall === null) return null;
-  const share = `${Math.round(stop.expected_recall * 100)}%`;
+  const percent = stop.expected_recall * 100;
+  const share = `${percent < 10 ? Number(percent.toPrecision(2)) : Math.round(percent)}%`;
   if (stop.truncated) return `Without the limit, it would contain about ${share} of the relevant items.`;
   return `Expected to contain ${share} of the relevant items.`;
 }
