@@ -125,6 +125,7 @@ def measure(
     result = ModelEvaluation(
         model=ModelSummary(
             loss=subject.towers.loss,
+            log_q=bool(subject.towers.config["loss"]["log_q"]),
             family=subject.calibration.family,
             dimension=subject.towers.dimension,
             steps=subject.towers.steps,

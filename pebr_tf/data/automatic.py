@@ -46,11 +46,17 @@ def chosen(config: Config, size: LogSize) -> dict[str, Any]:
     return {key: value for key, value in values.items() if config.value_at(key) == AUTO}
 
 
-def chosen_line(config: Config, size: LogSize) -> str:
-    """`chosen` as one line for a reader; empty if nothing is `auto`."""
+def chosen_line(config: Config, size: LogSize, log_q: bool | None = None) -> str:
+    """`chosen` as one line for a reader; empty if nothing is `auto`.
+
+    `log_q` is what Trainer chose for `loss.log_q`, if that is known.
+    """
+    values = chosen(config, size)
+    if log_q is not None and config.loss.log_q == AUTO:
+        values["loss.log_q"] = str(log_q).lower()
     return ", ".join(
         f"{key.split('.')[-1]} {list(value) if isinstance(value, tuple) else value}"
-        for key, value in chosen(config, size).items()
+        for key, value in values.items()
     )
 
 

@@ -29,6 +29,7 @@ class ModelSummary:
     """How the model was trained and cut off."""
 
     loss: str
+    log_q: bool
     family: str
     dimension: int
     steps: int

@@ -98,8 +98,9 @@ def run(
         for sentence in (served(outcome.evaluation), *next_steps(outcome.evaluation)):
             console.print(sentence, soft_wrap=True, markup=False)
         console.print()
+    log_q = outcome.evaluation.model.log_q if outcome.evaluation else None
     facts = {
-        "auto": outcome.size and chosen_line(config, outcome.size),
+        "auto": outcome.size and chosen_line(config, outcome.size, log_q),
         "report": outcome.report,
         "release": outcome.release,
         "run": config.pipeline.root,
