@@ -33,7 +33,6 @@ class SearchRequest:
 
     @property
     def longest(self) -> int:
-        """The most items of a row."""
         return self.limit if self.top_k is None else min(self.top_k, self.limit)
 
     @property

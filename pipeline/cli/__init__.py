@@ -3,7 +3,7 @@
 COMMANDS = {
     "check-cloud": (
         "pipeline.cli.check_cloud:check_cloud",
-        "List the problems that prevent a run on Vertex AI, Kubeflow or Airflow.",
+        "List what prevents a run on Vertex AI, Kubeflow or Airflow.",
     ),
     "compile": (
         "pipeline.cli.compile:compile_pipeline",
