@@ -40,7 +40,8 @@ def push(config, tmp_path, version, fingerprint):
     storage.write_bytes(tmp_path / f"towers/{version}" / WEIGHTS, f"of {version}".encode())
     identity = examples_identity(examples_of(fingerprint), reading_of(config))
     pointers = Pointers(Pointers.folder_of(config), config.pipeline.releases)
-    pointers.record_model(version, str(tmp_path / f"towers/{version}"), identity)
+    towers = pointers.keep_towers(str(tmp_path / f"towers/{version}"))
+    pointers.record(version, BlessedModel(version, identity, towers))
 
 
 class Run:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 import tiny_release
@@ -15,6 +16,7 @@ from withdrawals import withdraw
 from components.artifacts import CutoffModel, PushedRelease, RetrievalEvaluation, RetrievalIndex
 from components.last_blessed_model.executor import examples_identity, reading_of
 from components.pusher.executor import Executor
+from pebr_tf import storage
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
@@ -104,7 +106,7 @@ def test_a_blessed_model_becomes_a_release(artifacts, tmp_path):
     assert blessed.model == release.version
     (examples,) = inputs_at(artifacts)["examples"]
     assert blessed.examples == examples_identity(examples, reading_of(CONFIG))
-    towers = tmp_path / f"root/pointers/{CONFIG.pipeline.name}/models/{release.version}"
+    towers = Path(pointers_at(tmp_path).towers(blessed))
     assert content_of(towers) == content_of(artifacts / "model/Format-Serving")
 
 
@@ -155,6 +157,27 @@ def test_a_release_goes_to_a_bucket(artifacts, tmp_path):
     assert Release.load(fetched).manifest.span == 5
     assert Release.load(fetched).version == version
     assert sorted(os.listdir(tmp_path)) == ["release", "releases", "root"]
+
+
+@pytest.mark.usefixtures("memory_store")
+def test_the_pointer_follows_the_manifest_at_once(artifacts, tmp_path, monkeypatch):
+    """Before the pointer, an index-only run takes the earlier model for the newest."""
+    written = []
+    write = storage._write
+
+    def remember(path, blocks):
+        written.append(str(path))
+        write(path, blocks)
+
+    monkeypatch.setattr(storage, "_write", remember)
+    releases = "ram://bucket/releases"
+    version = run(inputs_at(artifacts), tmp_path, releases).get_int_custom_property("version")
+    towers = [path for path in written if "/models/" in path]
+    files = [path for path in written if path.startswith(releases)]
+    pointer = f"{tmp_path}/root/pointers/{CONFIG.pipeline.name}/blessed/{version}.json"
+    assert files[-1] == f"{releases}/{version}/manifest.json"
+    assert len(towers) == len(content_of(artifacts / "model/Format-Serving"))
+    assert written == [*towers, *files, pointer]
 
 
 def pointers_at(folder):
@@ -215,7 +238,7 @@ def test_a_model_that_was_superseded_or_withdrawn_meanwhile_is_not_pushed(
     (releases / str(newer)).mkdir()
     superseded = f"{start}release {newer} has the newest."
     pointers = pointers_at(tmp_path)
-    meanwhile(lambda: pointers.record(newer, BlessedModel(newer, "of tuesday")))
+    meanwhile(lambda: pointers.record(newer, BlessedModel(newer, "of tuesday", "")))
     assert rejected() == superseded
     assert rejected() == superseded
     withdraw(releases, newer)
