@@ -1,8 +1,9 @@
 """Files wherever they are: local paths, gs://, s3:// and minio://, through pyarrow's file systems.
 
 A file appears whole or not at all: a local one is renamed into its place, and an object store shows
-a file once it is complete. An object store that fails is a UserError with the path; a local file
-that fails is an OSError. To read a missing file is a FileNotFoundError in both.
+a file once it is complete; the part that a failure leaves of a large file is deleted. An object
+store that fails is a UserError with the path; a local file that fails is an OSError. To read a
+missing file is a FileNotFoundError in both.
 """
 
 from __future__ import annotations
@@ -84,9 +85,24 @@ def _write(path: str | Path, blocks: Iterable[bytes]) -> None:
             file.writelines(blocks)
         return
     file_system, inner = _place(path)
-    with _store_errors(path), file_system.open_output_stream(inner, compression=None) as stream:
-        for block in blocks:
-            stream.write(block)
+    blocks = iter(blocks)
+    # First, so that a source that cannot be read leaves no object.
+    block: bytes | None = next(blocks, b"")
+    with _store_errors(path):
+        stream = file_system.open_output_stream(inner, compression=None)
+    try:
+        while block is not None:
+            with _store_errors(path):
+                stream.write(block)
+            block = next(blocks, None)
+        with _store_errors(path):
+            stream.close()
+    except BaseException:
+        with contextlib.suppress(OSError):
+            # It completes the object, now or when the stream is collected.
+            stream.close()
+            file_system.delete_file(inner)
+        raise
 
 
 def _place(path: str | Path) -> tuple[FileSystem, str]:
