@@ -112,27 +112,21 @@ def to_json(request: Request) -> str:
 
 def submit(request: Request, config: Config, connection: Connection) -> dict[str, str]:
     """Sends the request for a run; UserError if Kubeflow does not accept it."""
-    send = connection.client.runs.create_run
-    run = _send(request, config, connection, "the run", send)
+    run = _send(request, config, connection, "run")
     link = f"{connection.host}/#/runs/details/{run.run_id}"
     return {"name": run.run_id, "state": run.state, "link": link}
 
 
 def schedule(request: Request, config: Config, connection: Connection) -> dict[str, str]:
     """Sends the request for recurring runs; UserError if Kubeflow does not accept it."""
-    send = connection.client.recurring_runs.create_recurring_run
-    recurring = _send(request, config, connection, "the recurring run", send)
+    recurring = _send(request, config, connection, "recurring_run")
     link = f"{connection.host}/#/recurringrun/details/{recurring.recurring_run_id}"
     return {"name": recurring.recurring_run_id, "state": recurring.status, "link": link}
 
 
-def _send(
-    request: Request,
-    config: Config,
-    connection: Connection,
-    noun: str,
-    create: Callable[..., Any],
-) -> Any:
+def _send(request: Request, config: Config, connection: Connection, kind: str) -> Any:
+    create = getattr(getattr(connection.client, f"{kind}s"), f"create_{kind}")
+
     def send() -> Any:
         # The client prints a link.
         with contextlib.redirect_stdout(io.StringIO()):
@@ -140,9 +134,15 @@ def _send(
                 config.pipeline.name, namespace=config.kubeflow.namespace
             )
         body = {**request, "experiment_id": experiment.experiment_id}
-        return create(body=body, _request_timeout=TIMEOUT_SECONDS)
+        created = create(body=body, _request_timeout=TIMEOUT_SECONDS)
+        if getattr(created, f"{kind}_id") is None:
+            # The client takes any page for an answer.
+            raise ValueError(
+                "an answer without an id, as from a login page; --token-file may be missing"
+            )
+        return created
 
-    return _answered(connection.host, noun, send)
+    return _answered(connection.host, f"the {kind.replace('_', ' ')}", send)
 
 
 def _answered(host: str, noun: str, call: Callable[[], Any]) -> Any:
