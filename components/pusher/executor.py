@@ -70,9 +70,9 @@ class Executor(BaseExecutor):
             )
             # ExampleGen's span is a custom property, and 0 where there is none.
             span = examples.get_int_custom_property(SPAN_PROPERTY_NAME) or None
-            sources = ReleaseSources(
-                cutoff, index, evaluation, _used(config, cutoff, examples), span
-            )
+            used = _used(config, cutoff, examples)
+            pushed_as = None if earlier is None else earlier.model
+            sources = ReleaseSources(cutoff, index, evaluation, used, span, pushed_as)
             result = push_anywhere(pointers.releases, sources, confirm, record)
         output.set_int_custom_property(PushedRelease.VERSION, cast(int, result.version))
         output.set_int_custom_property(PushedRelease.PUSHED, 1)

@@ -89,6 +89,7 @@ def test_a_blessed_model_becomes_a_release(artifacts, tmp_path):
     artifact = push(artifacts, tmp_path, span=5)
     release = Release.load(find_release(tmp_path / "releases"))
     assert release.manifest.span == 5
+    assert release.manifest.model is None
     assert release.config() == resolve(CONFIG, SIZE)
     assert not (release.directory / "vectors.npy").exists()
     answers = json.loads((release.directory / "self_test.json").read_text())["answers"]
@@ -201,6 +202,7 @@ def test_an_index_only_push_records_the_same_model(index_only, tmp_path):
     assert Release.load(find_release(tmp_path / "releases")).manifest.span is None
     artifact = run(index_only, tmp_path, tmp_path / "releases")
     assert artifact.get_int_custom_property("version") > before.model
+    assert Release.load(find_release(tmp_path / "releases")).manifest.model == before.model
     assert pointers_at(tmp_path).newest_model() == before
     roll_back(tmp_path / "releases")
     assert pointers_at(tmp_path).newest_model() == before
