@@ -118,6 +118,18 @@ def test_options_of_one_component(options, expected, pebr):
     assert pebr("run", "--config", "nowhere", *options) == (2, "", f"pebr: {expected}\n")
 
 
+def test_a_root_in_a_bucket(pebr, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Config().replace("pipeline.root", "gs://shop/run").dump(tmp_path / "pebr.yaml")
+    assert pebr("run", "--config", "pebr.yaml") == (
+        2,
+        "",
+        "pebr: pipeline.root must be a local folder for pebr run; pebr submit runs elsewhere. "
+        "Received: 'gs://shop/run'.\n",
+    )
+    assert os.listdir(tmp_path) == ["pebr.yaml"]
+
+
 def test_a_database_out_of_reach(monkeypatch):
     monkeypatch.setenv("PEBR_METADATA_PASSWORD", "secret")
     with socket.socket() as taken:
