@@ -33,7 +33,7 @@ class Connection:
 
 
 def connect(config: Config, host: str | None, token_file: Path | None) -> Connection:
-    """A connection to Kubeflow's API; the host is that of the configuration unless one is given.
+    """A connection to Kubeflow's API; host and token are those of the configuration unless given.
 
     Without a token, the client looks for credentials by itself.
 
@@ -45,13 +45,16 @@ def connect(config: Config, host: str | None, token_file: Path | None) -> Connec
         raise UserError(
             "--host or kubeflow.host must be the address of Kubeflow's API. Received: neither."
         )
+    if token_file is None and config.kubeflow.token_file is not None:
+        token_file = Path(config.kubeflow.token_file)
     token = None
     if token_file is not None:
         try:
             token = token_file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(
-                f"--token-file must be a readable file. Received: {token_file}: {error}."
+                "--token-file or kubeflow.token_file must be a readable file. "
+                f"Received: {token_file}: {error}."
             ) from None
     try:
         from kfp import Client

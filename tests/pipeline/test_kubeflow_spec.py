@@ -156,6 +156,15 @@ def test_check_cloud_looks_for_no_credentials(pebr, tmp_path):
     )
 
 
+def test_the_configuration_may_name_the_token(pebr, tmp_path, example):
+    (tmp_path / "token").write_text("a-token")
+    options = ("submit", "--target", "kubeflow", "--config", tmp_path / "pebr.yaml")
+    for name, reason in {"nowhere": "must be a readable", "token": "The client of"}.items():
+        example.replace("kubeflow.token_file", str(tmp_path / name)).dump(tmp_path / "pebr.yaml")
+        code, _, err = pebr(*options)
+        assert (code, reason in err) == (2, True)
+
+
 def test_dry_runs_need_no_client(pebr):
     options = ("--target", "kubeflow", "--config", EXAMPLES.format("kubeflow"), "--dry-run")
     code, out, err = pebr("submit", *options, "--job-id", "night-1", "--no-cache")
@@ -189,8 +198,8 @@ def test_dry_runs_need_no_client(pebr):
                 *("submit", "--target", "kubeflow", "--config", EXAMPLES.format("kubeflow")),
                 *("--token-file", "nowhere"),
             ),
-            "--token-file must be a readable file. Received: nowhere: [Errno 2] No such file or "
-            "directory: 'nowhere'.",
+            "--token-file or kubeflow.token_file must be a readable file. Received: nowhere: "
+            "[Errno 2] No such file or directory: 'nowhere'.",
         ),
         (
             (
