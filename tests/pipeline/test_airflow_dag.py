@@ -168,6 +168,34 @@ def test_problems():
         "cloud.resources.trainer must name an accelerator by its resource in Kubernetes, such as "
         "nvidia.com/gpu. Received: '4 cpu, 16 GB, 1 NVIDIA_L4'.",
     ]
+    changes = {
+        "pipeline.releases": "hdfs://name/releases",
+        "data.click_log": "ftp://name/clicks",
+        "data.catalogue": "bigquery://a.b",
+        "cloud.dataflow.enabled": True,
+        "training.strategy": "multi_worker",
+        "cloud.training_job.workers": 2,
+    }
+    ignored = [
+        "pipeline.releases must be on s3://, minio:// or gs:// to run on Airflow. Received: "
+        "'hdfs://name/releases', which components there do not reach.",
+        "data.click_log must be on s3://, minio://, gs:// or bigquery:// to run on Airflow. "
+        "Received: 'ftp://name/clicks', which components there do not reach.",
+        "data.catalogue must be bigquery://project.dataset.table or bigquery:// and a query. "
+        "Received: 'bigquery://a.b'.",
+        "cloud.dataflow.enabled must be false to run on Airflow. Received: true.",
+        "cloud.training_job.workers must be 1 to run on Airflow. Received: 2.",
+    ]
+    assert problems(Config().replace_all({**LOCAL, **changes}), "airflow") == ignored
+    example = Config.load(EXAMPLE)
+    assert problems(example, "airflow") == []
+    # Airflow's workers have variables of their own.
+    minio = {"pipeline.releases": "minio://shop/releases", "kubeflow.environment": []}
+    assert problems(Config().replace_all({**LOCAL, **minio}), "airflow") == []
+    assert problems(example.replace_all(minio), "airflow") == [
+        "kubeflow.environment must have AWS_ENDPOINT_URL, the address of the server of minio:// "
+        "paths. Received: []."
+    ]
     remote = Config().replace("pipeline.root", "gs://shop/run")
     assert problems(remote, "airflow") == problems(remote, "vertex")
 

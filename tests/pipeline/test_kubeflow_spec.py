@@ -126,6 +126,38 @@ def test_problems():
     ]
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"data.click_log": "bigquery://SELECT 1"},
+            "cloud.project must name a project to run on Kubeflow. Received: null.",
+        ),
+        (
+            {"data.catalogue": "bigquery://SELECT 1", "pipeline.beam_args": ["--project=shop-1"]},
+            None,
+        ),
+        ({"data.click_log": "bigquery://SELECT 1", "cloud.project": "shop-1"}, None),
+        (
+            {"kubeflow.environment": ["AWS_REGION=eu-central-1"]},
+            "kubeflow.environment must have AWS_ENDPOINT_URL, the address of the server of "
+            "minio:// paths. Received: ['AWS_REGION=eu-central-1'].",
+        ),
+        ({"kubeflow.environment": [], "pipeline.root": "s3://shop/run"}, None),
+        (
+            {"pipeline.releases": "s3://shop/run?region=eu"},
+            "pipeline.releases must be on s3://, minio:// or gs:// to run on Kubeflow. Received: "
+            "'s3://shop/run?region=eu', with options, which components do not read.",
+        ),
+        # A pattern.
+        ({"data.click_log": "s3://shop/run/clicks-?.tsv"}, None),
+    ],
+)
+def test_what_a_pod_would_find_missing(changes, expected, example):
+    found = problems(example.replace_all(changes), "kubeflow")
+    assert found == ([] if expected is None else [expected])
+
+
 def test_vertex_has_names_of_its_own(pebr, tmp_path):
     config = tmp_path / "pebr.yaml"
     example = Config.load(EXAMPLES.format("vertex"))
