@@ -4,6 +4,7 @@ import errno
 import fcntl
 import itertools
 import os
+import re
 import socket
 from pathlib import Path
 
@@ -145,12 +146,16 @@ def test_a_database_out_of_reach(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql://pebr@db/pebr", "mysql://pebr:secret@db/pebr", "mysql://db/pebr"]
+    "url",
+    [
+        *("postgresql://pebr@db/pebr", "mysql://db/pebr"),
+        *("mysql://pebr:secret@db/pebr", "mysql://pebr:sec/r@et@db/pebr"),
+    ],
 )
 def test_a_database_is_mysql_without_a_password(url):
     with pytest.raises(ConfigError) as caught:
         Pipeline(metadata=url)
     assert str(caught.value) == (
         "metadata must be null or a MySQL database without a password, such as "
-        f"mysql://user@host:3306/pebr. Received: '{url}'."
+        f"mysql://user@host:3306/pebr. Received: '{re.sub('sec.*et', '***', url)}'."
     )
