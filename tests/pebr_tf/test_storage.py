@@ -121,7 +121,7 @@ def test_a_source_that_breaks_off_leaves_no_part(memory_store, monkeypatch, sour
             raise OSError("forbidden")
 
     memory_store.before = before
-    place = storage._place
+    place = storage.place
 
     def broken(path):
         file_system, inner = place(path)
@@ -129,7 +129,7 @@ def test_a_source_that_breaks_off_leaves_no_part(memory_store, monkeypatch, sour
             file_system = SimpleNamespace(open_input_stream=lambda *_, **__: Break())
         return file_system, inner
 
-    monkeypatch.setattr(storage, "_place", broken)
+    monkeypatch.setattr(storage, "place", broken)
     error, sentence = (
         (OSError, "gone away")
         if source == "file"
@@ -169,7 +169,11 @@ def test_each_scheme_has_its_file_system(file_system_of, monkeypatch, rejection)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "store:9000")
     expected = S3FileSystem(endpoint_override="store:9000", scheme="https")
     assert file_system_of("s3") == expected
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://store/minio")
     file_system_of.cache_clear()
+    assert rejection(file_system_of, "s3") == (
+        "AWS_ENDPOINT_URL must be a host and a port. Received: https://store/minio."
+    )
     monkeypatch.setenv("AWS_ENDPOINT_URL", "")
     assert file_system_of("s3") == S3FileSystem()
     assert isinstance(file_system_of("gs"), GcsFileSystem)

@@ -145,6 +145,11 @@ def test_a_database_out_of_reach(monkeypatch):
     )
 
 
+def test_a_port_that_there_is_not():
+    with pytest.raises(UserError, match=r"pebr:99999/pebr, Port out of range 0-65535\.$"):
+        connect(Pipeline(metadata="mysql://pebr@pebr:99999/pebr"))
+
+
 @pytest.mark.parametrize(
     "url",
     [
