@@ -60,8 +60,8 @@ def connect(config: Config, host: str | None, token_file: Path | None) -> Connec
         from kfp import Client
     except ImportError:
         raise UserError(
-            'The client of Kubeflow must be installed: pip install "pebr-tf[kubeflow]". '
-            "Received: none."
+            "The client of Kubeflow must be installed: pip install '.[pipeline,kubeflow]' in a "
+            "clone. Received: none."
         ) from None
     if not is_verbose():
         logging.getLogger().setLevel(logging.ERROR)

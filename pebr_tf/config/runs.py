@@ -24,7 +24,7 @@ class Pipeline(Section):
     metadata: str | None = setting(
         None,
         "MySQL server of the metadata of `pebr run`; null: a SQLite file in root",
-        # Not PostgreSQL: ml-metadata 1.16 writes SQL that it rejects.
+        # Not PostgreSQL, which ml-metadata 1.16 has not been tried with.
         pattern=r"mysql://[^\s:@/]+@[^\s:@/]+(:[0-9]{1,5})?/[^\s:@/?]+",
         form="a MySQL database without a password, such as mysql://user@host:3306/pebr",
     )

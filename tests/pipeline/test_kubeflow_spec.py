@@ -222,8 +222,8 @@ def test_dry_runs_need_no_client(pebr):
     [
         (
             ("submit", "--target", "kubeflow", "--config", EXAMPLES.format("kubeflow")),
-            'The client of Kubeflow must be installed: pip install "pebr-tf[kubeflow]". Received: '
-            "none.",
+            "The client of Kubeflow must be installed: pip install '.[pipeline,kubeflow]' in a "
+            "clone. Received: none.",
         ),
         (
             (
