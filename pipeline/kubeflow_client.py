@@ -33,7 +33,7 @@ class KubeflowConnection:
 
 
 def connect(config: Config, host: str | None, token_file: Path | None) -> KubeflowConnection:
-    """A connection to Kubeflow's API; the host is that of the configuration unless one is given.
+    """A connection to Kubeflow's API; host and token are those of the configuration unless given.
 
     Without a token, the client looks for credentials by itself.
 
@@ -45,20 +45,23 @@ def connect(config: Config, host: str | None, token_file: Path | None) -> Kubefl
         raise UserError(
             "--host or kubeflow.host must be the address of Kubeflow's API. Received: neither."
         )
+    if token_file is None and config.kubeflow.token_file is not None:
+        token_file = Path(config.kubeflow.token_file)
     token = None
     if token_file is not None:
         try:
             token = token_file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(
-                f"--token-file must be a readable file. Received: {token_file}: {error}."
+                "--token-file or kubeflow.token_file must be a readable file. "
+                f"Received: {token_file}: {error}."
             ) from None
     try:
         from kfp import Client
     except ImportError:
         raise UserError(
-            'The client of Kubeflow must be installed: pip install "pebr-tf[kubeflow]". '
-            "Received: none."
+            "The client of Kubeflow must be installed: pip install '.[pipeline,kubeflow]' in a "
+            "clone. Received: none."
         ) from None
     if not is_verbose():
         logging.getLogger().setLevel(logging.ERROR)
@@ -111,27 +114,21 @@ def to_json(request: Request) -> str:
 
 def submit(request: Request, config: Config, connection: KubeflowConnection) -> dict[str, str]:
     """Sends the request for a run; UserError if Kubeflow does not accept it."""
-    send = connection.client.runs.create_run
-    run = _send(request, config, connection, "the run", send)
+    run = _send(request, config, connection, "run")
     link = f"{connection.host}/#/runs/details/{run.run_id}"
     return {"name": run.run_id, "state": run.state, "link": link}
 
 
 def schedule(request: Request, config: Config, connection: KubeflowConnection) -> dict[str, str]:
     """Sends the request for recurring runs; UserError if Kubeflow does not accept it."""
-    send = connection.client.recurring_runs.create_recurring_run
-    recurring = _send(request, config, connection, "the recurring run", send)
+    recurring = _send(request, config, connection, "recurring_run")
     link = f"{connection.host}/#/recurringrun/details/{recurring.recurring_run_id}"
     return {"name": recurring.recurring_run_id, "state": recurring.status, "link": link}
 
 
-def _send(
-    request: Request,
-    config: Config,
-    connection: KubeflowConnection,
-    noun: str,
-    create: Callable[..., Any],
-) -> Any:
+def _send(request: Request, config: Config, connection: KubeflowConnection, kind: str) -> Any:
+    create = getattr(getattr(connection.client, f"{kind}s"), f"create_{kind}")
+
     def send() -> Any:
         # The client prints a link.
         with contextlib.redirect_stdout(io.StringIO()):
@@ -139,9 +136,15 @@ def _send(
                 config.pipeline.name, namespace=config.kubeflow.namespace
             )
         body = {**request, "experiment_id": experiment.experiment_id}
-        return create(body=body, _request_timeout=TIMEOUT_SECONDS)
+        created = create(body=body, _request_timeout=TIMEOUT_SECONDS)
+        if getattr(created, f"{kind}_id") is None:
+            # The client takes any page for an answer.
+            raise ValueError(
+                "an answer without an id, as from a login page; --token-file may be missing"
+            )
+        return created
 
-    return _answered(connection.host, noun, send)
+    return _answered(connection.host, f"the {kind.replace('_', ' ')}", send)
 
 
 def _answered(host: str, noun: str, call: Callable[[], Any]) -> Any:

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import tensorflow as tf
 
@@ -32,18 +33,25 @@ LOGGER = logging.getLogger(__name__)
 
 
 def push_anywhere(
-    releases: str, sources: ReleaseSources, confirm: Callable[[], None] = lambda: None
+    releases: str,
+    sources: ReleaseSources,
+    confirm: Callable[[], None] = lambda: None,
+    record: Callable[[int], None] = lambda version: None,
 ) -> PushResult:
     """Pushes a release to a local or a remote folder of releases; see `push`.
 
-    `confirm` is called at the last moment before the release appears, and may raise.
+    `confirm` is called at the last moment before the release appears, and may raise; `record` is
+    called with its version as soon as it has appeared.
     """
     if not is_remote(releases):
         release = push(Path(releases), sources, confirm)
+        record(release.version)
         return PushResult(release.version, str(release.directory.absolute()))
     releases = remote_folder(releases)
     with tempfile.TemporaryDirectory() as scratch:
-        return upload(releases, push(Path(scratch), sources, confirm), confirm)
+        result = upload(releases, push(Path(scratch), sources, confirm), confirm)
+        record(cast(int, result.version))
+        return result
 
 
 def push(

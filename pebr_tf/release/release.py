@@ -63,6 +63,7 @@ class ReleaseManifest(FolderManifest):
       created: Time of the push, ISO 8601 in UTC.
       packages: Name -> version of the packages that wrote the release.
       identity: Fingerprint of the item vectors, which ties the query model to the index.
+      model: The version that the towers were first pushed as; None: this one.
     """
 
     FILE: ClassVar[str] = MANIFEST
@@ -74,6 +75,7 @@ class ReleaseManifest(FolderManifest):
     config: str
     span: int | None
     identity: str
+    model: int | None = None
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,7 @@ class ReleaseSources:
       cutoff: Folder with the calibration and the query model.
       index: Folder of the embedded catalogue.
       evaluation: Folder with the evaluation and its report.
+      model: The version that the towers were first pushed as; None: they are new.
     """
 
     cutoff: Path
@@ -144,6 +147,7 @@ class ReleaseSources:
     evaluation: Path
     config: Config
     span: int | None = None
+    model: int | None = None
 
     def paths(self) -> dict[str, Path]:
         """Name inside the release -> file or folder to copy."""
@@ -216,6 +220,7 @@ def write_release(
                 config=sources.config.fingerprint(),
                 span=sources.span,
                 identity=_identity(scratch),
+                model=sources.model,
                 files={},
             )
             manifest.save(scratch)

@@ -6,8 +6,8 @@ from pebr_tf.report.formats import count, share
 
 # What helps against a gate that failed, besides a bound that allows more.
 _REMEDIES = {
-    "min_query_gain": "check the columns of queries and items (pebr config check --data), or hold out "
-    "more clicks: few do not tell the model from one that knows nothing",
+    "min_query_gain": "check the columns of queries and items (pebr config check --data), or hold "
+    "out more clicks: few do not tell the model from one that knows nothing",
     "min_precision_lift": "serve lists of equal length (cutoff.policy: top_k)",
     "min_recall_lift": "serve lists of equal length (cutoff.policy: top_k)",
     "max_calibration_error": "hold out by pair (split.by): test and calibrate queries differ",

@@ -15,6 +15,7 @@ from pebr_tf.data import splits
 from pebr_tf.data.automatic import chosen_line
 from pebr_tf.data.look import find_problems, look_at_small_log
 from pebr_tf.errors import UserError
+from pebr_tf.files import is_remote
 from pipeline.cli.cloud_request import (
     config_option,
     index_only_option,
@@ -63,6 +64,11 @@ def run(
     """
     _check_options(until, only, run_id)
     config = Config.load(config_file)
+    if is_remote(config.pipeline.root):
+        raise UserError(
+            "pipeline.root must be a local folder for pebr run; pebr submit runs elsewhere. "
+            f"Received: {config.pipeline.root!r}."
+        )
     # Importing TFX takes many seconds, so missing files and columns are reported first.
     if problems := find_problems(config):
         raise UserError(" ".join(problems))

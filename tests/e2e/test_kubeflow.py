@@ -252,6 +252,7 @@ class KubeflowApi:
     host: str = ""
     received: list[tuple[str, str, Any, str | None]] = field(default_factory=list)
     rejection: str | None = None
+    page: str | None = None
 
     def answer(self, path):
         if self.rejection is not None and path.endswith("runs"):
@@ -284,7 +285,7 @@ def api():
                 if (self.command == "GET" and path.endswith("experiments"))
                 else api.answer(path)
             )
-            text = json.dumps(content).encode()
+            text = (api.page or json.dumps(content)).encode()
             self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(text)))
@@ -345,6 +346,20 @@ def test_the_client_sends_what_a_dry_run_prints(with_client, api, command, path,
     assert (method, sent_to) == ("POST", f"/apis/v2beta1/{path}")
     assert authorization == "Bearer a-token"
     assert body == {**json.loads(printed), "experiment_id": "experiment-1"}
+
+
+@pytest.mark.parametrize(
+    ("command", "noun"),
+    [(("submit",), "run"), (("schedule", "--cron", "0 3 * * *"), "recurring run")],
+)
+def test_a_login_page_is_no_answer(with_client, api, command, noun):
+    api.page = "<html>Sign in</html>"
+    code, out, err = with_client(*command, *TARGET, "--host", api.host)
+    assert (code, out.split()) == (2, ["compiling"])
+    assert err == (
+        f"pebr: Kubeflow at {api.host} must accept the {noun}. Received: an answer without an id, "
+        "as from a login page; --token-file may be missing.\n"
+    )
 
 
 def test_a_rejected_run_is_one_sentence(with_client, api):
