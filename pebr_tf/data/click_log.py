@@ -28,7 +28,7 @@ def check_clicks(batch: Batch, data: Data, now: int, known: pa.Array | None = No
     checks = _Checks(batch)
     query = checks.required_text(data.query_column, "query")
     item = checks.required_text(data.item_column, "item_id")
-    clicks = checks.optional(data.clicks_column, convert.whole_number, "clicks", "a whole number")
+    clicks = checks.optional(data.clicks_column, convert.count, "clicks", "a whole number")
     clicks = clicks.fill_null(1)
     checks.reject(_numpy(pc.less(clicks, 0)), "negative clicks")
     time = checks.optional(data.timestamp_column, convert.time, "timestamp", "a time").fill_null(0)

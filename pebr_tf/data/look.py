@@ -107,7 +107,7 @@ def _check_rows(config: Config, found: DataCheck) -> None:
     table = _Table("clicks", _sources(config, "data.click_log"))
     kept = []
     settings = settings_of(config)
-    for batch in table.batches(*settings.click_columns):
+    for batch in table.batches(*settings.click_columns, config.data.timestamp_column):
         if catalogue is None:
             good, _ = settings.good_clicks_and_items(batch, now)
         else:
@@ -169,7 +169,9 @@ class _Table:
         self._reasons: collections.Counter[str] = collections.Counter()
         self.share = 1.0
 
-    def batches(self, required: list[str], optional: Sequence[str] = ()) -> Iterator[Batch]:
+    def batches(
+        self, required: list[str], optional: Sequence[str] = (), time: str | None = None
+    ) -> Iterator[Batch]:
         """All batches of a small table; of a large one the first of each file."""
         sizes = [os.path.getsize(source.name) for source in self._sources]
         most = None if sum(sizes) <= MAX_BYTES else max(MAX_BATCHES // len(sizes), 1)
@@ -177,7 +179,7 @@ class _Table:
         for source, size in zip(self._sources, sizes, strict=True):
             opened: list[BinaryIO] = []
             watched = dataclasses.replace(source, open=functools.partial(_kept, source, opened))
-            batches = read_table(watched, required, optional)
+            batches = read_table(watched, required, optional, time)
             yield from itertools.islice(batches, most)
             read += size if opened[0].closed else opened[0].tell()
         self.share = read / sum(sizes) if most else 1.0

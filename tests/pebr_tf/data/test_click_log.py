@@ -122,6 +122,19 @@ TIME = datetime.datetime(2023, 11, 14, 22, 13, 20)
         pa.array([b"1700000000.0", b""]),
         pa.array(["2023-11-14 22:13:20.999999", None]),
         pa.array(["2023-11-14T22:13:20.5Z", ""]),
+        pa.array(["2023-11-14 22:13:20 UTC", None]),
+        pa.array(["2023-11-14 22:13:20.123456 UTC", None]),
+        pa.array(["2023-11-14T17:43:20.123456789-0430", None]),
+        pa.array(["20231114221320", None]),
+        pa.array([20231114221320, None]),
+        pa.array(["14.11.2023, 22:13:20", None]),
+        pa.array(["11/14/2023 10:13:20 PM", None]),
+        pa.array(["1700000000.123", None]),
+        pa.array([1_700_000_000.5, None]),
+        pa.array([decimal.Decimal("1700000000.5"), None]),
+        pa.array(["1700000000123456", None]),
+        pa.array(["1700000000123456789", None]),
+        pa.array([1_700_000_000_123_456_789, None]),
     ],
 )
 def test_times_in_all_their_forms(times):
@@ -140,6 +153,13 @@ def test_times_of_several_forms_in_one_batch():
 @pytest.mark.parametrize(
     ("column", "values", "expected"),
     [
+        ("timestamp", pa.array(["20240229", "2024-02-29 00:15 AM"]), [1709164800, 1709165700]),
+        ("timestamp", pa.array(["2024-02-30 10:00", "2024-02-29 24:00"]), []),
+        ("timestamp", pa.array(["2024-02-29 23:60", "2024-02-29 23:59:60"]), []),
+        ("clicks", pa.array([decimal.Decimal("3.00"), decimal.Decimal("2.50")]), [3]),
+        ("item_id", pa.array([decimal.Decimal("3.00"), decimal.Decimal("4")]), ["3", "4"]),
+        ("clicks", pa.array(["true", " False"]), [1, 0]),
+        ("clicks", pa.array([True, False]), [1, 0]),
         # A date is its midnight.
         ("timestamp", pa.array([datetime.date(1970, 1, 2)] * 2), [86_400, 86_400]),
         ("item_id", pa.array([2, 3], pa.int32()), ["2", "3"]),
