@@ -50,17 +50,26 @@ def assign(
     return np.where(held_out, np.where(calibrates, CALIBRATE, TEST), TRAIN).astype(np.int8)
 
 
-def check_splits(split: Split, kept: dict[str, int]) -> None:
-    """Checks that every split has a click."""
-    if all(kept.get(name) for name in NAMES):
+def check_splits(split: Split, rows: dict[str, int], queries: int, held_out: int) -> None:
+    """Checks that every split has a click, and enough queries are held out.
+
+    `rows` are the rows with clicks by split, `queries` the queries with clicks, `held_out` those of
+    calibrate and test; either may be any number from `LEAST_QUERIES` on where there are more.
+    """
+    if all(rows.get(name) for name in NAMES):
+        require_held_out(held_out)
         return
     shares = (1 - split.calibrate - split.test, split.calibrate, split.test)
     wanted = ", ".join(f"{n} {share:.0%}" for n, share in zip(NAMES, shares, strict=True))
-    received = ", ".join(f"{name} {kept.get(name, 0):,}" for name in NAMES)
-    empty = " and ".join(name for name in NAMES if not kept.get(name))
+    received = ", ".join(f"{name} {rows.get(name, 0):,}" for name in NAMES)
+    empty = " and ".join(name for name in NAMES if not rows.get(name))
+    few = queries < LEAST_QUERIES
+    advice = "" if few else ": more queries, or another split.by or seed, may help"
+    count = f"{queries} quer{'y' if queries == 1 else 'ies'} with clicks"
+    need = f"; the log has {count}: at least {LEAST_QUERIES} are needed" if few else ""
     raise UserError(
-        f"Every split must have a click (split.by: {split.by}; {wanted}), but none is in {empty}: "
-        f"more queries, or another split.by or seed, may help. Received clicks: {received}."
+        f"Every split must have a click (split.by: {split.by}; {wanted}), but none is in {empty}"
+        f"{advice}. Received rows with clicks: {received}{need}."
     )
 
 

@@ -52,6 +52,11 @@ def text(values: pa.Array) -> pa.Array:
     return pa.nulls(len(values), pa.string())
 
 
+def item_id(values: pa.Array) -> pa.Array:
+    """Text; 17.0, as tools write a whole number beside missing ones, is 17."""
+    return pc.replace_substring_regex(text(values), r"^\s*([0-9]+)\.0\s*$", r"\1")
+
+
 def without_empty(values: pa.Array) -> pa.Array:
     """The values with null in place of empty text, as a CSV file writes it."""
     if pa.types.is_binary(values.type) or pa.types.is_string(values.type):
@@ -60,9 +65,7 @@ def without_empty(values: pa.Array) -> pa.Array:
 
 
 def whole_number(values: pa.Array) -> pa.Array:
-    """int64; true and false are 1 and 0 where they are no text."""
-    if pa.types.is_boolean(values.type):
-        return values.cast(pa.int64())
+    """int64; true and false are 1 and 0."""
     if pa.types.is_decimal(values.type):
         values = wide_number(values)
     if pa.types.is_integer(values.type):
@@ -74,17 +77,10 @@ def whole_number(values: pa.Array) -> pa.Array:
         whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), 2.0**53))
         return _where(whole, values, pa.int64())
     written = text(values)
+    for word, digit in (("true", "1"), ("false", "0")):
+        written = pc.replace_substring_regex(written, rf"(?i)^\s*{word}\s*$", digit)
     trimmed = pc.replace_substring_regex(written, r"^\s*\+?|(\.0*)?\s*$", "")
     return _where(pc.match_substring_regex(written, WHOLE_NUMBER), trimmed, pa.int64())
-
-
-def count(values: pa.Array) -> pa.Array:
-    """`whole_number`; true and false are 1 and 0."""
-    if not is_number(values.type):
-        values = text(values)
-        for word, digit in (("true", "1"), ("false", "0")):
-            values = pc.replace_substring_regex(values, f"(?i)^\\s*{word}\\s*$", digit)
-    return whole_number(values)
 
 
 def number(values: pa.Array) -> pa.Array:
@@ -144,11 +140,9 @@ def date_orders(values: pa.Array) -> set[str] | None:
     if not len(dates):
         return None
     first, mark, second = dates.flatten()[:3]
-    orders = {
-        "day": pc.or_(_above_12(first), pc.equal(mark.cast(pa.string()), ".")),
-        "month": _above_12(second),
-    }
-    return {order for order, tells in orders.items() if pc.any(tells).as_py()}
+    dots = pc.equal(mark.cast(pa.string()), ".").to_numpy(zero_copy_only=False)
+    orders = {"day": dots | (_whole(first) > 12), "month": _whole(second) > 12}
+    return {order for order, tells in orders.items() if tells.any()}
 
 
 def year_first(values: pa.Array, orders: set[str] | None) -> pa.Array:
@@ -157,10 +151,6 @@ def year_first(values: pa.Array, orders: set[str] | None) -> pa.Array:
     if orders is None or len(orders) != 1:
         return values
     return pc.replace_substring_regex(values, DATE, rewritten[next(iter(orders))])
-
-
-def _above_12(numbers: pa.Array) -> pa.Array:
-    return pc.greater(numbers.cast(pa.string()).cast(pa.int64()), 12)
 
 
 def _instants(written: pa.Array) -> pa.Array:
@@ -190,8 +180,8 @@ def _instants(written: pa.Array) -> pa.Array:
 
 def _whole(digits: pa.Array) -> np.ndarray:
     """[M] int64; 0 for a missing number."""
-    if pa.types.is_string(digits.type):
-        digits = pc.if_else(pc.equal(digits, ""), None, digits)
+    if not pa.types.is_integer(digits.type):
+        digits = without_empty(digits).cast(pa.string())
     return digits.cast(pa.int64()).fill_null(0).to_numpy().copy()
 
 

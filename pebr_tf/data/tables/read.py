@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
@@ -38,10 +39,10 @@ MAX_RECORD_BYTES = 8 * BLOCK
 HEAD = 1 << 16
 DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
 # A quoted value: what follows the closing quote, if that is no delimiter, or the end of a block.
-QUOTED = re.compile(
-    rb'(?:^|[,;\t|\n])("[^"]*(?:""[^"]*)*(?:"([^,;\t|\r\n])?|(\Z)))',
-)
+QUOTED = re.compile(rb'(?:^|[,;\t|\n])("[^"]*(?:""[^"]*)*(?:"([^,;\t|\r\n])?|(\Z)))')
 SHOWN_HEADER, SHOWN_LINE = 200, 60
+# What stands for bytes that are not UTF-8.
+UNKNOWN = "\N{REPLACEMENT CHARACTER}".encode()
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 FIRST_LINES = 1_000
 # JSON's types -> columns; a block with any other is read line by line.
@@ -158,7 +159,7 @@ def require_columns(
 def _bytes_of(source: Source) -> BinaryIO:
     raw = source.open()
     file = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if source.name.endswith(COMPRESSED) else raw
-    if b"\0" in file.read(HEAD):
+    if b"\0" in file.read(HEAD).partition(b"\n")[0]:
         file.close()
         raise UserError(
             f"{source.name} must be text in UTF-8. Received: NUL bytes, as in UTF-16 or in the "
@@ -169,16 +170,14 @@ def _bytes_of(source: Source) -> BinaryIO:
 
 
 class _Dialect(NamedTuple):
-    """How a file of delimited values is written: its first line tells."""
-
     delimiter: str
     quoted: bool
 
     @classmethod
     def of(cls, file: BinaryIO, format: Format) -> _Dialect:
-        head = file.read(HEAD)
+        """How a file of delimited values is written: its first line tells."""
+        first = file.read(HEAD).removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n").partition(b"\n")[0]
         file.seek(0)
-        first = head.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n").partition(b"\n")[0]
         known = DELIMITERS[format]
         delimiter = next((mark for mark in known if mark.encode() in first), known[0])
         # A quote in tab-separated values is text, unless the names have quotes, too.
@@ -264,6 +263,14 @@ def _parsed(
         broken.append(row.number)
         return "skip"
 
+    # Arrow reports no row that is not UTF-8, but keeps bytes that are not in others.
+    try:
+        block.decode("utf-8")
+    except UnicodeDecodeError:
+        text = block.decode("utf-8", "replace")
+        table, broken = _parsed(text.encode(), dialect, header, wanted)
+        columns = [pc.replace_substring(each, UNKNOWN, b"\xff") for each in table.columns]
+        return pa.table(columns, table.column_names), broken
     # Arrow takes each name once; a repeated one is not wanted.
     names = [f"\0{n}" if name in header[:n] else name for n, name in enumerate(header)]
     table = pa.csv.read_csv(

@@ -65,6 +65,14 @@ def test_rows_with_another_number_of_fields_are_rejected_by_their_number(good):
     assert rejected == {n: FIELDS for n, fits in enumerate(good, 1) if not fits}
 
 
+def test_rows_that_are_not_utf_8_are_counted_whatever_their_number_of_fields(capfd):
+    content = b"query,item_id\na\xe9,i\n\xe9,i,1\n\xe9\nb,i\n"
+    rows, rejected = read_all(source_of(content))
+    assert rows == {1: (b"a\xff", b"i"), 4: (b"b", b"i")}
+    assert rejected == {2: FIELDS, 3: FIELDS}
+    assert capfd.readouterr().err == ""
+
+
 def test_a_byte_order_mark_blank_lines_and_other_columns_are_skipped():
     content = b"\xef\xbb\xbfother,query,item_id\r\n\r\n1,a,b\r\n\r\n\r\n2,c,d\r\n\r\n"
     rows, rejected = read_all(source_of(content))
