@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pebr_tf.config import Split
 from pebr_tf.errors import UserError
@@ -34,10 +35,13 @@ def assign(
 ) -> np.ndarray:
     """[M] int8, the index into NAMES of each click, from queries and items [M] as text.
 
-    Only "time" uses `time`, [M] seconds, and `begins`, the first second that is held out; see
-    `held_out_from`.
+    Queries that differ in case or width alone go together: the towers read them alike. Only "time"
+    uses `time`, [M] seconds, and `begins`, the first second that is held out; see `held_out_from`.
     """
     share = split.calibrate + split.test
+    encoded = query.dictionary_encode()
+    folded = pc.utf8_lower(pc.utf8_normalize(encoded.dictionary, "NFKC"))
+    query = folded.take(encoded.indices)
     calibrates = _uniform(split.seed, SIDE, query) < split.calibrate / share
     if split.by == "time":
         if begins is None:
