@@ -58,6 +58,8 @@ class BundleSummary:
     """What happened to the rows of a bundle.
 
     Attributes:
+      clicked: Rows with clicks, by split.
+      queries: Queries with clicks, by split, at least `splits.LEAST_QUERIES` where there are more.
       letters: Files of the rejected rows, gzip.
       errors: Error messages that end the run. They are data because runners wrap exceptions.
     """
@@ -66,6 +68,8 @@ class BundleSummary:
     read: int = 0
     kept: dict[str, int] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
+    clicked: dict[str, int] = field(default_factory=dict)
+    queries: dict[str, set[str]] = field(default_factory=dict)
     shards: list[Shard] = field(default_factory=list)
     letters: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from apache_beam.utils import shared
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -82,6 +84,8 @@ class WriteClicks(beam.DoFn):
         self._writer = BundleWriter(TABLE, self._folder)
         self._counts: list[pa.Table] = []
         self._samples: dict[str, pa.Table] = {}
+        self._clicked: collections.Counter[str] = collections.Counter()
+        self._queries: dict[str, set[str]] = {name: set() for name in splits.NAMES}
 
     def process(self, rows: Rows, path: str, begins: int | None = None) -> tuple[()]:
         if path:
@@ -108,6 +112,11 @@ class WriteClicks(beam.DoFn):
             chosen = clicks.columns.take(pa.array(order[assigned[order] == number]))
             self._writer.keep(name, chosen, (rows.source_number, int(clicks.rows[0])))
             self._sample(name, chosen, generator.random(len(chosen)))
+            clicked = chosen.filter(pc.greater(chosen.column("clicks"), 0)).column("query")
+            self._clicked[name] += len(clicked)
+            if len(self._queries[name]) < splits.LEAST_QUERIES:
+                few = clicked.unique().slice(0, splits.LEAST_QUERIES)
+                self._queries[name].update(few.to_pylist())
             if number == splits.TRAIN:
                 self._counts.append(texts.counted(chosen))
         if sum(map(len, self._counts)) > COUNTED_ROWS:
@@ -123,4 +132,6 @@ class WriteClicks(beam.DoFn):
             yield beam.pvalue.TaggedOutput(texts.COUNTS, at_end(part))
         for split, table in self._samples.items():
             yield beam.pvalue.TaggedOutput(texts.SAMPLES, at_end(((split, 0), table)))
-        yield at_end(self._writer.close())
+        summary = self._writer.close()
+        summary.clicked, summary.queries = dict(self._clicked), self._queries
+        yield at_end(summary)

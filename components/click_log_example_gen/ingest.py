@@ -116,5 +116,7 @@ class Ingest:
 
     def _read_clicks(self, after: beam.PCollection | None = None) -> beam.PTransform:
         required, optional = self.settings.click_columns
-        format = self.settings.data.format
-        return read_tables("clicks", self.clicks, format, required, optional, after)
+        data = self.settings.data
+        return read_tables(
+            "clicks", self.clicks, data.format, required, optional, data.timestamp_column, after
+        )

@@ -11,7 +11,6 @@ from rich.console import Console
 
 from pebr_tf.cli.output import print_facts
 from pebr_tf.config import Config
-from pebr_tf.data import splits
 from pebr_tf.data.automatic import chosen_line
 from pebr_tf.data.look import find_problems, look_at_small_log
 from pebr_tf.errors import UserError
@@ -75,10 +74,10 @@ def run(
     console = Console(highlight=False)
     if not index_only and span is None and only in (None, FIRST):
         found = look_at_small_log(config)
-        if "note" in found.facts:
-            console.print(f"[yellow]{found.facts['note']}[/yellow]", soft_wrap=True)
-        if found.held_out is not None:
-            splits.require_held_out(found.held_out)
+        if found.problems:
+            raise UserError(" ".join(found.problems))
+        for note in found.notes:
+            console.print(note, style="yellow", soft_wrap=True, markup=False)
     console.print("[dim]starting[/dim]")
     set_logging(warnings=console)
     from pebr_tf.report import next_steps, served, summary_table
