@@ -80,7 +80,7 @@ def _arguments(config: Config) -> dict[str, str]:
 def _problems(config: Config) -> Iterator[ConfigError]:
     root, given = config.pipeline.root, _arguments(config)
     if is_remote(root):
-        wanted = "be a folder that is mounted here, for pebr run; a bucket is for pebr submit"
+        wanted = "be a local folder for pebr run; pebr submit runs elsewhere"
         yield ConfigError("pipeline.root", wanted, shown(root))
     runner = given.get("runner", "")
     if runner.lower() not in IN_PROCESS:

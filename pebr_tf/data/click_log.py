@@ -19,7 +19,11 @@ CLOCK_SLACK = 3_600
 # Ids of items have a fixed width in the index: one long id would make it large.
 ID_CHARACTERS = 200
 Conversion = Callable[[pa.Array], pa.Array]
+# Sums of so many clicks fit a number of 64 bits.
+MOST_CLICKS = 10**9
 UNKNOWN_ITEM = "item not in the catalogue"
+FUTURE = "time in the future"
+TWICE = "item twice"
 
 
 def check_clicks(batch: Batch, data: Data, now: int, known: ItemPlaces | None = None) -> Batch:
@@ -30,12 +34,13 @@ def check_clicks(batch: Batch, data: Data, now: int, known: ItemPlaces | None = 
     """
     checks = _Checks(batch)
     query = checks.required_text(data.query_column, "query", data.query_characters)
-    item = checks.required_text(data.item_column, "item_id", ID_CHARACTERS)
+    item = checks.required_text(data.item_column, "item_id", ID_CHARACTERS, convert.item_id)
     clicks = checks.optional(data.clicks_column, convert.whole_number, "clicks", "a whole number")
     clicks = clicks.fill_null(1)
     checks.reject(_numpy(pc.less(clicks, 0)), "negative clicks")
+    checks.reject(_numpy(pc.greater(clicks, MOST_CLICKS)), f"more than {MOST_CLICKS:,} clicks")
     time = checks.optional(data.timestamp_column, convert.time, "timestamp", "a time").fill_null(0)
-    checks.reject(_numpy(pc.greater(time, now + CLOCK_SLACK)), "time in the future")
+    checks.reject(_numpy(pc.greater(time, now + CLOCK_SLACK)), FUTURE)
     if known is not None:
         checks.reject(known.find(item.fill_null("")) < 0, UNKNOWN_ITEM)
     return checks.passed({"query": query, "item_id": item, "clicks": clicks, "timestamp": time})
@@ -50,7 +55,7 @@ def check_items(
     not see the other batches.
     """
     checks = _Checks(batch)
-    item = checks.required_text(item_column, "item_id", ID_CHARACTERS)
+    item = checks.required_text(item_column, "item_id", ID_CHARACTERS, convert.item_id)
     others = {name: checks.text(name, name).fill_null("") for name in texts}
     for name in numbers:
         values = checks.converted(name, convert.number, name, "a number")
@@ -86,12 +91,14 @@ class _Checks:
             self._reason[bad & (self._reason == 0)] = len(self._reasons)
             self._reasons.append(reason)
 
-    def text(self, column: str, name: str) -> pa.Array:
-        return self.converted(column, convert.text, name, "UTF-8 text")
+    def text(self, column: str, name: str, conversion: Conversion = convert.text) -> pa.Array:
+        return self.converted(column, conversion, name, "UTF-8 text")
 
-    def required_text(self, column: str, name: str, characters: int) -> pa.Array:
+    def required_text(
+        self, column: str, name: str, characters: int, conversion: Conversion = convert.text
+    ) -> pa.Array:
         """The column as stripped text; rows without text, or with a longer one, are rejected."""
-        values = pc.utf8_trim_whitespace(self.text(column, name))
+        values = pc.utf8_trim_whitespace(self.text(column, name, conversion))
         self.reject(_numpy(pc.equal(values, "").fill_null(True)), f"no {name}")
         long = _numpy(pc.greater(pc.utf8_length(values), characters))
         self.reject(long, f"{name} is longer than {characters:,} characters")

@@ -45,7 +45,6 @@ class Moments:
 
     @classmethod
     def load(cls, path: Path) -> Moments:
-        """Reads an .npz file."""
         try:
             with np.load(path) as arrays:
                 return cls(arrays["mean"], arrays["covariance"])

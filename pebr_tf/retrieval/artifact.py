@@ -72,7 +72,6 @@ def write_leaves(directory: Path, leaves: Leaves) -> None:
 
 
 def read_leaves(directory: Path) -> Leaves:
-    """Reads what `write_leaves` stored."""
     sizes, spreads = np.load(directory / "leaves.npy")
     centroids, scatter = (np.load(directory / f"{name}.npy") for name in ("centroids", "scatter"))
     return Leaves(centroids, sizes, spreads, scatter)
@@ -116,10 +115,12 @@ def load_index(
 
 def read_vectors(directory: Path) -> tuple[np.ndarray, np.ndarray]:
     """The unit vectors [N, n] of an index, mapped from its file, and its ids [N]."""
-    vectors = np.asarray(np.load(directory / scann_files.VECTORS, mmap_mode="r"))
-    return vectors[:, : IndexManifest.load(directory).dimension], np.load(
-        directory / IndexManifest.IDS
-    )
+    dimension = IndexManifest.load(directory).dimension
+    try:
+        vectors = np.asarray(np.load(directory / scann_files.VECTORS, mmap_mode="r"))
+        return vectors[:, :dimension], np.load(directory / IndexManifest.IDS)
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(f"{directory} must hold vectors and ids. Received: {error}.") from None
 
 
 def self_check(directory: Path, searcher: ScannSearcher, lowest: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Subcommands of `pebr` for the pipeline, here and elsewhere; each is imported when it runs."""
+"""Subcommands of `pebr` for pipelines, local and in the cloud; each is imported when it runs."""
 
 COMMANDS = {
     "check": (

@@ -43,8 +43,8 @@ def test_relative_paths_are_right_in_process(arguments):
 
 def test_a_bucket_is_no_root_of_a_run_here():
     sentence = (
-        "pipeline.root must be a folder that is mounted here, for pebr run; a bucket is for pebr "
-        "submit. Received: 'gs://shop/run'."
+        "pipeline.root must be a local folder for pebr run; pebr submit runs elsewhere. Received: "
+        "'gs://shop/run'."
     )
     assert found(**{"pipeline.root": "gs://shop/run"}) == [sentence]
     with pytest.raises(UserError) as error:

@@ -13,7 +13,7 @@ from searcher_cases import assert_same, raises
 from pebr_tf.config import Index
 from pebr_tf.errors import UserError
 from pebr_tf.retrieval import ExactSearcher, ScannSearcher, build_index, load_index
-from pebr_tf.retrieval.artifact import self_check
+from pebr_tf.retrieval.artifact import read_vectors, self_check
 from pebr_tf.retrieval.build import leaves_of
 from pebr_tf.retrieval.tune import recall, stand_in_queries, stand_in_thresholds
 
@@ -136,6 +136,10 @@ def test_an_index_that_differs_from_its_manifest_is_rejected(folder):
         UserError, match=r"ids\.npy must have SHA-256 .* as in index\.json\. Received:"
     ):
         load_index(folder)
+    for content in (b"", b"not an array"):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r" must hold vectors and ids\. Received: .+\."):
+            read_vectors(folder)
     (folder / "index.json").unlink()
     with raises(UserError, f"{folder} must be an index with index.json."):
         load_index(folder)
