@@ -41,7 +41,9 @@ def output(at, level_temperature=1.0, **more):
     return {"at": shown, "level_temperature": level_temperature, **more}
 
 
-def untrained(data: Corpus, config: Config, share: float = 1.0) -> dict[str, Any]:
+def untrained(
+    data: Corpus, config: Config, share: float = 1.0, by_retrieval: bool = False
+) -> dict[str, Any]:
     """What `towers.train` returns, but of towers that saw no click; others for other settings."""
     settings = json.dumps([config.to_mapping(), share])
     rng = np.random.default_rng(zlib.crc32(settings.encode()))
