@@ -42,9 +42,9 @@ class Backbone(tf.Module):
         self._word_piece = WordPiece(self._folder, towers.max_length)
         self._encoder = None
         if not towers.trainable_layers:
-            self._encoder = Bert(self._folder, name="encoder", dtype="float32")
+            encoder = self._encoder = Bert(self._folder, name="encoder", dtype="float32")
             self._encode = tf.function(
-                lambda texts: self._encoder(self._word_piece(texts)),
+                lambda texts: encoder(self._word_piece(texts)),
                 autograph=False,
                 input_signature=[tf.TensorSpec([None], tf.string)],
             )
