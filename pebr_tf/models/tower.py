@@ -10,9 +10,6 @@ from pebr_tf.models.bert import Bert
 from pebr_tf.models.fields import Field
 from pebr_tf.models.transformer import TextTransformer
 
-# A unit vector's numbers are as large as those of pooled tokens then.
-ENCODED_SCALE = 1.0
-
 
 class TokenTables(tf.keras.layers.Layer):
     """A vector for every word of every vocabulary; two towers may share one instance.
@@ -100,9 +97,7 @@ class Tower(tf.keras.layers.Layer):
         if field.kind == "number":
             return values[:, tf.newaxis]
         if field.kind == "encoded":
-            return ENCODED_SCALE * (
-                self._encoder(values, training=training) if self._encoder else values
-            )
+            return self._encoder(values, training=training) if self._encoder else values
         if field.kind == "text" and self._transformer is not None:
             table = self.tables.tables[field.vocabulary]
             return self._transformer(table, values, training=training)
