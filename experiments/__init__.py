@@ -19,6 +19,10 @@ EXPERIMENTS = {
         "experiments.corpus_size",
         "Towers from 100%, 46% and 23% of the logs.",
     ),
+    "backbone": (
+        "experiments.backbone",
+        "Towers on a pretrained encoder: new queries, new items, policies.",
+    ),
     "losses": ("experiments.losses", "Every loss with the same budget."),
     "ablation": ("experiments.ablation", "What each part of the method adds."),
     "spheres": (

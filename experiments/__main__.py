@@ -60,6 +60,12 @@ class _Command(click.Command):
     metavar="PATH",
     help="Folder of DBpedia-Entity v2, another click log of first-run.",
 )
+@click.option(
+    "--backbone",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Folder of the encoder of the experiment backbone; default: all-MiniLM-L6-v2.",
+)
 def experiment(
     name: str,
     out: Path,
@@ -67,6 +73,7 @@ def experiment(
     scale: str,
     goodbooks: Path | None,
     dbpedia: Path | None,
+    backbone: Path | None,
 ) -> None:
     """Reproduce a table or a figure, with seeds and error bars.
 
@@ -84,7 +91,7 @@ def experiment(
     from experiments.settings import ExperimentSettings
 
     chosen: Scale = "small" if scale == "small" else "full"
-    settings = ExperimentSettings(chosen, seeds, goodbooks, dbpedia)
+    settings = ExperimentSettings(chosen, seeds, goodbooks, dbpedia, backbone=backbone)
     console = Console(highlight=False)
     try:
         for each in names:

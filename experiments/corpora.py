@@ -28,6 +28,8 @@ from pebr_tf.models.text import normalised, tokens_of
 
 _TEXTS_PER_BLOCK = 8_192
 _LARGEST = 2**63 - 1
+# The split of rows that no split has.
+_UNUSED = -1
 _GOODBOOKS_FILES = ("books.csv", "tags.csv", "book_tags.csv", "book_tags.csv.zip")
 
 
@@ -49,6 +51,7 @@ class Corpus:
       strata: [Q] int64 places in `pebr_tf.metrics.strata.STRATA`.
       features: Inputs of the towers by name, one row per query or item.
       vocabulary_sizes: Words of each vocabulary.
+      item_texts: [N] texts of the columns `features.item_text`.
       truth: Pairs that are relevant, clicked or not; None where that is not known.
     """
 
@@ -65,6 +68,7 @@ class Corpus:
     strata: np.ndarray
     features: Mapping[str, Any]
     vocabulary_sizes: Mapping[str, int]
+    item_texts: np.ndarray
     truth: ClickedPairs | None = None
 
     def rows(self, split: str) -> np.ndarray:
@@ -80,6 +84,12 @@ class Corpus:
 
 def corpus_key(settings: ExperimentSettings, dataset: str) -> dict[str, Any]:
     """What decides a corpus, for the name of what is computed from it."""
+    cold = {"held_out": "items"} if settings.held_out == "items" else {}
+    return {**log_key(settings, dataset), **cold}
+
+
+def log_key(settings: ExperimentSettings, dataset: str) -> dict[str, Any]:
+    """What decides the texts and the rows, however they are split."""
     if dataset == GOODBOOKS:
         return {"dataset": dataset, "files": _digest(settings.goodbooks)}
     return {"dataset": dataset, **vars(settings.spec)}
@@ -88,18 +98,18 @@ def corpus_key(settings: ExperimentSettings, dataset: str) -> dict[str, Any]:
 @functools.lru_cache(maxsize=2)
 def corpus(settings: ExperimentSettings, dataset: str) -> Corpus:
     """The click log of a data set, read or made once per process."""
-    config = settings.config(dataset)
+    config, cold = settings.config(dataset), settings.held_out == "items"
     if dataset == GOODBOOKS:
         assert settings.goodbooks is not None
         data = goodbooks.read_goodbooks(settings.goodbooks)
-        return prepared(dataset, config, data.clicks, data.catalogue)
+        return prepared(dataset, config, data.clicks, data.catalogue, cold=cold)
     world = synthetic.make_world(settings.spec)
     clicks = pa.concat_tables(synthetic.click_chunks(world, settings.spec))
     catalogue = catalogue_table(world.catalogue, 0, len(world.catalogue))
     queries = world.queries
     rows = np.repeat(np.arange(len(queries)), queries.relevant_counts)
     known = ClickedPairs(rows, queries.item_indices.astype(np.int64))
-    return prepared(dataset, config, clicks, catalogue, queries.texts, known)
+    return prepared(dataset, config, clicks, catalogue, queries.texts, known, cold)
 
 
 def prepared(
@@ -109,6 +119,7 @@ def prepared(
     catalogue: pa.Table,
     texts: pa.Array | None = None,
     truth: ClickedPairs | None = None,
+    cold: bool = False,
 ) -> Corpus:
     """A corpus from its tables.
 
@@ -119,6 +130,8 @@ def prepared(
       catalogue: Column item_id and those that the features name.
       texts: All queries, if `truth` counts in them; None: those of the log.
       truth: The relevant pairs.
+      cold: Whether a tenth of the items is held out, with all their clicks: training sees none, and
+        clicks on others neither calibrate nor test.
     """
     log = {column: clicks[column].combine_chunks() for column in ("query", "item_id")}
     texts = log["query"].unique() if texts is None else texts
@@ -129,6 +142,9 @@ def prepared(
     )
     counts = clicks["clicks"].to_numpy().astype(np.float32)
     split = splits.assign(config.split, log["query"], log["item_id"], np.zeros(len(query)))
+    if cold:
+        held_out = _is_cold(ids.to_pylist())[item]
+        split = np.where(held_out == (split == splits.TRAIN), _UNUSED, split)
     train = split == splits.TRAIN
     frequency = np.bincount(query[train], counts[train], len(texts)).astype(np.float32)
     popularity = np.bincount(item[train], counts[train], len(ids)).astype(np.float32)
@@ -156,8 +172,14 @@ def prepared(
         strata=strata_of(frequency, config.strata).astype(np.int64),
         features=features,
         vocabulary_sizes=sizes,
+        item_texts=_joined([catalogue[name] for name in config.features.item_text]),
         truth=truth,
     )
+
+
+def _is_cold(ids: list[str]) -> np.ndarray:
+    """[N] whether an item is one of the tenth that is held out."""
+    return np.array([hashlib.blake2b(each.encode()).digest()[0] % 10 == 0 for each in ids])
 
 
 def _inputs(
@@ -197,6 +219,11 @@ def _inputs(
             tables[field.vocabulary].lookup(words[field.name].flat_values)
         )
     return inputs, sizes
+
+
+def _joined(columns: list[pa.ChunkedArray]) -> np.ndarray:
+    rows = zip(*(column.to_pylist() for column in columns), strict=True)
+    return np.array([" ".join(row) for row in rows], object)
 
 
 def _words(field: Field, column: tf.Tensor, features: Features) -> tf.RaggedTensor:

@@ -62,6 +62,9 @@ class ExperimentSettings:
       as_released: At the scale "full", take the demo's log, and train as the config that the
         project writes for a log says.
       split_seed: Decides which clicks are held out.
+      held_out: Whether pairs of known queries and items are held out, or whole queries, or all
+        pairs of some items.
+      backbone: Folder of a pretrained encoder; None: all-MiniLM-L6-v2 of its package.
     """
 
     scale: Scale = "full"
@@ -70,6 +73,8 @@ class ExperimentSettings:
     dbpedia: Path | None = None
     as_released: bool = False
     split_seed: int = 0
+    held_out: Literal["pairs", "queries", "items"] = "pairs"
+    backbone: Path | None = None
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -91,4 +96,6 @@ class ExperimentSettings:
             base = base.replace_all(fixed | _CHANGES[dataset, self.scale])
         # What a trial chooses on both data sets, without its time.
         fixed = {"loss.log_q": False, "split.seed": self.split_seed}
+        if self.held_out == "queries":
+            fixed["split.by"] = "query"
         return resolve(base.replace_all(fixed), _SIZES[dataset])

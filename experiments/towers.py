@@ -1,5 +1,6 @@
 """Trains the towers of one configuration on a corpus in memory, and embeds every query and item."""
 
+import functools
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,12 +9,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from experiments.corpora import Corpus, corpus, corpus_key
+from experiments.corpora import Corpus, corpus, corpus_key, log_key
 from experiments.settings import ExperimentSettings
 from experiments.step import Step
 from pebr_tf.config import AUTO, Config
 from pebr_tf.cutoff.tower_trial import correction_helps, served_recalls, trial_training
-from pebr_tf.models.fields import item_fields, query_fields
+from pebr_tf.models.backbone import Backbone
+from pebr_tf.models.bert_folder import BertFolder
+from pebr_tf.models.fields import ITEM_ENCODED, QUERY_ENCODED, item_fields, query_fields
 from pebr_tf.models.two_tower import VALIDATION_PART, TwoTower, family_of
 from pebr_tf.training.batches import VALIDATION_BATCHES, Batch
 from pebr_tf.training.loop import Trainer, TrainingResult
@@ -30,6 +33,13 @@ SOURCES = (
     "pebr_tf.training",
     "experiments.corpora",
     "experiments.towers",
+)
+_ENCODER_SOURCES = (
+    "pebr_tf.models.backbone",
+    "pebr_tf.models.bert",
+    "pebr_tf.models.bert_folder",
+    "pebr_tf.models.text",
+    "pebr_tf.models.wordpiece",
 )
 _SECTIONS = ("split", "strata", "features", "towers", "loss", "training")
 _EMBEDDED = 4_096
@@ -57,16 +67,74 @@ def tower_step(
     config = settings.config(dataset).replace_all({**changes, "training.seed": seed})
     mapping = config.to_mapping()
     key = {section: mapping[section] for section in _SECTIONS}
-    shown = ", ".join(f"{name.split('.')[-1]} {value}" for name, value in changes.items())
+    encoded = config.towers.kind == "bert"
+    if encoded:
+        # The same weights in another folder are the same towers.
+        key["towers"] = {**key["towers"], "backbone": _fingerprint(str(config.towers.backbone))}
+    shown = ", ".join(
+        f"{name.split('.')[-1]} {value}"
+        for name, value in changes.items()
+        if name != "towers.backbone"
+    )
     part = "" if share == 1 else f", {share:.0%} of the log"
     released = settings.as_released
     return Step(
         title=f"{dataset}{', ' if shown else ''}{shown}{part}, seed {seed}: towers",
         key={**corpus_key(settings, dataset), **key, "share": share, "released": released},
         sources=SOURCES,
-        compute=lambda: train(corpus(settings, dataset), config, share, released),
+        compute=lambda *made: train(
+            _with_encoded(corpus(settings, dataset), *made), config, share, released
+        ),
+        needs=(_encoded_step(settings, dataset, config),) if encoded else (),
         cost=config.training.steps * config.training.batch_size / 12_000,
     )
+
+
+def _encoded_step(settings: ExperimentSettings, dataset: str, config: Config) -> Step:
+    """What a frozen encoder makes of all texts, or the word pieces for one that is trained."""
+    towers = config.towers
+    frozen = not towers.trainable_layers
+    return Step(
+        title=f"{dataset}: {'vectors' if frozen else 'word pieces'} of all texts",
+        key={
+            "log": log_key(settings, dataset),
+            "weights": _fingerprint(str(towers.backbone)),
+            "frozen": frozen,
+            "text": [towers.query_prefix, towers.item_prefix, towers.max_length],
+        },
+        sources=(*_ENCODER_SOURCES, "pebr_tf.data", "experiments.corpora"),
+        compute=lambda: _encoded(corpus(settings, dataset), config),
+        cost=150 if frozen else 5,
+    )
+
+
+def _encoded(data: Corpus, config: Config) -> dict[str, Any]:
+    backbone = Backbone(config)
+    made = {}
+    for name, texts in ((QUERY_ENCODED, data.queries), (ITEM_ENCODED, data.item_texts)):
+        with tempfile.TemporaryDirectory() as cache:
+            found = backbone.inputs_once(name, tf.constant(texts.tolist()), cache)
+        if isinstance(found, tf.RaggedTensor):
+            made[name] = {"ids": found.flat_values.numpy(), "splits": found.row_splits.numpy()}
+        else:
+            made[name] = {"vectors": found.numpy()}
+    return made
+
+
+def _with_encoded(data: Corpus, *made: Mapping[str, Any]) -> Corpus:
+    """The corpus with what an encoder made of its texts among the features."""
+    features = dict(data.features)
+    for name, arrays in (entry for each in made for entry in each.items()):
+        if "vectors" in arrays:
+            features[name] = tf.constant(arrays["vectors"])
+        else:
+            features[name] = tf.RaggedTensor.from_row_splits(arrays["ids"], arrays["splits"])
+    return replace(data, features=features)
+
+
+@functools.lru_cache(maxsize=2)
+def _fingerprint(path: str) -> str:
+    return BertFolder.read(path).fingerprint
 
 
 def train(
@@ -106,7 +174,8 @@ def _trained(
     """Towers that learned from these rows of the log."""
     training = config.training
     tf.keras.utils.set_random_seed(training.seed)
-    model = TwoTower(config, data.vocabulary_sizes)
+    encoder = Backbone(config).trained_encoder() if config.towers.trainable_layers else None
+    model = TwoTower(config, data.vocabulary_sizes, encoder)
     first = _batch(data, tf.constant(rows[:2]))
     model.encode_query(first)
     model.encode_item(first)
@@ -123,7 +192,8 @@ def _trained(
         k = config.evaluation.average_k[0]
         recall["recall"] = _retrieval(data, model, validation, k).recall
     with tempfile.TemporaryDirectory() as checkpoints:
-        trainer = Trainer(model, optimizer_of(training), training, checkpoints)
+        optimizer = optimizer_of(training, model.learning_rate_factors(training))
+        trainer = Trainer(model, optimizer, training, checkpoints)
         return model, trainer.run(batches, validation, **recall)
 
 
@@ -175,7 +245,7 @@ def _is_validation(data: Corpus, rows: np.ndarray) -> np.ndarray:
 
 def _embedded(data: Corpus, model: TwoTower, config: Config, side: str) -> list[np.ndarray]:
     """Vectors and temperatures of all queries, or the vectors of all items."""
-    fields = (query_fields if side == "query" else item_fields)(config.features)
+    fields = (query_fields if side == "query" else item_fields)(config.features, config.towers)
     names = [field.name for field in fields] + ["query_frequency"] * (side == "query")
 
     @tf.function(autograph=False, reduce_retracing=True)

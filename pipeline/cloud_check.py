@@ -35,6 +35,7 @@ PATHS = {
     "data.click_log": True,
     "data.catalogue": True,
     "data.schema": False,
+    "towers.backbone": False,
 }
 _NETWORK = re.compile(r"projects/[^/\s]+/global/networks/[^/\s]+")
 _BUCKET = re.compile(r"[a-z0-9]+://[a-z0-9][a-z0-9._-]+[a-z0-9](/.*)?", re.DOTALL)

@@ -26,6 +26,8 @@ from components.retrieval_evaluator.component import RetrievalEvaluator
 from components.reviewed_schema import ImportSchemaGen
 from pebr_tf.config import Cloud, Config, Machine
 from pebr_tf.errors import UserError
+from pebr_tf.files import is_remote
+from pebr_tf.models.bert_folder import BertFolder
 from pipeline import trainer
 from pipeline.source import source_digest
 
@@ -125,9 +127,14 @@ def _trainer(
     custom = {
         "config": {name: sections[name] for name in trainer.SECTIONS},
         "checkpoints": f"{root}/checkpoints" if is_writable else "checkpoints",
+        "encoded": f"{root}/encoded",
         "average_k": config.evaluation.average_k,
         "source": source_digest("pipeline.trainer"),
     }
+    backbone = config.towers.backbone
+    if backbone is not None and not is_remote(backbone):
+        # Other weights at the same path train anew.
+        custom["backbone"] = BertFolder.read(backbone).fingerprint
     arguments = {
         "run_fn": "pipeline.trainer.run_fn",
         "examples": examples,

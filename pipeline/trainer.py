@@ -22,6 +22,7 @@ from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.distributions.law import traced_as_is
 from pebr_tf.errors import UserError
+from pebr_tf.models.backbone import Backbone
 from pebr_tf.models.fields import Field, item_fields, query_fields
 from pebr_tf.models.two_tower import TwoTower, family_of
 from pebr_tf.release.towers import TowersDescription
@@ -51,9 +52,10 @@ def run_fn(fn_args: FnArgs) -> None:
     """Trains the towers and exports them.
 
     `fn_args.custom_config` holds `config`, a mapping of the sections in SECTIONS; `checkpoints`, a
-    folder that all workers share and that survives a killed run; and `average_k` of `evaluation`,
-    whose smallest number is the k of validation. `fn_args.eval_files` are those of the split
-    `texts`. `fn_args.base_model` is the folder of the model of a warm start, which may be empty.
+    folder that all workers share and that survives a killed run; `encoded`, a folder for what a
+    pretrained encoder makes of texts; and `average_k` of `evaluation`, whose smallest number is the
+    k of validation. `fn_args.eval_files` are those of the split `texts`. `fn_args.base_model` is
+    the folder of the model of a warm start, which may be empty.
     """
     # Files of the train split are in a folder of the artifact.
     examples = os.path.dirname(os.path.dirname(fn_args.train_files[0]))
@@ -76,7 +78,10 @@ def _train(
     tf.keras.utils.set_random_seed(training.seed)
     transform = tft.TFTransformOutput(fn_args.transform_output)
     files = _files(fn_args.train_files)
-    queries, items = _text_tables(_files(fn_args.eval_files), transform, config)
+    backbone = Backbone(config) if config.towers.kind == "bert" else None
+    cache = fn_args.custom_config["encoded"]
+    texts = _files(fn_args.eval_files)
+    queries, items = _text_tables(texts, transform, config, backbone, cache)
     parse = _parser(queries, items)
     # Set after the transform layer is made, which must stay in float32.
     policy = "mixed_bfloat16" if training.mixed_precision else "float32"
@@ -85,7 +90,7 @@ def _train(
     vocabularies = _vocabularies(transform, config)
     sizes = {name: len(words) for name, words in vocabularies.items()}
     validation = batches.validation_batches(files, parse, training)
-    data = _Data(files, parse, validation, items, sizes)
+    data = _Data(files, parse, validation, items, sizes, backbone)
     average_k = fn_args.custom_config["average_k"]
     average_k = config.evaluation.average_k if average_k == AUTO else average_k
     if config.loss.log_q == AUTO:
@@ -94,10 +99,9 @@ def _train(
     with strategy.scope():
         model = _untrained(data, config)
         if training.warm_start and fn_args.base_model:
-            _start_from(model, fn_args.base_model, vocabularies)
-        trainer = Trainer(
-            model, optimizer_of(training), training, checkpoints, fn_args.model_run_dir, strategy
-        )
+            _start_from(model, fn_args.base_model, vocabularies, config.towers.backbone)
+        optimizer = optimizer_of(training, model.learning_rate_factors(training))
+        trainer = Trainer(model, optimizer, training, checkpoints, fn_args.model_run_dir, strategy)
     retrieval = RetrievalValidation(model, validation, items, average_k[0], strategy)
     begin = trainer.resumed_from
     with training_progress(training.steps, begin, shown=is_chief(strategy)) as progress:
@@ -105,7 +109,7 @@ def _train(
         trained = trainer.run(pairs, validation, progress, retrieval.recall)
     tf.keras.mixed_precision.set_global_policy("float32")
     with _export_folder(strategy, fn_args.serving_model_dir) as directory:
-        export(model, transform, config, trained, directory)
+        export(model, transform, config, trained, directory, backbone)
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,7 @@ class _Data:
       validation: Batches of pairs that are not learned from.
       items: The features of all items.
       vocabulary_sizes: Words of each vocabulary.
+      backbone: Reads texts, if the towers have a pretrained encoder.
     """
 
     files: list[str]
@@ -125,6 +130,7 @@ class _Data:
     validation: list[batches.Batch]
     items: TextTable
     vocabulary_sizes: Mapping[str, int]
+    backbone: Backbone | None = None
 
     def training(
         self, training: Training, strategy: tf.distribute.Strategy, begin: int = 0
@@ -138,7 +144,8 @@ class _Data:
 
 
 def _untrained(data: _Data, config: Config) -> TwoTower:
-    model = TwoTower(config, data.vocabulary_sizes)
+    encoder = data.backbone.trained_encoder() if data.backbone else None
+    model = TwoTower(config, data.vocabulary_sizes, encoder)
     small = Training(batch_size=2, shuffle_buffer=1)
     pairs = next(iter(batches.training_batches(data.files, data.parse, small)), None)
     if pairs is None:
@@ -166,7 +173,8 @@ def _try_log_q(
         with strategy.scope():
             model = _untrained(data, config.replace("loss.log_q", log_q))
             folder = f"{checkpoints}/log_q_{log_q}"
-            trainer = Trainer(model, optimizer_of(training), training, folder, strategy=strategy)
+            optimizer = optimizer_of(training, model.learning_rate_factors(training))
+            trainer = Trainer(model, optimizer, training, folder, strategy=strategy)
         trainer.run(data.training(training, strategy, trainer.resumed_from), ())
         pairs = RetrievalValidation(model, data.validation, data.items, 1, strategy).embedded()
         return served_recalls(pairs, family_of(config.loss), average_k)
@@ -197,22 +205,34 @@ def export(
     config: Config,
     trained: TrainingResult,
     directory: str,
+    backbone: Backbone | None = None,
 ) -> None:
     """Writes the towers as a SavedModel with raw columns as inputs, and their description."""
     module = tf.Module()
     # The name in the checkpoint, by which a later training finds the weights.
     module.towers = model
     module.transform = transform.transform_features_layer()
+    module.backbone = backbone
     columns = _item_columns(config)
+    sides = _fields(config)
+
+    def features_of(
+        raw: Mapping[str, tf.Tensor], fields: tuple[Field, ...]
+    ) -> dict[str, tf.Tensor]:
+        """The inputs of a tower, of columns [B, 1]."""
+        features = dict(module.transform(raw))
+        for name, texts in _encoded_texts(raw, fields).items():
+            features[name] = module.backbone.inputs(name, texts)
+        return features
 
     @tf.function(autograph=False)
     def query(query: tf.Tensor) -> dict[str, tf.Tensor]:
-        return _query(module, {"query": query[:, tf.newaxis]})
+        return _query(model, features_of({"query": query[:, tf.newaxis]}, sides[0]))
 
     @tf.function(autograph=False)
     def item(**columns: tf.Tensor) -> dict[str, tf.Tensor]:
-        features = module.transform({name: value[:, tf.newaxis] for name, value in columns.items()})
-        return {"embedding": model.encode_item(features)}
+        raw = {name: value[:, tf.newaxis] for name, value in columns.items()}
+        return {"embedding": model.encode_item(features_of(raw, sides[1]))}
 
     @tf.function(autograph=False)
     def serialized_examples(examples: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -221,8 +241,8 @@ def export(
             for name, dtype in {"query": tf.string, **columns}.items()
         }
         raw = tf.io.parse_example(examples, spec)
-        encoded = _query(module, {"query": raw["query"]})
-        items = module.transform({name: raw[name] for name in columns})
+        encoded = _query(model, features_of({"query": raw["query"]}, sides[0]))
+        items = features_of({name: raw[name] for name in columns}, sides[1])
         encoded["query_embedding"] = encoded.pop("embedding")
         return {**encoded, "item_embedding": model.encode_item(items)}
 
@@ -251,9 +271,8 @@ def export(
     ).save(directory)
 
 
-def _query(module: tf.Module, raw: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    features = module.transform(raw)
-    encoded = module.towers.encode_query(features)
+def _query(model: TwoTower, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    encoded = model.encode_query(features)
     return {
         "embedding": encoded.vectors,
         "tau": encoded.tau,
@@ -264,7 +283,7 @@ def _query(module: tf.Module, raw: Mapping[str, tf.Tensor]) -> dict[str, tf.Tens
 
 
 def _vocabularies(transform: tft.TFTransformOutput, config: Config) -> dict[str, list[str]]:
-    fields = (*query_fields(config.features), *item_fields(config.features))
+    fields = sum(_fields(config), ())
     names = dict.fromkeys(field.vocabulary for field in fields if field.vocabulary)
     return {name: _words(transform.vocabulary_file_by_name(name)) for name in names}
 
@@ -277,35 +296,63 @@ def _words(path: str) -> list[str]:
 
 
 def _text_tables(
-    files: list[str], transform: tft.TFTransformOutput, config: Config
+    files: list[str],
+    transform: tft.TFTransformOutput,
+    config: Config,
+    backbone: Backbone | None,
+    cache: str,
 ) -> tuple[TextTable, TextTable]:
     """The features of all training queries and of all items, by the graph of Transform.
 
     Args:
       files: The split `texts`, whose rows are queries or items.
       transform: The graph.
-      config: Its sections features.
+      config: Its sections features and towers.
+      backbone: The pretrained encoder of the towers, if they have one.
+      cache: A folder for what it makes of the texts.
     """
     layer = transform.transform_features_layer()
     columns = {**_item_columns(config), "item_id": tf.string}
     types = {"query": tf.string, "clicks": tf.int64, **columns}
     spec = {name: tf.io.FixedLenFeature([1], dtype) for name, dtype in types.items()}
+    sides = _fields(config)
 
     def features(examples: tf.Tensor) -> tuple[tuple[tf.Tensor, batches.Batch], ...]:
         raw = tf.io.parse_example(examples, spec)
         is_query = raw["item_id"][:, 0] == ""
-        query = tf.boolean_mask(raw["query"], is_query)
-        raw = {name: tf.boolean_mask(values, ~is_query) for name, values in raw.items()}
-        queries = _picked(layer({"query": query}), query_fields(config.features), QUERY_FACTS)
-        items = layer({name: raw[name] for name in columns})
-        items = _picked(items, item_fields(config.features), ("item_hash",))
-        items["item_frequency"] = tf.cast(raw["clicks"][:, 0], tf.float32)
-        return (query[:, 0], queries), (raw["item_id"][:, 0], items)
+        query = {"query": tf.boolean_mask(raw["query"], is_query)}
+        item = {name: tf.boolean_mask(raw[name], ~is_query) for name in columns}
+        queries = {**layer(query), **_encoded_texts(query, sides[0])}
+        queries = _picked(queries, sides[0], QUERY_FACTS)
+        items = {**layer(item), **_encoded_texts(item, sides[1])}
+        items = _picked(items, sides[1], ("item_hash",))
+        clicks = tf.boolean_mask(raw["clicks"], ~is_query)
+        items["item_frequency"] = tf.cast(clicks[:, 0], tf.float32)
+        return (query["query"][:, 0], queries), (item["item_id"][:, 0], items)
 
     records = tf.data.TFRecordDataset(files, "GZIP").batch(TEXT_BATCH)
     parts = list(records.map(traced_as_is(features), tf.data.AUTOTUNE))
-    queries, items = zip(*parts, strict=True)
-    return TextTable(queries), TextTable(items)
+    queries, items = map(TextTable, zip(*parts, strict=True))
+    for table, fields in zip((queries, items), sides, strict=True):
+        for name in (field.name for field in fields if field.kind == "encoded"):
+            assert backbone is not None
+            table.features[name] = backbone.inputs_once(name, table.features[name], cache)
+    return queries, items
+
+
+def _fields(config: Config) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
+    """The fields of the queries, and those of the items."""
+    features, towers = config.features, config.towers
+    return query_fields(features, towers), item_fields(features, towers)
+
+
+def _encoded_texts(raw: Mapping[str, tf.Tensor], fields: tuple[Field, ...]) -> dict[str, tf.Tensor]:
+    """What a pretrained encoder reads, [B], of columns [B, 1]."""
+    return {
+        field.name: tf.strings.join([raw[name][:, 0] for name in field.columns], " ")
+        for field in fields
+        if field.kind == "encoded"
+    }
 
 
 def _picked(
@@ -329,15 +376,25 @@ def _parser(queries: TextTable, items: TextTable) -> batches.Parse:
 
 def _item_columns(config: Config) -> dict[str, tf.DType]:
     return {
-        field.column: tf.float32 if field.kind == "number" else tf.string
-        for field in item_fields(config.features)
+        column: tf.float32 if field.kind == "number" else tf.string
+        for field in _fields(config)[1]
+        for column in field.columns
     }
 
 
-def _start_from(model: TwoTower, base_model: str, vocabularies: Mapping[str, list[str]]) -> None:
-    """Copies the matching weights of an earlier model, if there is one."""
-    if TowersDescription.find(base_model) is None:
+def _start_from(
+    model: TwoTower,
+    base_model: str,
+    vocabularies: Mapping[str, list[str]],
+    backbone: str | None = None,
+) -> None:
+    """Copies the matching weights of an earlier model on the same backbone, if there is one."""
+    earlier = TowersDescription.find(base_model)
+    if earlier is None:
         logging.warning("No warm start: there is no earlier model that this version reads.")
+        return
+    if earlier.config["towers"].get("backbone") != backbone:
+        logging.warning("No warm start: the earlier model has another backbone.")
         return
     paths = {name: f"{base_model}/assets/{name}" for name in vocabularies}
     words = {name: _words(path) for name, path in paths.items() if fileio.exists(path)}

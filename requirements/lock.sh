@@ -13,7 +13,7 @@ resolve() {
     shift
     "$uv" pip compile --quiet --generate-hashes --no-header --python-version 3.10 "$@" --output-file "$lock"
 }
-resolve dev.txt service.in pipeline.in cloud.in experiments.in dev.in "${@:---upgrade}"
+resolve dev.txt service.in pipeline.in cloud.in experiments.in dev.in --override overrides.in "${@:---upgrade}"
 resolve service.txt service.in --constraints dev.txt
 resolve pipeline.txt service.in pipeline.in cloud.in --constraints dev.txt
 resolve gpu.txt service.in pipeline.in cloud.in gpu.in --constraints dev.txt

@@ -20,7 +20,7 @@ _LEARNING_RATES = {"adam": 0.003, "adagrad": 0.05}
 class Towers(Section):
     """The two towers, and the head that gives each query its temperature tau."""
 
-    kind: Literal["dssm", "transformer"] = setting("dssm", "Encoder of both towers")
+    kind: Literal["dssm", "transformer", "bert"] = setting("dssm", "Encoder of both towers")
     dimension: int = setting(AUTO, "Length of query and item vectors", "[2, 4096]", automatic=True)
     token_dimension: int = setting(128, "Length of a token's vector", "[1, 4096]")
     shared_tokens: bool = setting(True, "Both towers use the same token vectors")
@@ -30,6 +30,18 @@ class Towers(Section):
     dropout: float = setting(0.0, "Share of units dropped in training", "[0, 1)")
     transformer_layers: int = setting(2, "Layers of the transformer", "[1, 48]")
     transformer_heads: int = setting(4, "Attention heads of the transformer", "[1, 64]")
+    backbone: str | None = setting(
+        None, "Folder of a pretrained BERT for kind bert: config.json, vocab.txt, model.safetensors"
+    )
+    combine: bool = setting(True, "Kind bert also has the tokens of kind dssm")
+    trainable_layers: int = setting(
+        0,
+        "Layers of the BERT that are trained, from the top; above their number: all of it",
+        "[0, 100]",
+    )
+    max_length: int = setting(128, "Most word pieces of a text that the BERT reads", "[3, 512]")
+    query_prefix: str | None = setting(None, "Text before each query that the BERT reads")
+    item_prefix: str | None = setting(None, "Text before each item that the BERT reads")
     tau_initial: float = setting(0.05, "Initial tau of every query", _TAU_RANGE)
     tau_min: float = setting(0.002, "Smallest tau", _TAU_RANGE)
     tau_max: float = setting(1.0, "Largest tau", _TAU_RANGE)
@@ -51,6 +63,11 @@ class Towers(Section):
             self.kind != "transformer" or self.token_dimension % self.transformer_heads == 0,
             "token_dimension",
             f"be a multiple of transformer_heads ({self.transformer_heads})",
+        )
+        self.require(
+            self.kind != "bert" or self.backbone is not None,
+            "backbone",
+            "name a folder when kind is bert",
         )
 
 
@@ -149,6 +166,15 @@ class Training(Section):
         "one_device", "Devices to train on"
     )
     mixed_precision: bool = setting(False, "Compute in 16 bits where that is safe")
+    encoder_learning_rate: float = setting(
+        2e-5, "Learning rate of the top layer of a BERT that is trained", "(0, 1]"
+    )
+    layer_decay: float = setting(
+        0.9, "Learning rate of each layer below, as a share of that above", "(0, 1]"
+    )
+    gradient_checkpointing: bool = setting(
+        False, "Compute the layers of a BERT again for the gradient, which saves memory"
+    )
     shuffle_buffer: int = setting(100_000, "Pairs held in memory to shuffle", "[1, 100_000_000]")
     seed: int = setting(
         0, "Seed of the initial weights and of the order of pairs", f"[0, {MAX_SEED}]"

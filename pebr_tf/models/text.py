@@ -35,7 +35,7 @@ _DROPPED, _SPACE = 0, 0x20
 _UNSPACED = r"([\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*)"
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """Rows of different lengths; those of row i are at splits[i] to splits[i + 1].
 
     What `tf.RaggedTensor` is, whose functions make dozens of small operations each. A query is
@@ -67,14 +67,14 @@ def tokens_of(texts: tf.Tensor, features: Features) -> tf.RaggedTensor:
 
 def normalised(texts: tf.Tensor, lowercase: bool = True) -> tf.Tensor:
     """Texts [B] in normal form; the module docstring has the rules."""
-    points = _decode(texts)
+    points = decode(texts)
     table = tf.constant(_folding(lowercase))
     values = points.values
     folded = tf.where(
         values < _TABLE_SIZE, tf.gather(table, tf.minimum(values, _TABLE_SIZE - 1)), values
     )
-    points = _without_dropped(_Rows(folded, points.splits))
-    points = _Rows(
+    points = _without_dropped(Rows(folded, points.splits))
+    points = Rows(
         *tf.cond(
             # Most texts have none of these.
             tf.reduce_any(_is_joinable(points.values)),
@@ -83,35 +83,35 @@ def normalised(texts: tf.Tensor, lowercase: bool = True) -> tf.Tensor:
             lambda: tuple(points),
         )
     )
-    return _encode(points)
+    return encode(points)
 
 
-def _words(texts: tf.Tensor, lowercase: bool) -> _Rows:
+def _words(texts: tf.Tensor, lowercase: bool) -> Rows:
     spaced = tf.strings.regex_replace(normalised(texts, lowercase), _UNSPACED, r" \1 ")
     plain = tf.strings.regex_replace(spaced, r"[^\p{L}\p{M}\p{N}]+", " ")
     found = tf.raw_ops.StringSplitV2(input=plain, sep="")
     count = tf.cast(tf.shape(texts)[0], tf.int64)
     rows, ends = found.indices[:, 0], tf.range(count + 1)
-    return _Rows(found.values, tf.searchsorted(rows, ends, out_type=tf.int64))
+    return Rows(found.values, tf.searchsorted(rows, ends, out_type=tf.int64))
 
 
-def _decode(texts: tf.Tensor) -> _Rows:
+def decode(texts: tf.Tensor) -> Rows:
     """Code points of texts [B]."""
     decoded = tf.raw_ops.UnicodeDecode(input=texts, input_encoding="UTF-8")
-    return _Rows(decoded.char_values, decoded.row_splits)
+    return Rows(decoded.char_values, decoded.row_splits)
 
 
-def _encode(points: _Rows) -> tf.Tensor:
+def encode(points: Rows) -> tf.Tensor:
     """Texts [B] of code points."""
     return tf.raw_ops.UnicodeEncode(
         input_values=points.values, input_splits=points.splits, output_encoding="UTF-8"
     )
 
 
-def _without_dropped(points: _Rows) -> _Rows:
+def _without_dropped(points: Rows) -> Rows:
     kept = points.values != _DROPPED
     before = tf.pad(tf.cumsum(tf.cast(kept, points.splits.dtype)), [[1, 0]])
-    return _Rows(tf.gather(points.values, tf.where(kept)[:, 0]), tf.gather(before, points.splits))
+    return Rows(tf.gather(points.values, tf.where(kept)[:, 0]), tf.gather(before, points.splits))
 
 
 def _is_joinable(values: tf.Tensor) -> tf.Tensor:
@@ -119,7 +119,7 @@ def _is_joinable(values: tf.Tensor) -> tf.Tensor:
     return tf.gather(tf.constant(_is_second()), tf.minimum(values, _TABLE_SIZE - 1))
 
 
-def _joined(points: _Rows, lowercase: bool) -> _Rows:
+def _joined(points: Rows, lowercase: bool) -> Rows:
     """Code points in which every pair that Unicode can compose is composed."""
     keys, joined = map(tf.constant, _pairs(lowercase))
     values = points.values
@@ -135,10 +135,10 @@ def _joined(points: _Rows, lowercase: bool) -> _Rows:
     singles = tf.gather(joined, found)[fits]
     updates = tf.concat([singles, tf.zeros_like(singles)], axis=0)
     values = tf.tensor_scatter_nd_update(values, changed, updates)
-    return _without_dropped(_Rows(values, points.splits))
+    return _without_dropped(Rows(values, points.splits))
 
 
-def _ngrams(words: _Rows, size: int, separator: str) -> _Rows:
+def _ngrams(words: Rows, size: int, separator: str) -> Rows:
     made = tf.raw_ops.StringNGrams(
         data=words.values,
         data_splits=words.splits,
@@ -149,10 +149,10 @@ def _ngrams(words: _Rows, size: int, separator: str) -> _Rows:
         pad_width=0,
         preserve_short_sequences=False,
     )
-    return _Rows(made.ngrams, made.ngrams_splits)
+    return Rows(made.ngrams, made.ngrams_splits)
 
 
-def _character_ngrams(words: _Rows, sizes: Sequence[int]) -> list[_Rows]:
+def _character_ngrams(words: Rows, sizes: Sequence[int]) -> list[Rows]:
     """For each size; a word that the batch has often is cut once."""
     if not sizes:
         return []
@@ -160,9 +160,9 @@ def _character_ngrams(words: _Rows, sizes: Sequence[int]) -> list[_Rows]:
     marked = tf.strings.join(["^", different, "$"])
     longer = tf.strings.length(different, unit="UTF8_CHAR") > 1
     # A word of one character has no letters here, and so no n-grams.
-    points = _decode(tf.where(longer, marked, ""))
+    points = decode(tf.where(longer, marked, ""))
     one_each = tf.range(tf.size(points.values, tf.int64) + 1)
-    letters = _Rows(_encode(_Rows(points.values, one_each)), points.splits)
+    letters = Rows(encode(Rows(points.values, one_each)), points.splits)
     parts = []
     for size in sizes:
         grams = _ngrams(letters, size, "")
@@ -173,11 +173,11 @@ def _character_ngrams(words: _Rows, sizes: Sequence[int]) -> list[_Rows]:
             OUTPUT_RAGGED_RANK=1,
         )
         splits = tf.gather(taken.output_nested_splits[0], words.splits)
-        parts.append(_Rows(taken.output_dense_values, splits))
+        parts.append(Rows(taken.output_dense_values, splits))
     return parts
 
 
-def _side_by_side(parts: Sequence[_Rows], most: int) -> _Rows:
+def _side_by_side(parts: Sequence[Rows], most: int) -> Rows:
     """Row by row the tokens of each part in turn, `most` of them; EMPTY where there are none."""
     lengths = tf.stack([part.splits[1:] - part.splits[:-1] for part in parts], axis=1)
     ends = tf.minimum(tf.cumsum(lengths, axis=1), most)
@@ -193,7 +193,7 @@ def _side_by_side(parts: Sequence[_Rows], most: int) -> _Rows:
     piece = tf.searchsorted(pieces, places, side="right") - 1
     values = tf.concat([*(part.values for part in parts), [EMPTY]], axis=0)
     values = tf.gather(values, places + tf.gather(begins - pieces[:-1], piece))
-    return _Rows(values, pieces[:: len(parts) + 1])
+    return Rows(values, pieces[:: len(parts) + 1])
 
 
 @functools.lru_cache(maxsize=2)

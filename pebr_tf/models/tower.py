@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from pebr_tf.config import Towers
+from pebr_tf.models.bert import Bert
 from pebr_tf.models.fields import Field
 from pebr_tf.models.transformer import TextTransformer
 
@@ -59,7 +60,8 @@ def _own_copy(variable: tf.Variable) -> tf.Variable:
 class Tower(tf.keras.layers.Layer):
     """Pools each field, then a perceptron makes the unit vector (DSSM).
 
-    Text may go through a transformer in place of the sum of its tokens.
+    Text may go through a transformer in place of the sum of its tokens, and through a pretrained
+    encoder beside them.
     """
 
     def __init__(
@@ -68,14 +70,16 @@ class Tower(tf.keras.layers.Layer):
         tables: TokenTables,
         towers: Towers,
         max_tokens: int = 64,
+        encoder: Bert | None = None,
         **kwargs: Any,
     ):
         """Makes a tower of `fields`, whose vectors are in `tables`.
 
-        A transformer reads at most `max_tokens` tokens of a text.
+        A transformer reads at most `max_tokens` tokens of a text. The encoder is one that is
+        trained; of a frozen one the batches have the vectors.
         """
         super().__init__(**kwargs)
-        self.fields, self.tables = fields, tables
+        self.fields, self.tables, self._encoder = fields, tables, encoder
         self._hidden = [tf.keras.layers.Dense(w, "relu") for w in towers.hidden_layers]
         self._dropout = tf.keras.layers.Dropout(towers.dropout)
         self._last = tf.keras.layers.Dense(towers.dimension)
@@ -92,6 +96,8 @@ class Tower(tf.keras.layers.Layer):
     def _pool(self, field: Field, values: Any, training: bool) -> tf.Tensor:
         if field.kind == "number":
             return values[:, tf.newaxis]
+        if field.kind == "encoded":
+            return self._encoder(values, training=training) if self._encoder else values
         if field.kind == "text" and self._transformer is not None:
             table = self.tables.tables[field.vocabulary]
             return self._transformer(table, values, training=training)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_recommenders as tfrs
 
-from pebr_tf.config import Config, Loss
+from pebr_tf.config import Config, Loss, Training
 from pebr_tf.distributions import Beta, TruncatedExponential
 from pebr_tf.distributions.logit import Family
 from pebr_tf.losses.exp_nce import exp_nce
@@ -14,6 +14,7 @@ from pebr_tf.losses.layers import BetaNCE, GlobalTemperature, QueryTemperature, 
 from pebr_tf.losses.mle import mle
 from pebr_tf.losses.negatives import Negatives
 from pebr_tf.losses.pointwise import pointwise
+from pebr_tf.models.bert import Bert
 from pebr_tf.models.fields import item_fields, query_fields, table_sizes
 from pebr_tf.models.tau_head import TauHead
 from pebr_tf.models.tower import TokenTables, Tower
@@ -37,21 +38,32 @@ class Query(NamedTuple):
 class TwoTower(tfrs.Model):
     """Queries and items as unit vectors, and how far around a query its items lie."""
 
-    def __init__(self, config: Config, vocabulary_sizes: Mapping[str, int], **kwargs: Any):
-        """Makes the model; `vocabulary_sizes` are the words of each vocabulary of the features."""
+    def __init__(
+        self,
+        config: Config,
+        vocabulary_sizes: Mapping[str, int],
+        encoder: Bert | None = None,
+        **kwargs: Any,
+    ):
+        """Makes the model.
+
+        `vocabulary_sizes` are the words of each vocabulary of the features; `encoder` is a
+        pretrained one that is trained further.
+        """
         super().__init__(**kwargs)
         features, towers = config.features, config.towers
         self._config = config
-        query, item = query_fields(features), item_fields(features)
+        query, item = query_fields(features, towers), item_fields(features, towers)
         both = table_sizes((*query, *item), vocabulary_sizes, features.oov_buckets)
         self.tables = TokenTables(both, towers.token_dimension, name="tables")
         item_tables = self.tables
         if not towers.shared_tokens:
             own = table_sizes(item, vocabulary_sizes, features.oov_buckets)
             item_tables = TokenTables(own, towers.token_dimension, name="item_tables")
-        longest = features.max_tokens
-        self.query_tower = Tower(query, self.tables, towers, longest, name="query_tower")
-        self.item_tower = Tower(item, item_tables, towers, longest, name="item_tower")
+        self.encoder = encoder
+        text = features.max_tokens, encoder
+        self.query_tower = Tower(query, self.tables, towers, *text, name="query_tower")
+        self.item_tower = Tower(item, item_tables, towers, *text, name="item_tower")
         self.loss_layer = loss_layer(config.loss)
         self.tau_head = TauHead(
             towers.tau_initial,
@@ -108,6 +120,14 @@ class TwoTower(tfrs.Model):
             sample_weight=weight,
             **options,
         )
+
+    def learning_rate_factors(self, training: Training) -> dict[str, float]:
+        """What multiplies the learning rate of some variables, by their unique ids."""
+        if self.encoder is None:
+            return {}
+        top = training.encoder_learning_rate / training.effective_learning_rate
+        factors = self.encoder.factors(training.layer_decay)
+        return {name: top * factor for name, factor in factors.items()}
 
     @property
     def _has_law(self) -> bool:

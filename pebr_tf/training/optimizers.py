@@ -1,5 +1,9 @@
 """The optimizers that the config names."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 import tensorflow as tf
 
 from pebr_tf.config import Training
@@ -37,7 +41,37 @@ def _rows(variable: tf.Variable, rows: tf.Tensor) -> tf.Tensor:
     return tf.raw_ops.ResourceGather(resource=variable.handle, indices=rows, dtype=variable.dtype)
 
 
-def optimizer_of(training: Training) -> tf.keras.optimizers.Optimizer:
-    """The optimizer that the config names, with its learning rate."""
-    kinds = {"adam": SparseAdam, "adagrad": tf.keras.optimizers.Adagrad}
-    return kinds[training.optimizer](training.effective_learning_rate)
+class _Factors(tf.keras.optimizers.Optimizer):
+    """An optimizer whose change of some variables is multiplied by a factor."""
+
+    factors: Mapping[str, float] = MappingProxyType({})
+
+    def update_step(self, gradient: Any, variable: tf.Variable) -> None:
+        """One step of one variable."""
+        factor = self.factors.get(self._var_key(variable), 1.0)
+        before = None if factor == 1.0 else tf.identity(variable)
+        super().update_step(gradient, variable)
+        if before is not None:
+            variable.assign(before + factor * (variable - before))
+
+
+class _Adam(_Factors, SparseAdam):
+    """Adam with factors."""
+
+
+class _Adagrad(_Factors, tf.keras.optimizers.Adagrad):
+    """Adagrad with factors."""
+
+
+def optimizer_of(
+    training: Training, factors: Mapping[str, float] | None = None
+) -> tf.keras.optimizers.Optimizer:
+    """The optimizer that the config names, with its learning rate.
+
+    `factors` multiply it for some variables, by their unique ids.
+    """
+    kinds = {"adam": _Adam, "adagrad": _Adagrad}
+    optimizer = kinds[training.optimizer](training.effective_learning_rate)
+    # TensorFlow would keep a dict in every checkpoint.
+    optimizer.factors = MappingProxyType(dict(factors or {}))
+    return optimizer

@@ -3,13 +3,17 @@
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pebr_process import FinishedPebr
-from tiny_world import CLOUD, PEBR, RUN, WorldFolder, write_world
+from pebr_process import FinishedPebr, pebr
+from tiny_world import CLOUD, PEBR, RUN, WORDS, WorldFolder, write_world
+
+sys.path.append(str(Path(__file__).parents[1] / "pebr_tf" / "models"))
+
+from bert_folders import write_folder
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,18 @@ def base(tmp_path_factory):
         [PEBR, *RUN], cwd=folder, capture_output=True, encoding="utf-8", check=False
     )
     return BaseRun(folder, FinishedPebr(done.returncode, done.stdout, done.stderr))
+
+
+@pytest.fixture(scope="session")
+def on_encoder(tmp_path_factory):
+    """The same on a pretrained encoder that is frozen, of random weights; read-only."""
+    folder = tmp_path_factory.mktemp("on_encoder")
+    write_world(folder)
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, *map("##{}".format, "abcdefgh")]
+    write_folder(folder / "bert", vocabulary=vocabulary)
+    world = BaseRun(folder, FinishedPebr(0, "", ""))
+    world.edit_config("towers: {", "towers: {kind: bert, backbone: bert, max_length: 16, ")
+    return replace(world, finished=pebr(folder, *RUN))
 
 
 @dataclass(frozen=True)

@@ -35,12 +35,13 @@ def program(tmp_path_factory):
     return path
 
 
-@pytest.fixture(params=["of a log in English and Chinese", "of the demo"])
+@pytest.fixture(params=["of a log in English and Chinese", "on an encoder", "of the demo"])
 def model(request):
     """The folder of a query model."""
     if request.param == "of the demo":
         return find_release(DEMO) / "query_model"
-    return request.getfixturevalue("base").releases[-1] / "query_model"
+    world = request.getfixturevalue("on_encoder" if request.param == "on an encoder" else "base")
+    return world.releases[-1] / "query_model"
 
 
 def test_all_signatures_return_what_python_returns(program, model, tmp_path):

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -45,6 +46,25 @@ def test_the_first_run(base):
     # Transform leaves some of its artifacts empty.
     artifacts = base.finished_artifacts().items()
     assert [uri for uri, names in artifacts if not names and "/Transform/" not in uri] == []
+
+
+def test_a_run_on_a_pretrained_encoder(on_encoder, tmp_path):
+    done = on_encoder.finished
+    assert (done.code, done.ran()) == (0, COMPONENTS), done.err
+    assert len(on_encoder.files("run/encoded")) == 2
+    # The service needs neither the folder nor the cache.
+    shutil.copytree(on_encoder.releases[-1], tmp_path / "release")
+    answer = pebr(tmp_path, "query", "--release", "release", "--limit", "3", "black phone")
+    assert answer.code == 0, answer.err
+    assert answer.out.count("phone") >= 3
+
+
+def test_a_folder_that_holds_no_encoder_ends_a_run_before_it_begins(on_encoder, tmp_path):
+    shutil.copytree(on_encoder.folder, tmp_path / "world")
+    (tmp_path / "world/bert/vocab.txt").unlink()
+    done = pebr(tmp_path / "world", *RUN)
+    assert (done.code, done.ran()) == (2, [])
+    assert "Received: bert, without vocab.txt." in " ".join(done.err.split())
 
 
 def test_compiling_is_quiet_too(tmp_path):

@@ -45,6 +45,10 @@ KINDS = {
     "lamp": "台灯",
 }
 COLOURS = {"black": "黑色", "white": "白色", "red": "红色", "green": "绿色"}
+# Of both languages; a Chinese character is a word piece.
+WORDS = sorted(
+    {*BRANDS, *KINDS, *COLOURS}.union(*BRANDS.values(), *KINDS.values(), *COLOURS.values())
+)
 CLICKS = 6_000
 CONFIG = """\
 data:

@@ -189,3 +189,27 @@ def test_the_key_of_goodbooks_is_the_content_of_its_files(tmp_path):
     assert key() == first
     (tmp_path / "tags.csv").write_text("changed")
     assert key() != first
+
+
+def test_cold_items_have_no_click_in_training_and_all_clicks_elsewhere(data):
+    cold = prepared("small", small_config(), *small_tables(), cold=True)
+    seen, tested = (set(cold.item[cold.rows(name)].tolist()) for name in ("train", "test"))
+    assert tested
+    assert not seen & tested
+    assert cold.features["item_frequency"].numpy()[[*tested]].max() == 0
+    # The rows keep their splits, or lose them.
+    held_out = corpora._is_cold(data.item_ids.tolist())[data.item]
+    for name in splits.NAMES:
+        expected = [row for row in data.rows(name) if held_out[row] == (name != "train")]
+        assert cold.rows(name).tolist() == expected
+    assert corpus_key(ExperimentSettings(held_out="items"), SYNTHETIC) != corpus_key(
+        ExperimentSettings(held_out="queries"), SYNTHETIC
+    )
+
+
+def test_the_text_of_an_item_is_all_its_text_columns():
+    config = small_config().replace("features.item_text", ("brand", "title"))
+    clicks, catalogue = small_tables()
+    rows = catalogue.to_pylist()
+    made = prepared("small", config, clicks, catalogue).item_texts.tolist()
+    assert made == [f"{row['brand']} {row['title']}" for row in rows]

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import functools
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from experiment_runs import untrained
-from small_logs import small_corpus
+from small_logs import WORDS, small_corpus
 
+from experiments import towers
 from experiments.towers import train
 from pebr_tf.models.two_tower import VALIDATION_PART, is_validation
 from pebr_tf.training.loop import Trainer
+
+sys.path.append(str(Path(__file__).parents[1] / "pebr_tf" / "models"))
+
+from bert_folders import write_folder
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +156,21 @@ def test_a_share_of_the_log_has_so_many_of_its_rows(data, shown):
     assert pairs_of(batches) == pairs_of([epoch])
     (other, *_), _ = shown(0.25, **{"training.batch_size": size, "training.seed": 5})
     assert pairs_of([other]) != pairs_of([epoch])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layers", [0, 1])
+def test_towers_on_an_encoder_learn(data, tmp_path, layers):
+    write_folder(tmp_path, vocabulary=["[PAD]", "[UNK]", "[CLS]", "[SEP]", *map(str.lower, WORDS)])
+    config = data.config.replace_all(
+        {
+            "towers.kind": "bert",
+            "towers.backbone": str(tmp_path),
+            "towers.max_length": 16,
+            "towers.trainable_layers": layers,
+            "training.steps": 40,
+        }
+    )
+    encoded = towers._with_encoded(data, towers._encoded(data, config))
+    losses = [train(encoded, config.replace("training.steps", steps))["loss"] for steps in (1, 40)]
+    assert losses[1] < losses[0] - 0.5

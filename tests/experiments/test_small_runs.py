@@ -32,6 +32,10 @@ SANE = {
     "corpus-size": lambda outputs, figures: (
         len({level_at(outputs, f"synthetic/{share}/0") for share in ("1", "0.46", "0.23")}) == 3
     ),
+    "backbone": lambda outputs, figures: (
+        outputs["synthetic/1/0"] == outputs["synthetic/pairs/combined/0"]
+        and len({str(each) for each in outputs.values()}) == len(outputs) - 1
+    ),
     "losses": lambda outputs, figures: (
         "cdf" not in outputs["synthetic/info/0"]["at"] and "cdf" in outputs["synthetic/exp/0"]["at"]
     ),

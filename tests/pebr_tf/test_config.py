@@ -22,6 +22,7 @@ PRESETS: list[dict[str, Any]] = [
     {"split.by": "time", "data.timestamp_column": "clicked_at"},
     {"loss.family": "pointwise", "loss.symmetric_weight": 0, "loss.learn_temperature": True},
     {"towers.kind": "transformer", "towers.token_dimension": 96, "towers.transformer_heads": 12},
+    {"towers.kind": "bert", "towers.backbone": "encoders/minilm"},
     {"strata.head": 0.6, "strata.torso": 0.3, "strata.tail": 0.1},
     {"serving.backend": "tf_serving", "serving.tf_serving.address": "[::1]:8500"},
     {

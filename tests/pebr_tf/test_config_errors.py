@@ -114,6 +114,8 @@ towers.tau_max: 0.05
     towers.tau_initial must be above tau_min (0.002) and below tau_max (0.05). Received: 0.05.
 towers.kind: transformer, towers.token_dimension: 130
     towers.token_dimension must be a multiple of transformer_heads (4). Received: 130.
+towers.kind: bert
+    towers.backbone must name a folder when kind is bert. Received: null.
 loss.family: pointwise
     loss.symmetric_weight must be 0 when family is pointwise. Received: 1.0.
 loss.family: mle, loss.symmetric_weight: 0, loss.log_q: true

@@ -25,7 +25,9 @@ from pebr_tf.release.towers import TowersDescription
 from pipeline import trainer
 
 sys.path.append(str(Path(__file__).parents[1] / "pebr_tf" / "training"))
+sys.path.append(str(Path(__file__).parents[1] / "pebr_tf" / "models"))
 
+from bert_folders import write_folder
 from worker_processes import workers
 
 pytestmark = pytest.mark.slow
@@ -97,6 +99,7 @@ def arguments(folder, out, config=CONFIG, pattern="examples-*", base_model=None)
         custom_config={
             "config": sections,
             "checkpoints": str(out / "checkpoints"),
+            "encoded": str(out / "encoded"),
             "average_k": [2, 4],
         },
         transform_output=str(folder / "transform"),
@@ -236,6 +239,54 @@ def test_other_settings_train_and_export(folder, tmp_path):
     assert answer["tau"].dtype == tf.float32
 
 
+@pytest.mark.parametrize(
+    ("layers", "combine", "precision"), [(0, True, True), (0, False, False), (1, True, True)]
+)
+def test_towers_on_a_pretrained_encoder_take_raw_text(folder, tmp_path, layers, combine, precision):
+    """The same texts have the same vectors in training, where they may come from a cache."""
+    write_folder(tmp_path / "bert")
+    config = CONFIG.replace_all(
+        {
+            # The transform of these tests cuts titles alone into tokens.
+            "features.item_text": ["title"] if combine else ["title", "brand"],
+            "towers.kind": "bert",
+            "towers.backbone": str(tmp_path / "bert"),
+            "towers.max_length": 16,
+            "towers.trainable_layers": layers,
+            "towers.combine": combine,
+            "towers.query_prefix": "query ",
+            "training.mixed_precision": precision,
+            "training.gradient_checkpointing": True,
+        }
+    )
+    made = []
+    with pytest.MonkeyPatch.context() as patch:
+        exported = trainer.export
+        patch.setattr(trainer, "export", lambda *given: made.append(given) or exported(*given))
+        run_fn(arguments(folder, tmp_path, config))
+    model, transform, *_, backbone = made[0]
+    tables = trainer._text_tables(
+        [str(folder / "Split-texts/examples-0.gz")],
+        transform,
+        config,
+        backbone,
+        str(tmp_path / "encoded"),
+    )
+    assert (tmp_path / "encoded").exists() == (layers == 0)
+    towers = tf.saved_model.load(str(tmp_path / "Format-Serving"))
+    texts = tables[0].texts
+    answer = towers.signatures["query"](query=texts)
+    trained = model.encode_query(tables[0].features)
+    np.testing.assert_allclose(answer["embedding"], trained.vectors, atol=2e-2 if layers else 1e-5)
+    example = rows()[3]
+    columns = ("title", "brand", "price", "item_id")
+    given = {name: tf.constant([example[name]]) for name in columns}
+    place = tables[1].texts.numpy().tolist().index(b"i3")
+    expected = model.encode_item(tables[1].at(tf.constant([place])))
+    answer = towers.signatures["item"](**given)
+    np.testing.assert_allclose(answer["embedding"], expected, atol=2e-2 if layers else 1e-5)
+
+
 def test_a_trial_of_both_ways_decides_on_log_q(folder, tmp_path, monkeypatch):
     """The recalls are made up; the towers that are measured are trained."""
     measured = []
@@ -261,7 +312,9 @@ def test_a_trial_of_both_ways_decides_on_log_q(folder, tmp_path, monkeypatch):
 
 def test_a_batch_has_the_features_that_the_graph_makes_of_its_rows(folder):
     transform = trainer.tft.TFTransformOutput(str(folder / "transform"))
-    tables = trainer._text_tables([str(folder / "Split-texts/examples-0.gz")], transform, CONFIG)
+    tables = trainer._text_tables(
+        [str(folder / "Split-texts/examples-0.gz")], transform, CONFIG, None, ""
+    )
     some = rows()[:8]
     batch = trainer._parser(*tables)(tf.constant([example(row) for row in some]))
     direct = transformed(transform, some)
@@ -305,7 +358,8 @@ def built(folder):
     transform = trainer.tft.TFTransformOutput(str(folder / "transform"))
     vocabularies = trainer._vocabularies(transform, config)
     sizes = {name: len(words) for name, words in vocabularies.items()}
-    tables = trainer._text_tables([str(folder / "Split-texts/examples-0.gz")], transform, config)
+    texts = [str(folder / "Split-texts/examples-0.gz")]
+    tables = trainer._text_tables(texts, transform, config, None, "")
     files = [str(folder / "Split-train/examples-0.gz")]
     data = trainer._Data(files, trainer._parser(*tables), [], tables[1], sizes)
     return trainer._untrained(data, config), vocabularies
@@ -322,6 +376,15 @@ def test_without_an_earlier_model_training_starts_from_nothing(built, tmp_path, 
     for now, then in zip(weights(made), before, strict=True):
         np.testing.assert_array_equal(now, then)
     assert "No warm start: there is no earlier model that this version reads." in caplog.text
+
+
+def test_a_model_on_another_backbone_is_no_start(built, model, caplog):
+    made, vocabularies = built
+    before = weights(made)
+    trainer._start_from(made, str(model), vocabularies, "bert")
+    for now, then in zip(weights(made), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    assert "No warm start: the earlier model has another backbone." in caplog.text
 
 
 class RemoteFilesystem(TensorflowFilesystem):
