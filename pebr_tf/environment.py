@@ -15,6 +15,8 @@ import os
 import sys
 import warnings
 
+from pebr_tf import libraries
+
 _QUIET = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "GRPC_VERBOSITY": "ERROR",
@@ -48,6 +50,7 @@ def configure(verbose: bool | None = None) -> None:
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     _require_keras_2()
+    libraries.guard_imports()
     if verbose is None:
         verbose = is_verbose()
     os.environ["PEBR_VERBOSE"] = "1" if verbose else "0"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pebr_tf.libraries import quiet
 from pebr_tf.retrieval.plan import Leaves
 
 # The margin before exact scoring of a query that is not scaled.
@@ -93,9 +94,10 @@ def train(
     augmented = np.ones((count, dimension + 1), np.float32)
     augmented[:, :dimension] = vectors
     config = search_config(count, dimension + 1, leaves, dimensions_per_block)
-    searcher = scann_ops_pybind.create_searcher(augmented, str(config), threads)
+    with quiet():
+        searcher = scann_ops_pybind.create_searcher(augmented, str(config), threads)
     with tempfile.TemporaryDirectory(dir=directory) as scratch:
-        searcher.searcher.serialize(scratch)
+        searcher.serialize(scratch)
         del searcher
         theirs = {name: Path(scratch) / FILES[name][1] for name in FILES}
         tokens = np.load(theirs["tokens.npy"])
