@@ -51,4 +51,4 @@ lock: setup  ## Resolve requirements/*.in into the hash-locked requirements/*.tx
 	@requirements/lock.sh
 
 clean:  ## Remove everything that make has created.
-	@rm -rf .venv .setup demo build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-modern .setup demo build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
