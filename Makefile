@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: help setup demo serve test test-fast test-engines lint format proto lock experiments benchmarks clean
+.PHONY: help setup demo serve test test-fast test-engines test-modern lint format proto lock experiments benchmarks clean
 
 help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -28,6 +28,11 @@ test-fast: setup  ## The tests that are not slow, up to the first failure.
 
 test-engines: setup  ## The tests with real engines (a JVM, Go); each is skipped without its toolchain.
 	@$(BIN)/pytest -m engine -rs
+
+test-modern: setup  ## On Python 3.13: quick tests of library, client and service; releases of both sets.
+	@requirements/setup.sh service
+	@test ! -e .venv-modern || .venv-modern/bin/pytest -n auto -m 'not slow and not engine' tests/pebr_tf tests/serving
+	@test ! -e .venv-modern || .venv-modern/bin/pytest tests/serving/test_both_sets.py
 
 lint: setup  ## Lint, format and type checks.
 	@$(BIN)/ruff check .
