@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: help setup demo serve test test-fast test-engines test-modern lint format proto lock experiments benchmarks clean
+.PHONY: help setup demo serve test test-fast test-engines test-modern test-chroot lint format proto lock experiments benchmarks clean
 
 help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -33,6 +33,9 @@ test-modern: setup  ## On Python 3.13: quick tests of library, client and servic
 	@requirements/setup.sh service
 	@test ! -e .venv-modern || .venv-modern/bin/pytest -n auto -m 'not slow and not engine' tests/pebr_tf tests/serving
 	@test ! -e .venv-modern || .venv-modern/bin/pytest tests/serving/test_both_sets.py
+
+test-chroot:  ## Both commands of README.md on a fresh Debian 13 in the new folder CHROOT=DIR, as root.
+	@.ci/chroot "$(CHROOT)"
 
 lint: setup  ## Lint, format and type checks.
 	@$(BIN)/ruff check .
