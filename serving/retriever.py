@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,15 +66,7 @@ class Retriever:
         value: float | None = None,
         limit: int | None = None,
     ) -> RetrievalResponse:
-        """Returns the items of each query.
-
-        Args:
-          queries: Texts, none blank.
-          knob: "recall", the share of the relevant items to keep on average over queries; "share",
-            the same of each query; "budget", the average number of items per query; "top_k",
-            items per query; "score", the least cosine; None for the release's default.
-          value: Value of the knob.
-          limit: Most items per query, at most the release's limit, which is the default.
+        """Returns the items of each query; the arguments are those of `RetrievalRequest`.
 
         Raises:
           InvalidArgument: A query is blank, the knob is unknown, or a number is out of range.
@@ -123,8 +115,8 @@ class Retriever:
         items, levels = self._search(requests, rules, owner, encoded)
         encoded = encoded.with_law(levels, self.calibration.law.numpy_laws)
         searched_at = time.perf_counter()
-        promised = np.array([rule.is_calibrated for rule in rules])[owner] & ~encoded.unfamiliar
-        expected = np.where(promised, self._recalls(encoded, items.thresholds), np.nan)
+        is_expected = np.array([rule.is_calibrated for rule in rules])[owner] & ~encoded.unfamiliar
+        expected = np.where(is_expected, self._recalls(encoded, items.thresholds), np.nan)
         fields = self._fields(requests, items)
         ended_at = time.perf_counter()
         columns = tuple(self.payload.columns)
@@ -145,7 +137,9 @@ class Retriever:
                     encoded=encoded.take(rows),
                     level_source=source,
                     expected_recall=expected[rows],
-                    notes=self.calibration.notes(knob, value, len(self.searcher)),
+                    notes=self.calibration.notes(
+                        knob, value, len(self.searcher), float(items.counts[rows].mean())
+                    ),
                     seconds=StageSeconds(
                         encode=encoded_at - begin,
                         search=searched_at - encoded_at,
@@ -168,9 +162,9 @@ class Retriever:
         levels, parts = np.empty_like(encoded.level), []
         for policy in {rule.policy for rule in rules}:
             rows = np.flatnonzero(np.array([rule.policy == policy for rule in rules])[owner])
-            found = policy.search(self.searcher, encoded.take(rows), cutoffs[rows], limits[rows])
-            levels[rows] = found.levels
-            parts.append((rows, found.items))
+            part = encoded.take(rows), cutoffs[rows], limits[rows]
+            found, levels[rows] = policy.search(self.searcher, *part)
+            parts.append((rows, found))
         items = parts[0][1] if len(parts) == 1 else assemble(parts)
         unfamiliar = encoded.unfamiliar & np.array([rule.is_calibrated for rule in rules])[owner]
         if unfamiliar.any():
@@ -178,6 +172,7 @@ class Retriever:
             count = self.settings.unfamiliar_items or max(self.calibration.floor, 1)
             best = self.searcher.search(encoded.embedding[rows], top_k=count, limit=count)
             best = best.head(limits[rows])
+            best = replace(best, thresholds=best.scores[best.row_splits[1:] - 1])
             items = assemble([(others, take_rows(items, others)), (rows, best)])
         return items, levels
 

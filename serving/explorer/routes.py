@@ -32,9 +32,7 @@ EXAMPLES = 6
 MAX_WAITING = 8
 
 
-def explorer_router(
-    current_retriever: Callable[[], Retriever], query_characters: int = 512
-) -> APIRouter:
+def explorer_router(current_retriever: Callable[[], Retriever], query_characters: int) -> APIRouter:
     """The routes of the explorer.
 
     `current_retriever` raises UnavailableError if there is no release.

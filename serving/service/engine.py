@@ -17,8 +17,6 @@ log = logging.getLogger("pebr.engine")
 
 
 class Engine:
-    """Answers the requests of both APIs."""
-
     def __init__(self, releases: ReleaseManager, settings: Serving, metrics: Metrics):
         self._releases, self._metrics = releases, metrics
         # Whether the service accepts requests; false as soon as it begins to stop.

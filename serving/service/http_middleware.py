@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from serving.client.errors import REQUEST_ID
 from serving.errors import InvalidArgument, ServiceError
 from serving.service import logs
 from serving.service.access import Access
@@ -20,7 +21,7 @@ RETRIEVE_PATH = "/v1/retrieve"
 PROBES = ("/healthz", "/readyz")
 _NOT_LOGGED = (*PROBES, "/metrics")
 _RECORD = "pebr.record"
-# Of what Starlette rejects; other errors have a status of their own.
+# Status names of requests that Starlette rejects; other errors have their own.
 _STATUS_NAMES = {404: "NOT_FOUND", 405: "UNIMPLEMENTED"}
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -47,7 +48,7 @@ class RequestMiddleware:
         record = logs.RequestRecord(
             "http",
             f"{scope['method']} {path[:200]}",
-            logs.new_request_id(request.headers.get("x-request-id")),
+            logs.new_request_id(request.headers.get(REQUEST_ID)),
         )
         scope[_RECORD] = record
         response = self._app
@@ -73,7 +74,6 @@ def record_of(request: Request) -> logs.RequestRecord:
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Gives all errors of `app` the same form."""
     for kind in (ServiceError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, error_response)
 
@@ -137,7 +137,7 @@ def _with_headers(send: Send, record: logs.RequestRecord) -> Send:
             headers = message["headers"]
             present = {name for name, _ in headers}
             headers += [each for each in _HEADERS.items() if each[0] not in present]
-            headers.append((b"x-request-id", record.request_id.encode()))
+            headers.append((REQUEST_ID.encode(), record.request_id.encode()))
             if record.status == "OK" and message["status"] >= 400:
                 record.status = _STATUS_NAMES.get(message["status"], "INVALID_ARGUMENT")
         await send(message)

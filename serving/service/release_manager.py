@@ -89,7 +89,6 @@ class ReleaseManager:
 
     @property
     def retriever(self) -> Retriever:
-        """The release that answers now."""
         assert self._current is not None
         return self._current
 
