@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: help setup demo serve test test-fast test-engines lint format proto lock experiments benchmarks clean
+.PHONY: help setup demo serve test test-fast test-engines test-modern test-chroot lint format proto lock experiments benchmarks clean
 
 help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -32,6 +32,14 @@ demo/releases:
 test-engines: setup demo/releases  ## The tests with real engines (a JVM, Go); each is skipped without its toolchain.
 	@$(BIN)/pytest -m engine -rs
 
+test-modern: setup  ## On Python 3.13: quick tests of library, client and service; releases of both sets.
+	@requirements/setup.sh service
+	@test ! -e .venv-modern || .venv-modern/bin/pytest -n auto -m 'not slow and not engine' tests/pebr_tf tests/serving
+	@test ! -e .venv-modern || .venv-modern/bin/pytest tests/serving/test_both_sets.py
+
+test-chroot:  ## Both commands of README.md on a fresh Debian 13 in the new folder CHROOT=DIR, as root.
+	@.ci/chroot "$(CHROOT)"
+
 lint: setup  ## Lint, format and type checks.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
@@ -54,4 +62,4 @@ lock: setup  ## Resolve requirements/*.in into the hash-locked requirements/*.tx
 	@requirements/lock.sh
 
 clean:  ## Remove everything that make has created.
-	@rm -rf .venv .setup demo build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-modern .setup demo build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

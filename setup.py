@@ -28,7 +28,7 @@ setup(
     long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
-    python_requires=">=3.10,<3.11",
+    python_requires=">=3.10,<3.14",
     packages=find_packages(include=[f"{p}{s}" for p in PACKAGES for s in ("", ".*")]),
     include_package_data=True,
     install_requires=requirements("service"),

@@ -125,7 +125,7 @@ def telling_part(lists: RankedLists, floor: int, limit: int) -> RankedLists:
     scores = np.full((len(lists), width), -np.inf, np.float32)
     scores[taken, new] = lists.at(taken, origin)
     # What was not taken is no candidate, and so never found.
-    wanted = _key(rows, np.minimum(ranks, 0xFFFFFFFF))
+    wanted = _key(rows, np.minimum(ranks, np.int64(0xFFFFFFFF)))
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     moved = np.where(keys[place] == wanted, new[place], width)
     return RankedLists(scores, Ranks(rows, moved), lists.totals)

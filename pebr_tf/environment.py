@@ -1,19 +1,22 @@
 """The one place for environment variables of TensorFlow, Beam, TFX and object stores.
 
 Every package of the project imports `pebr_tf` first, so `configure` runs before TensorFlow does,
-however the code is entered. Three things are arranged:
+however the code is entered. Four things are arranged:
 
 * `TF_USE_LEGACY_KERAS=1`: TFX, tensorflow-recommenders and tensorflow-probability need Keras 2.
 * `ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16`, unless the user has set it: some virtual machines advertise
   AMX and end the process with an illegal instruction when 16-bit products use it.
 * Quiet: C++ start-up lines, Python-version warnings of cloud libraries and INFO logs are off unless
   `PEBR_VERBOSE=1` or `pebr --verbose` brings them back. A value that the user has set always wins.
+* Imports that differ between the sets of versions work in both (see `pebr_tf.libraries`).
 """
 
 import logging
 import os
 import sys
 import warnings
+
+from pebr_tf import libraries
 
 _QUIET = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -48,6 +51,7 @@ def configure(verbose: bool | None = None) -> None:
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     _require_keras_2()
+    libraries.guard_imports()
     if verbose is None:
         verbose = is_verbose()
     os.environ["PEBR_VERBOSE"] = "1" if verbose else "0"

@@ -1,30 +1,40 @@
-"""Prints what each locked image installs: packages, and their bytes without bytecode.
+"""Prints what the locked images install: packages, and their bytes without bytecode.
 
-`make setup` has installed all of them in .venv, at the same versions, so nothing is downloaded:
+The packages are read where they are installed already, so nothing is downloaded:
 
-    .venv/bin/python requirements/sizes.py
+    .venv-modern/bin/python requirements/sizes.py     # after make test-modern: the service
+    .venv/bin/python requirements/sizes.py            # set modern: both
 """
 
 import re
-from importlib.metadata import distribution
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 LOCKS = ("service", "pipeline")
 
 
-def locked(lock: str) -> list[str]:
-    """The names of the packages of requirements/LOCK.txt."""
+def locked(lock: str) -> list[Requirement]:
+    """The packages of requirements/LOCK.txt for this Python."""
     text = Path(__file__).with_name(f"{lock}.txt").read_text(encoding="utf-8")
-    return re.findall(r"^([a-z0-9][\w.-]*)==", text, re.MULTILINE)
+    lines = map(Requirement, re.findall(r"^([a-z0-9].*==.*?) \\$", text, re.MULTILINE))
+    return [line for line in lines if line.marker is None or line.marker.evaluate()]
 
 
-def installed_bytes(package: str) -> int:
+def installed_bytes(package: Requirement) -> int:
     """The sum of the files that the package's wheel installed."""
-    paths = (file.locate() for file in distribution(package).files or ())
+    found = distribution(package.name)
+    if not package.specifier.contains(found.version):
+        raise PackageNotFoundError(package.name)
+    paths = (file.locate() for file in found.files or ())
     return sum(path.stat().st_size for path in map(Path, paths) if path.suffix != ".pyc")
 
 
 if __name__ == "__main__":
     for lock in LOCKS:
-        sizes = [installed_bytes(package) for package in locked(lock)]
-        print(f"{lock:<9} {len(sizes):>4} packages {sum(sizes) / 1e9:>6.2f} GB")
+        try:
+            sizes = [installed_bytes(package) for package in locked(lock)]
+            print(f"{lock:<9} {len(sizes):>4} packages {sum(sizes) / 1e9:>6.2f} GB")
+        except PackageNotFoundError as error:
+            print(f"{lock:<9} is not installed here: {error.name} is missing or another version")

@@ -34,6 +34,18 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+@pytest.fixture(scope="session")
+def scann_op():
+    """Skips the test where no TensorFlow can load ScaNN's op."""
+    from pebr_tf.errors import UserError
+    from pebr_tf.libraries import scann_op
+
+    try:
+        return scann_op()
+    except UserError as error:
+        pytest.skip(str(error))
+
+
 @pytest.fixture
 def memory_store(monkeypatch):
     """Makes ram:// an object store, empty before and after; see `MemoryStore`."""

@@ -71,6 +71,24 @@ def test_every_module_can_be_reached_without_a_test():
     assert sorted(unreached) == []
 
 
+# What tells the version of Python or of a library; entry points are something else.
+VERSION = re.compile(
+    r"\bversion_info\b|\.__version__"
+    r"|\bimportlib(\.metadata(?! import entry_points$)| import metadata)",
+    re.MULTILINE,
+)
+
+
+def test_one_module_asks_for_versions():
+    asking = {
+        module
+        for package in PACKAGES
+        for module, path in files(package).items()
+        if VERSION.search(path.read_text(encoding="utf-8"))
+    }
+    assert asking == {"pebr_tf.libraries"}
+
+
 def test_a_class_name_is_used_once():
     names = Counter(
         node.name

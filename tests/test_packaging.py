@@ -4,11 +4,13 @@ import re
 import runpy
 import sys
 from functools import cache
-from importlib.metadata import distribution
+from importlib.metadata import PackageNotFoundError, distribution
 
 import pytest
 import setuptools
 from import_graph import PACKAGES, RESEARCH, ROOT, files, imported_names
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 # The lock that a package's imports must come from.
 LOCK_OF = {
@@ -16,9 +18,10 @@ LOCK_OF = {
     "serving": "service",
     "components": "pipeline",
     "pipeline": "pipeline",
-    "experiments": "dev",
-    "benchmarks": "dev",
+    "experiments": "modern",
+    "benchmarks": "modern",
 }
+SETS = ("native", "modern")
 TOOLS = {"pytest", "ruff", "mypy", "hypothesis"}
 # Of the extra `kubeflow`, which is in no lock; without it a command says so.
 UNLOCKED = {"kfp_server_api"}
@@ -34,9 +37,16 @@ def locked(lock):
 
 @cache
 def installed_by(package):
-    """Top-level modules that a package installs; of `google`, the level below."""
+    """Top-level modules that a package installs; of `google`, the level below.
+
+    Nothing for a package that is in the other set only.
+    """
     found = set()
-    for line in distribution(package).read_text("RECORD").splitlines():
+    try:
+        record = distribution(package).read_text("RECORD")
+    except PackageNotFoundError:
+        return found
+    for line in record.splitlines():
         parts = line.partition(",")[0].split("/")
         depth = 2 if parts[0] == "google" else 1
         found.add(".".join(parts[:depth]).split(".py")[0].split(".cpython")[0])
@@ -64,16 +74,34 @@ def test_the_base_install_has_neither_tfx_nor_beam(arguments):
     assert set(extras) == {"pipeline", "cloud", "kubeflow", "experiments"}
     assert not [line for line in base if re.match("tfx|apache-beam|matplotlib|scikit", line)]
     assert [line for line in extras["pipeline"] if re.match("tfx|apache-beam", line)] == [
-        "apache-beam==2.61.0",
-        "tfx==1.16.0",
+        'apache-beam==2.61.0; python_version < "3.11"',
+        'apache-beam==2.77.0; python_version >= "3.11"',
+        'tfx==1.16.0; python_version < "3.11"',
+        'tfx==1.21.0; python_version >= "3.11"',
     ]
     assert not {"tfx", "apache-beam", *TOOLS} & locked("service").keys()
     assert not TOOLS & locked("pipeline").keys()
 
 
-def test_all_locks_agree_on_versions():
-    assert locked("gpu").items() <= (locked("gpu") | locked("dev")).items()
-    assert locked("service").items() <= locked("pipeline").items() <= locked("dev").items()
+def test_every_pin_is_in_the_lock_of_its_set(arguments):
+    """What `pip install` takes on a version of Python is what its lock was tested with."""
+    assert arguments["python_requires"] == ">=3.10,<3.14"
+    lines = [*arguments["install_requires"]]
+    lines += [line for name in ("pipeline", "cloud") for line in arguments["extras_require"][name]]
+    for python, name in zip(("3.10", "3.11"), SETS, strict=True):
+        requirements = [Requirement(line) for line in lines]
+        wanted = [
+            each
+            for each in requirements
+            if each.marker is None or each.marker.evaluate({"python_version": python})
+        ]
+        for each in wanted:
+            assert each.specifier.contains(locked(name)[canonicalize_name(each.name)]), each
+        assert {"tensorflow", "scann", "tfx"} <= {each.name for each in wanted}
+
+
+def test_the_locks_of_images_agree_with_modern():
+    assert locked("service").items() <= locked("pipeline").items() <= locked("modern").items()
     assert locked("pipeline").items() <= locked("gpu").items()
     added = locked("gpu").keys() - locked("pipeline").keys()
     assert {"nvidia-cudnn-cu12", "nvidia-cuda-runtime-cu12"} <= added

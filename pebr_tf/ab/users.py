@@ -109,7 +109,10 @@ def _by_user(parts: Sequence[pa.Table], aggregations: Sequence[str]) -> pa.Table
     """One row per user; `aggregations` are those of all columns but the last, the user."""
     rows = pa.concat_tables(parts)
     wanted = list(zip(rows.column_names[:-1], aggregations, strict=True))
-    return rows.group_by("user").aggregate(wanted).rename_columns(rows.column_names)
+    summed = rows.group_by("user").aggregate(wanted)
+    # By name, because Arrow has the user first or last, by its version.
+    ordered = summed.select([*(f"{name}_{how}" for name, how in wanted), "user"])
+    return ordered.rename_columns(rows.column_names)
 
 
 def _users(

@@ -97,7 +97,7 @@ def tune_level_temperature(
     policies = (LevelPolicy(level_temperature=each) for each in level_temperatures)
     ours = np.stack([_measure(policy.lists(candidates), averages) for policy in policies])
     theirs = _measure(base, averages)
-    competes = _as_good(ours, theirs).all(axis=(1, 2))
+    competes = np.asarray(_as_good(ours, theirs).all(axis=(1, 2)))
     eligible = competes if competes.any() else np.ones_like(competes)
     chosen = _best(ours, eligible)
     fold = np.random.default_rng(0).permutation(len(candidates)) % FOLDS

@@ -23,7 +23,6 @@ import logging
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from typing import ClassVar
 
@@ -32,6 +31,7 @@ from pebr_tf.config import Config
 from pebr_tf.cutoff.cutoff_file import FILE_NAME as CUTOFF
 from pebr_tf.errors import UserError
 from pebr_tf.files import remove_abandoned, staging_directory
+from pebr_tf.libraries import installed
 from pebr_tf.manifest import FolderManifest
 from pebr_tf.release.catalogue import EmbeddedCatalogue
 from pebr_tf.release.evaluation import EVALUATION_FILE, REPORT_FILE
@@ -213,10 +213,7 @@ def write_release(
             manifest = ReleaseManifest(
                 version=int(time.strftime("%Y%m%d%H%M%S")),
                 created=time.isoformat(timespec="seconds"),
-                packages={
-                    "pebr-tf": __version__,
-                    **{name: metadata.version(name) for name in PACKAGES},
-                },
+                packages={"pebr-tf": __version__, **installed(PACKAGES)},
                 config=sources.config.fingerprint(),
                 span=sources.span,
                 identity=_identity(scratch),

@@ -193,7 +193,7 @@ class Planner:
         held = items[order].cumsum()
         expected = float(held[-1])
         rank = min(held.searchsorted(self.tuning.cover * expected), len(order) - 1)
-        searched = np.count_nonzero(similarity >= near[order[rank]] - SAME)
+        searched = int(np.count_nonzero(similarity >= near[order[rank]] - SAME))
         return max(searched, self._least), expected
 
     def _above(

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from pebr_tf.errors import UserError
 from pebr_tf.files import new_directory
+from pebr_tf.libraries import scann_op
 from pebr_tf.retrieval import scann_files
 from pebr_tf.retrieval.artifact import load_index
 from pebr_tf.retrieval.plan import (
@@ -134,10 +135,8 @@ class RetrievalModule(tf.Module):
         self, augmented: tf.Tensor, leaves: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         """Ragged positions and products of augmented queries [B, n + 1]."""
-        from scann.scann_ops.py import scann_ops
-
         # Created inside the function: a handle created outside would not be saved.
-        searcher = scann_ops.searcher_from_module(self._state)
+        searcher = scann_op().searcher_from_module(self._state)
         limit = min(self.limit + 1, self._size)
         candidates = min(CANDIDATES * limit + MORE_CANDIDATES, self._size)
 
@@ -177,12 +176,11 @@ def export(
 
 def _state(directory: Path) -> Any:
     """ScaNN's files as the variables that its op is made from."""
-    from scann.scann_ops.py import scann_ops
 
     def text(name: str) -> np.ndarray:
         return np.array([(directory / name).read_bytes()], object)
 
-    return scann_ops.ScannState(
+    return scann_op().ScannState(
         (
             text(scann_files.CONFIG),
             text("partitioner.pb"),

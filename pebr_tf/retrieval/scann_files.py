@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.format import open_memmap
 
+from pebr_tf.libraries import quiet
 from pebr_tf.retrieval.plan import Leaves
 
 # The margin before exact scoring of a query that is not scaled.
@@ -101,8 +102,9 @@ def train(
         )
         augmented[:, :dimension] = vectors
         augmented[:, dimension] = 1
-        searcher = scann_ops_pybind.create_searcher(augmented, str(config), threads)
-        searcher.searcher.serialize(scratch)
+        with quiet():
+            searcher = scann_ops_pybind.create_searcher(augmented, str(config), threads)
+        searcher.serialize(scratch)
         del searcher
         theirs = {name: Path(scratch) / FILES[name][1] for name in FILES}
         tokens = np.load(theirs["tokens.npy"])

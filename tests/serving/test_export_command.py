@@ -19,7 +19,7 @@ QUERIES = ["red phone", "cable", "blue laptop bag"]
 
 
 @pytest.mark.slow
-def test_the_model_answers_as_the_index_of_its_release(parts, tmp_path):
+def test_the_model_answers_as_the_index_of_its_release(scann_op, parts, tmp_path):
     index = tmp_path / "parts"
     shutil.copytree(parts.index, index)
     shutil.rmtree(index / "index")

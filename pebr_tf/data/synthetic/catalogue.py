@@ -49,14 +49,15 @@ class Catalogue:
         """Number of each item's department, category, brand, line or model, [N]; 0 for the shop."""
         words = shop()
         category = words.line_category[self.line]
-        return {
+        places: dict[str, npt.NDArray[np.integer]] = {
             "shop": np.zeros_like(self.line),
             "department": words.category_department[category],
             "category": category,
             "brand": words.line_brand[self.line],
             "line": self.line,
             "model": self.model,
-        }[name]
+        }
+        return places[name]
 
 
 def make_catalogue(items: int, generator: np.random.Generator) -> Catalogue:

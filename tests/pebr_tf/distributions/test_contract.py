@@ -46,7 +46,9 @@ def test_the_cdf_rises_from_0_to_1_and_complements_the_survival(name):
     law = build(name, np.float64)
     cdf, survival = law.cdf(COSINES).numpy(), law.survival(COSINES).numpy()
     assert np.all(np.diff(cdf, axis=1) >= -1e-12)
-    assert np.all((cdf >= 0) & (cdf <= 1) & (survival >= 0) & (survival <= 1))
+    # TensorFlow's expm1 rounds equal values differently within one array.
+    for value in (cdf, survival):
+        assert np.all((value >= 0) & (value <= 1 + 1e-15))
     np.testing.assert_allclose(cdf[:, [0, -1]], [[0, 1]] * 3, atol=1e-12)
     np.testing.assert_allclose(cdf + survival, 1, atol=1e-12)
 

@@ -73,7 +73,7 @@ def queries(sample_of):
 
 
 @pytest.fixture(scope="module")
-def everywhere(sample_of, tmp_path_factory):
+def everywhere(scann_op, sample_of, tmp_path_factory):
     """The index, told to look into every leaf and at every item there."""
     folder = tmp_path_factory.mktemp("index") / "everywhere"
     shutil.copytree(sample_of("text ids").directory, folder)

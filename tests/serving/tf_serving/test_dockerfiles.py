@@ -68,7 +68,7 @@ def test_the_flags_of_the_model_server_exist_and_its_files_are_copied(name):
 
 
 def test_the_scann_of_the_image_is_that_of_the_lock():
-    lock = (ROOT / "requirements" / "service.txt").read_text()
+    lock = (ROOT / "requirements" / "native.txt").read_text()
     version = re.search(r"^scann==(\S+)", lock, re.MULTILINE).group(1)
     assert f"whose scann/ is version {version}," in (FOLDER / "Dockerfile.retrieve").read_text()
     tensorflow = re.search(r"^tensorflow==(\d+\.\d+)", lock, re.MULTILINE).group(1)
