@@ -138,7 +138,10 @@ class Retriever:
                     level_source=source,
                     expected_recall=expected[rows],
                     notes=self.calibration.notes(
-                        knob, value, len(self.searcher), float(items.counts[rows].mean())
+                        knob,
+                        value,
+                        len(self.searcher),
+                        float(items.counts[rows].sum()) / max(len(request.queries), 1),
                     ),
                     seconds=StageSeconds(
                         encode=encoded_at - begin,
