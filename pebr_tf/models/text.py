@@ -35,8 +35,8 @@ _DROPPED, _SPACE = 0, 0x20
 _UNSPACED = r"([\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*)"
 
 
-class Rows(NamedTuple):
-    """Rows of different lengths; those of row i are at splits[i] to splits[i + 1].
+class RaggedRows(NamedTuple):
+    """RaggedRows of different lengths; those of row i are at splits[i] to splits[i + 1].
 
     What `tf.RaggedTensor` is, whose functions make dozens of small operations each. A query is
     encoded by itself: the number of operations is what it costs.
@@ -73,8 +73,8 @@ def normalised(texts: tf.Tensor, lowercase: bool = True) -> tf.Tensor:
     folded = tf.where(
         values < _TABLE_SIZE, tf.gather(table, tf.minimum(values, _TABLE_SIZE - 1)), values
     )
-    points = _without_dropped(Rows(folded, points.splits))
-    points = Rows(
+    points = _without_dropped(RaggedRows(folded, points.splits))
+    points = RaggedRows(
         *tf.cond(
             # Most texts have none of these.
             tf.reduce_any(_is_joinable(points.values)),
@@ -86,32 +86,34 @@ def normalised(texts: tf.Tensor, lowercase: bool = True) -> tf.Tensor:
     return encode(points)
 
 
-def _words(texts: tf.Tensor, lowercase: bool) -> Rows:
+def _words(texts: tf.Tensor, lowercase: bool) -> RaggedRows:
     spaced = tf.strings.regex_replace(normalised(texts, lowercase), _UNSPACED, r" \1 ")
     plain = tf.strings.regex_replace(spaced, r"[^\p{L}\p{M}\p{N}]+", " ")
     found = tf.raw_ops.StringSplitV2(input=plain, sep="")
     count = tf.cast(tf.shape(texts)[0], tf.int64)
     rows, ends = found.indices[:, 0], tf.range(count + 1)
-    return Rows(found.values, tf.searchsorted(rows, ends, out_type=tf.int64))
+    return RaggedRows(found.values, tf.searchsorted(rows, ends, out_type=tf.int64))
 
 
-def decode(texts: tf.Tensor) -> Rows:
+def decode(texts: tf.Tensor) -> RaggedRows:
     """Code points of texts [B]."""
     decoded = tf.raw_ops.UnicodeDecode(input=texts, input_encoding="UTF-8")
-    return Rows(decoded.char_values, decoded.row_splits)
+    return RaggedRows(decoded.char_values, decoded.row_splits)
 
 
-def encode(points: Rows) -> tf.Tensor:
+def encode(points: RaggedRows) -> tf.Tensor:
     """Texts [B] of code points."""
     return tf.raw_ops.UnicodeEncode(
         input_values=points.values, input_splits=points.splits, output_encoding="UTF-8"
     )
 
 
-def _without_dropped(points: Rows) -> Rows:
+def _without_dropped(points: RaggedRows) -> RaggedRows:
     kept = points.values != _DROPPED
     before = tf.pad(tf.cumsum(tf.cast(kept, points.splits.dtype)), [[1, 0]])
-    return Rows(tf.gather(points.values, tf.where(kept)[:, 0]), tf.gather(before, points.splits))
+    return RaggedRows(
+        tf.gather(points.values, tf.where(kept)[:, 0]), tf.gather(before, points.splits)
+    )
 
 
 def _is_joinable(values: tf.Tensor) -> tf.Tensor:
@@ -119,7 +121,7 @@ def _is_joinable(values: tf.Tensor) -> tf.Tensor:
     return tf.gather(tf.constant(_is_second()), tf.minimum(values, _TABLE_SIZE - 1))
 
 
-def _joined(points: Rows, lowercase: bool) -> Rows:
+def _joined(points: RaggedRows, lowercase: bool) -> RaggedRows:
     """Code points in which every pair that Unicode can compose is composed."""
     keys, joined = map(tf.constant, _pairs(lowercase))
     values = points.values
@@ -135,10 +137,10 @@ def _joined(points: Rows, lowercase: bool) -> Rows:
     singles = tf.gather(joined, found)[fits]
     updates = tf.concat([singles, tf.zeros_like(singles)], axis=0)
     values = tf.tensor_scatter_nd_update(values, changed, updates)
-    return _without_dropped(Rows(values, points.splits))
+    return _without_dropped(RaggedRows(values, points.splits))
 
 
-def _ngrams(words: Rows, size: int, separator: str) -> Rows:
+def _ngrams(words: RaggedRows, size: int, separator: str) -> RaggedRows:
     made = tf.raw_ops.StringNGrams(
         data=words.values,
         data_splits=words.splits,
@@ -149,10 +151,10 @@ def _ngrams(words: Rows, size: int, separator: str) -> Rows:
         pad_width=0,
         preserve_short_sequences=False,
     )
-    return Rows(made.ngrams, made.ngrams_splits)
+    return RaggedRows(made.ngrams, made.ngrams_splits)
 
 
-def _character_ngrams(words: Rows, sizes: Sequence[int]) -> list[Rows]:
+def _character_ngrams(words: RaggedRows, sizes: Sequence[int]) -> list[RaggedRows]:
     """For each size; a word that the batch has often is cut once."""
     if not sizes:
         return []
@@ -162,7 +164,7 @@ def _character_ngrams(words: Rows, sizes: Sequence[int]) -> list[Rows]:
     # A word of one character has no letters here, and so no n-grams.
     points = decode(tf.where(longer, marked, ""))
     one_each = tf.range(tf.size(points.values, tf.int64) + 1)
-    letters = Rows(encode(Rows(points.values, one_each)), points.splits)
+    letters = RaggedRows(encode(RaggedRows(points.values, one_each)), points.splits)
     parts = []
     for size in sizes:
         grams = _ngrams(letters, size, "")
@@ -173,11 +175,11 @@ def _character_ngrams(words: Rows, sizes: Sequence[int]) -> list[Rows]:
             OUTPUT_RAGGED_RANK=1,
         )
         splits = tf.gather(taken.output_nested_splits[0], words.splits)
-        parts.append(Rows(taken.output_dense_values, splits))
+        parts.append(RaggedRows(taken.output_dense_values, splits))
     return parts
 
 
-def _side_by_side(parts: Sequence[Rows], most: int) -> Rows:
+def _side_by_side(parts: Sequence[RaggedRows], most: int) -> RaggedRows:
     """Row by row the tokens of each part in turn, `most` of them; EMPTY where there are none."""
     lengths = tf.stack([part.splits[1:] - part.splits[:-1] for part in parts], axis=1)
     ends = tf.minimum(tf.cumsum(lengths, axis=1), most)
@@ -193,7 +195,7 @@ def _side_by_side(parts: Sequence[Rows], most: int) -> Rows:
     piece = tf.searchsorted(pieces, places, side="right") - 1
     values = tf.concat([*(part.values for part in parts), [EMPTY]], axis=0)
     values = tf.gather(values, places + tf.gather(begins - pieces[:-1], piece))
-    return Rows(values, pieces[:: len(parts) + 1])
+    return RaggedRows(values, pieces[:: len(parts) + 1])
 
 
 @functools.lru_cache(maxsize=2)

@@ -17,14 +17,14 @@ import numpy as np
 import tensorflow as tf
 
 from pebr_tf.models.bert_folder import CLS, SEP, UNK, BertFolder
-from pebr_tf.models.text import Rows, decode, encode
+from pebr_tf.models.text import RaggedRows, decode, encode
 
 MAX_WORD = 100
 # Tokens that a text may name. Code points for private use stand for them until they are looked up.
 _NAMED = (CLS, SEP, UNK, "[PAD]", "[MASK]")
 _PRIVATE = 0x10FF00
 _POINTS, _PAGE = 0x110000, 256
-# Rows of the table: nothing, a space, the character itself, the same as a word; then sequences.
+# RaggedRows of the table: nothing, a space, the character itself, the same as a word; then sequences.
 _DROPPED, _SPACE, _SELF, _WORD = range(4)
 _ITSELF = -1
 _CHINESE = (
@@ -79,7 +79,7 @@ class WordPiece(tf.Module):
         splits = tf.searchsorted(rows, tf.range(count + 1), out_type=tf.int64)
         different, places = tf.unique(words, tf.int64)
         pieces = _taken(self._pieces(different), places)
-        return self._framed(Rows(pieces.values, tf.gather(pieces.splits, splits)))
+        return self._framed(RaggedRows(pieces.values, tf.gather(pieces.splits, splits)))
 
     def _words(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The words [W] of normalised texts [B], and the row of each."""
@@ -91,16 +91,16 @@ class WordPiece(tf.Module):
         points = decode(texts)
         page = tf.gather(self._of_page, points.values // _PAGE)
         becomes = tf.gather(self._pages, page * _PAGE + points.values % _PAGE)
-        made = _taken(Rows(self._values.read_value(), self._splits.read_value()), becomes)
+        made = _taken(RaggedRows(self._values.read_value(), self._splits.read_value()), becomes)
         itself = tf.repeat(points.values, made.splits[1:] - made.splits[:-1])
         values = tf.where(made.values == _ITSELF, itself, made.values)
-        normalised = encode(Rows(values, tf.gather(made.splits, points.splits)))
+        normalised = encode(RaggedRows(values, tf.gather(made.splits, points.splits)))
         found = tf.raw_ops.StringSplitV2(input=normalised, sep=" ")
         # Between two spaces there is an empty word.
         filled = found.values != ""
         return tf.boolean_mask(found.values, filled), tf.boolean_mask(found.indices[:, 0], filled)
 
-    def _pieces(self, words: tf.Tensor) -> Rows:
+    def _pieces(self, words: tf.Tensor) -> RaggedRows:
         """Ids of the pieces of different words [U]."""
         sizes = tf.strings.length(words, unit="UTF8_CHAR")
         too_long = sizes > MAX_WORD
@@ -124,7 +124,7 @@ class WordPiece(tf.Module):
         is_piece = tf.where(lost, place == 0, is_piece)
         ids = tf.where(lost, self._unknown, tf.gather(ids, last))
         counts = tf.math.segment_sum(tf.cast(is_piece, tf.int64), word)
-        return Rows(tf.boolean_mask(ids, is_piece), tf.pad(tf.cumsum(counts), [[1, 0]]))
+        return RaggedRows(tf.boolean_mask(ids, is_piece), tf.pad(tf.cumsum(counts), [[1, 0]]))
 
     def _reached(self, sizes: tf.Tensor, longest: tf.Tensor) -> tf.Tensor:
         """[P] whether a piece begins at each character of words that have `sizes` [U] of them.
@@ -152,7 +152,7 @@ class WordPiece(tf.Module):
         )
         return reached[:-1]
 
-    def _framed(self, pieces: Rows) -> tf.RaggedTensor:
+    def _framed(self, pieces: RaggedRows) -> tf.RaggedTensor:
         """The first pieces of each row between [CLS] and [SEP]."""
         begins = pieces.splits[:-1]
         lengths = tf.minimum(pieces.splits[1:] - begins, self._most) + 2
@@ -163,7 +163,7 @@ class WordPiece(tf.Module):
         places = tf.where(place == 0, count, places)
         places = tf.where(place == tf.gather(lengths, row) - 1, count + 1, places)
         splits = tf.pad(tf.cumsum(lengths), [[1, 0]])
-        return Rows(tf.gather(values, places), splits).ragged()
+        return RaggedRows(tf.gather(values, places), splits).ragged()
 
 
 def _counted(counts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -173,7 +173,7 @@ def _counted(counts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return group, tf.range(tf.size(group, counts.dtype)) - tf.gather(begins, group)
 
 
-def _taken(rows: Rows, places: tf.Tensor) -> Rows:
+def _taken(rows: RaggedRows, places: tf.Tensor) -> RaggedRows:
     """The rows at some places [P]."""
     taken = tf.raw_ops.RaggedGather(
         params_nested_splits=[rows.splits],
@@ -181,7 +181,7 @@ def _taken(rows: Rows, places: tf.Tensor) -> Rows:
         indices=places,
         OUTPUT_RAGGED_RANK=1,
     )
-    return Rows(taken.output_dense_values, taken.output_nested_splits[0])
+    return RaggedRows(taken.output_dense_values, taken.output_nested_splits[0])
 
 
 def _table(ids: dict[str, int]) -> tf.lookup.StaticHashTable:
