@@ -183,6 +183,6 @@ def _table(dataset: str, found: Figures, seeds: int) -> ResultTable:
         tuple((MEASURES[name][0], *(cell(name, group) for group in GROUPS)) for name in found),
         f"{seeds} seeds of towers and splits; errors are averaged over them, and clicks compared "
         "together; bars in parentheses. The law is fitted on calibrate clicks; every query weighs "
-        "the same. The query model holds up to "
-        f"{MOST_SAMPLED:,} items: in a smaller catalogue its level is exact, as is the probe's here.",
+        f"the same. The query model holds up to {MOST_SAMPLED:,} items: in a smaller catalogue its "
+        "level is exact, as is the probe's here.",
     )
