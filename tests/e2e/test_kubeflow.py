@@ -28,10 +28,7 @@ from pipeline.kubeflow_spec import compile_documents, to_yaml
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "tests/engines/kubeflow"
 RCLONE = "github.com/rclone/rclone@v1.68.2"
-KEYS = {
-    "AWS_ACCESS_KEY_ID": "the-access-key-of-a-test",
-    "AWS_SECRET_ACCESS_KEY": "its-secret",
-}
+KEYS = {"AWS_ACCESS_KEY_ID": "the-access-key-of-a-test", "AWS_SECRET_ACCESS_KEY": "its-secret"}
 # Rclone's exit code for a folder that does not exist.
 NOT_FOUND = 3
 EXAMPLE = ROOT / "examples/kubeflow.yaml"

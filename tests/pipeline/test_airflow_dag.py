@@ -203,10 +203,7 @@ def test_problems():
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (
-            ("--cron", "0 3 * * *"),
-            "--cron must come with --target airflow. Received: 0 3 * * *.",
-        ),
+        (("--cron", "0 3 * * *"), "--cron must come with --target airflow. Received: 0 3 * * *."),
         (
             ("--target", "airflow", "--time-zone", "Europe/Berlin"),
             "--time-zone must come with --cron. Received: Europe/Berlin.",

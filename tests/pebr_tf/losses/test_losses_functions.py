@@ -48,9 +48,7 @@ def options_of(name, **options):
 
 @every_loss
 @pytest.mark.parametrize(
-    "names",
-    [(), ("item_ids",), ("query_ids",), MASKS, ("log_q",), "all"],
-    ids="+".join,
+    "names", [(), ("item_ids",), ("query_ids",), MASKS, ("log_q",), "all"], ids="+".join
 )
 def test_masks_and_corrections_equal_the_loops(name, names):
     queries, items, tau = random_batch(2)
