@@ -1,11 +1,11 @@
 """Each mistake in a configuration gives one exact sentence."""
 
 import math
-import re
 from typing import Any
 
 import pytest
 import yaml
+from text_tables import cases
 
 from pebr_tf.config import Config, ConfigError, Cutoff, Training
 from pebr_tf.config.runs import ACCELERATORS
@@ -82,13 +82,6 @@ strata: {middle: 0.3}
 strata: {3: 0.3}
     strata.3 must be a known key (head, torso, tail, min_queries). Received: 0.3.
 """
-
-
-def cases(text):
-    """Pairs of a line and the sentence that is indented below it."""
-    for case in re.split(r"\n(?! )", text.strip()):
-        line, *sentence = map(str.strip, case.splitlines())
-        yield line, " ".join(sentence)
 
 
 @pytest.mark.parametrize(("line", "sentence"), cases(UNKNOWN_KEYS))
