@@ -49,20 +49,15 @@ def test_an_unknown_command_exits_with_2(capsys):
     assert "No such command 'serv'" in capsys.readouterr().err
 
 
+INSTALL = (
+    "the packages that this command imports must be installed, for example by pip install "
+    "'.[pipeline,cloud,experiments]' in a clone, or '.[pipeline,kubeflow]'. Received: No module."
+)
+
+
 @pytest.mark.parametrize(
     ("error", "sentence"),
-    [
-        (
-            UserError("--items must be at least 100. Received: 5."),
-            "--items must be at least 100. Received: 5.",
-        ),
-        (
-            ModuleNotFoundError("No module named 'tfx'"),
-            "the packages that this command imports must be installed, for example by pip install "
-            "'.[pipeline,cloud,experiments]' in a clone, or '.[pipeline,kubeflow]'. Received: No "
-            "module named 'tfx'.",
-        ),
-    ],
+    [(UserError("a must be b."), "a must be b."), (ModuleNotFoundError("No module"), INSTALL)],
 )
 def test_a_mistake_is_one_sentence_and_exits_with_2(monkeypatch, capsys, error, sentence):
     @click.command()

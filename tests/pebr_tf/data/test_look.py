@@ -4,7 +4,7 @@ import csv
 
 import pyarrow as pa
 import pytest
-from awkward_logs import LOGS, TIMES, Log, moments
+from awkward_logs import LOGS, TIMES, Log
 
 from pebr_tf.config import Config
 from pebr_tf.data import look as module
@@ -26,35 +26,19 @@ def changed(config):
 
 
 NO_COUNTS = {"data.clicks_column": None, "data.timestamp_column": None}
-NO_TEXT = {
-    **NO_COUNTS,
-    "data.payload_columns": (),
-    "features.item_text": (),
-    "features.item_id": True,
-}
+NO_TEXT = {"data.payload_columns": (), "features.item_text": (), "features.item_id": True}
+NO_TEXT |= NO_COUNTS
+IDS = {"data.query_column": "query_id", "features.query_kind": "id"}
 GUESSES = {
     **dict.fromkeys(LOGS, NO_COUNTS),
     **{f"times_{form}": {**NO_COUNTS, "data.timestamp_column": "time"} for form in TIMES},
-    "user_agents": {
-        **NO_TEXT,
-        "data.query_column": "query_id",
-        "data.timestamp_column": "clicked_at",
-        "features.query_kind": "id",
-    },
-    "texts_in_the_log": {
-        **NO_COUNTS,
-        "data.payload_columns": ("produit",),
-        "features.item_text": ("produit",),
-    },
+    "user_agents": {**NO_TEXT, **IDS, "data.timestamp_column": "clicked_at"},
+    "texts_in_the_log": NO_COUNTS
+    | dict.fromkeys(("data.payload_columns", "features.item_text"), ("produit",)),
     "impressions": {**NO_COUNTS, "data.clicks_column": "clicked"},
     "two_ids": {**NO_COUNTS, "data.item_column": "sku"},
     "row_numbers": {**NO_TEXT, "data.item_column": "clicked_url"},
-    "query_ids": {
-        **NO_TEXT,
-        "data.query_column": "query_id",
-        "data.item_column": "product_id",
-        "features.query_kind": "id",
-    },
+    "query_ids": {**NO_TEXT, **IDS, "data.item_column": "product_id"},
     "no_item_text": {**NO_TEXT, "data.query_column": "search_term", "data.item_column": "asin"},
 }
 
@@ -104,15 +88,6 @@ def test_so_few_held_out_queries_that_nothing_can_be_promised(tmp_path, monkeypa
     # The catalogue alone is too large.
     monkeypatch.setattr(module, "SMALL_BYTES", (tmp_path / "clicks.csv").stat().st_size + 10)
     assert module.look_at_small_log(config) == module.DataCheck()
-
-
-@pytest.mark.parametrize("form", TIMES)
-def test_the_same_moments_in_every_form(form):
-    expected = [int(moment.timestamp()) for moment in moments(600)]
-    if form in ("date", "day"):
-        expected = [second // 86_400 * 86_400 for second in expected]
-    found = convert.time(pa.array([TIMES[form](moment) for moment in moments(600)]))
-    assert found.to_pylist() == expected
 
 
 @pytest.mark.parametrize(
@@ -240,13 +215,9 @@ def test_rejected_values_are_shown(tmp_path):
             "data.payload_columns": [],
         }
     )
-    assert (
-        look(config)
-        .problems[0]
-        .endswith(
-            f": 1 time in the future, such as '{moment}', 1 timestamp is not a time, such as "
-            "'now', 1 clicks is not a whole number, such as 'much'."
-        )
+    assert look(config).problems[0].partition("%): ")[2] == (
+        f"1 time in the future, such as '{moment}', 1 timestamp is not a time, such as 'now', "
+        "1 clicks is not a whole number, such as 'much'."
     )
 
 
