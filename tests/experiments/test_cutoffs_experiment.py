@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_towers import random_towers
+from experiment_runs import random_towers
 from scipy import stats
 
 from experiments.cutoffs_measured import RECALLS, SHOWN, measure

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from random_towers import random_towers
+from experiment_runs import random_towers
 
 from experiments import ablation_cutoffs, measured
 from pebr_tf.retrieval import ExactSearcher

@@ -1,6 +1,7 @@
 """The figures and the first table of the ablation by hand."""
 
 import math
+from pathlib import Path
 
 import pytest
 from experiment_runs import output
@@ -15,7 +16,9 @@ from experiments.ablation_cutoffs import (
     level_temperature_name,
     probe_name,
 )
-from experiments.settings import ExperimentSettings
+from experiments.ablation_variants import variants_of
+from experiments.kinds import KINDS
+from experiments.settings import GOODBOOKS, SCALES, SYNTHETIC, ExperimentSettings
 from pebr_tf.report.formats import DASH
 
 AVERAGES = (5, 15, 50)
@@ -78,3 +81,15 @@ def test_ablation_has_differences_their_standard_error_and_bold_beyond_noise():
         ("logQ correction", *[".200/.500", ".000/.000"] * 2),
     )
     assert results.tables[2].rows[1][1:] == (DASH,) * 4
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("dataset", [SYNTHETIC, GOODBOOKS])
+def test_every_change_is_valid_and_changes_something(scale, dataset):
+    config = ExperimentSettings(scale, 1, Path("goodbooks")).config(dataset)
+    for kinds in (KINDS, variants_of(scale)):
+        configs = [config.replace_all(dict(kind.changes)) for kind in kinds.values()]
+        assert configs[0] == config
+        assert all(one != other for i, one in enumerate(configs) for other in configs[:i])
+        titles = [kind.title for kind in kinds.values()]
+        assert len(set(titles)) == len(titles)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from random_towers import clicked_in, random_towers
+from experiment_runs import clicked_in, random_towers
 
 from experiments.released import released
 from experiments.spheres_measured import measure, on_sphere

@@ -9,7 +9,6 @@ from text_tables import cases
 
 from pebr_tf.config import Config, ConfigError, Cutoff, Training
 from pebr_tf.config.runs import ACCELERATORS
-from pebr_tf.errors import UserError
 
 REJECTED_VALUES: list[tuple[str, Any, str]] = [
     ("training.batch_size", 0, "an integer from 2 to 1048576. Received: 0."),
@@ -242,8 +241,3 @@ ENDLESS.append(ENDLESS)
 )
 def test_however_a_section_is_made(make, sentence, rejection):
     assert rejection(make) == sentence
-
-
-def test_the_error_is_a_users_and_a_value_error():
-    assert issubclass(ConfigError, UserError)
-    assert issubclass(ConfigError, ValueError)

@@ -6,7 +6,6 @@ import sys
 import types
 
 import pytest
-from google.auth._default import _CLOUD_SDK_MISSING_CREDENTIALS
 from google.auth.compute_engine import _metadata
 from google.cloud.aiplatform import gapic
 from vertex_server import EMAIL, cloud_config, tiny_job
@@ -120,14 +119,9 @@ def test_without_credentials_nothing_is_compiled(command, pebr, compiled, tmp_pa
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS")
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
     monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", True)
-    assert pebr(*command) == (
-        2,
-        "",
-        "pebr: Google Cloud credentials must be available: run gcloud auth application-default "
-        "login, or set GOOGLE_APPLICATION_CREDENTIALS to a credentials file. Received: "
-        f"{_CLOUD_SDK_MISSING_CREDENTIALS}\n",
-    )
-    assert compiled == []
+    code, out, err = pebr(*command)
+    assert (code, out, compiled) == (2, "", [])
+    assert err.startswith("pebr: Google Cloud credentials must be available: run gcloud auth app")
 
 
 def test_a_config_that_cannot_run_on_vertex_ai(pebr, compiled):

@@ -72,6 +72,7 @@ class Run:
 @pytest.mark.parametrize("driven", [True, False])
 def test_the_newest_model_of_other_examples_is_copied(config, tmp_path, driven):
     assert Run(config, "monday").execute(tmp_path / "a", driven) == {"no_model.txt"}
+    assert BlessedModel.find(str(tmp_path / "a")) is None
     push(config, tmp_path, 5, "monday")
     push(config, tmp_path, 6, "tuesday")
     for number, (fingerprint, version) in enumerate({"tuesday": 5, "monday": 6, None: 6}.items()):

@@ -111,6 +111,7 @@ def test_the_header_of_a_csv_file_tells_its_delimiter(header):
 
 
 def test_repeated_names_of_columns_that_are_not_read():
+    assert read_all(source_of(b"query,item_id\n")) == ({}, {})
     content = b"query,item_id,t,t,,\na,b,1,2,,\n"
     assert read_all(source_of(content))[0] == {1: (b"a", b"b")}
     assert column_names(source_of(content)) == ["query", "item_id", "t", "t", "", ""]
@@ -198,15 +199,15 @@ def test_parquet():
     assert not rejected
 
 
-def test_a_truncated_gzip_is_an_error_that_names_the_file(rejection):
+def test_a_file_that_cannot_be_read_to_its_end(rejection):
+    """A truncated one, and one that is not Parquet."""
     generator = np.random.default_rng(0)
-    content = b"query,item_id\n" + b"".join(
-        b"q%d,%d\n" % tuple(pair) for pair in generator.integers(10**9, size=(20, 2))
-    )
-    for kept in (1, 15, 200, -9, -1):
-        source = source_of(gzip.compress(content)[:kept], "logs/x.csv.gz")
+    pairs = (b"q%d,%d\n" % tuple(pair) for pair in generator.integers(10**9, size=(20, 2)))
+    content = gzip.compress(b"query,item_id\n" + b"".join(pairs))
+    sources = [source_of(content[:kept], "x.csv.gz") for kept in (1, 15, 200, -9, -1)]
+    for source in (*sources, source_of(b"query,item_id\n", "a.parquet")):
         sentence = rejection(read_all, source)
-        assert sentence.startswith("logs/x.csv.gz must be readable to its end. Received")
+        assert sentence.startswith(f"{source.name} must be readable to its end. Received")
 
 
 SPREADSHEET = "NUL bytes, as in UTF-16 or in the file of a spreadsheet"
@@ -231,23 +232,11 @@ def test_a_file_without_the_columns_is_rejected(content, kind, error, rejection)
     assert rejection(read_all, source_of(content, f"a.{kind}")) == f"a.{kind} must {error}"
 
 
-def test_a_file_that_is_not_parquet_is_rejected(rejection):
-    sentence = rejection(read_all, source_of(b"query,item_id\n", "a.parquet"))
-    assert sentence.startswith("a.parquet must be readable to its end. Received")
-
-
-def test_a_header_alone_is_a_table_without_rows():
-    assert read_all(source_of(b"query,item_id\n")) == ({}, {})
-
-
-def test_the_format_goes_by_the_name():
+def test_the_format_goes_by_the_name(rejection):
     names = ["a.csv", "s3://x/b.c/a.TSV", "a.jsonl.gz", "a.json", "part-0.parquet"]
     formats = ["csv", "tsv", "jsonl", "jsonl", "parquet"]
     assert [format_of(name) for name in names] == formats
     assert [format_of("anything", format) for format in formats] == formats
-
-
-def test_a_name_that_says_nothing_requires_the_format(rejection):
     assert rejection(format_of, "logs/part-00000") == (
         "logs/part-00000 must end in .csv, .tsv, .jsonl or .parquet, with or without .gz: rename "
         "it, or set data.format. Received: no ending."
