@@ -1,7 +1,5 @@
 """Hand-made outputs of experiments, and experiments run on a tiny synthetic log."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from pathlib import Path

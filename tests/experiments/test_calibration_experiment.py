@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from cutoff_worlds import random_lists
-from experiment_runs import clicked_in, random_towers
+from experiment_runs import clicked_in
 
 from experiments.calibration_measured import REQUESTED, WAYS, measure
 from experiments.coverage import coverage
@@ -78,11 +78,6 @@ def test_a_map_that_promises_too_much_is_found_out():
     found = coverage(single_hits(20), (0.8,), 1_000, 0, 10, fit=shifted)
     assert found.mean[0] == pytest.approx(8 / 11, abs=0.012)
     assert not found.holds[0]
-
-
-@pytest.fixture(scope="module")
-def towers():
-    return random_towers()
 
 
 @pytest.fixture(scope="module")

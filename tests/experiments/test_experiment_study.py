@@ -1,15 +1,8 @@
 """What experiments ask of towers, against queries and items compared one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from experiment_runs import clicked_in, random_towers
-
-
-@pytest.fixture(scope="module")
-def towers():
-    return random_towers()
+from experiment_runs import clicked_in
 
 
 def by_hand(towers, rows, relevant, depth):

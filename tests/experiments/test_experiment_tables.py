@@ -7,15 +7,7 @@ import pytest
 from experiment_runs import output
 
 from experiments import ablation, seeds
-from experiments.ablation_cutoffs import (
-    LEVEL_TEMPERATURES,
-    PROBES,
-    SAMPLE,
-    SAMPLES,
-    TUNED,
-    level_temperature_name,
-    probe_name,
-)
+from experiments import ablation_cutoffs as cut
 from experiments.ablation_variants import variants_of
 from experiments.kinds import KINDS
 from experiments.settings import GOODBOOKS, SCALES, SYNTHETIC, ExperimentSettings
@@ -23,7 +15,7 @@ from pebr_tf.report.formats import DASH
 
 AVERAGES = (5, 15, 50)
 TWO_SEEDS = ExperimentSettings("small", 2, None)
-PROBED = [probe_name(probe, sample) for probe in PROBES for sample in SAMPLES]
+PROBED = [cut.probe_name(probe, sample) for probe in cut.PROBES for sample in cut.SAMPLES]
 
 
 def test_one_seed_has_no_deviation():
@@ -40,11 +32,11 @@ def run(level, top_k=(0.1, 0.5), cdf=(0.3, 0.1)):
 
 def ablation_cutoffs():
     at = {
-        level_temperature_name(each): (0.3 - 0.1 * each, 0.4 + 0.1 * each)
-        for each in LEVEL_TEMPERATURES
+        cut.level_temperature_name(each): (0.3 - 0.1 * each, 0.4 + 0.1 * each)
+        for each in cut.LEVEL_TEMPERATURES
     }
-    at |= {TUNED: (0.2, 0.55), SAMPLE: (0.2, 0.52), **dict.fromkeys(PROBED, (0.2, 0.551))}
-    errors = {**dict.fromkeys(PROBED, 0.01), SAMPLE: 0.2}
+    at |= {cut.TUNED: (0.2, 0.55), cut.SAMPLE: (0.2, 0.52), **dict.fromkeys(PROBED, (0.2, 0.551))}
+    errors = {**dict.fromkeys(PROBED, 0.01), cut.SAMPLE: 0.2}
     pairs = {policy: dict.fromkeys(AVERAGES, pair) for policy, pair in at.items()}
     return output(pairs, 0.6, error=errors, explained=errors)
 

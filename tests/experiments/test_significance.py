@@ -1,7 +1,5 @@
 """The paired bootstrap against SciPy, and its correction against cut-offs fitted in every draw."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

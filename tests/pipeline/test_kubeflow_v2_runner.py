@@ -91,8 +91,6 @@ def test_every_component_has_its_machine_image_and_retries():
         assert tasks(job)[name]["retryPolicy"]["maxRetryCount"] == 5
         assert ("cachingOptions" not in tasks(job)[name]) == (name in UNCACHED)
 
-
-def test_retries_and_caching_can_be_off():
     job = job_of({"cloud.retries": 0, "cloud.cache": False})
     assert not any("retryPolicy" in task for task in tasks(job).values())
     assert not any("cachingOptions" in tasks(job)[name] for name in COMPONENTS)
@@ -146,6 +144,7 @@ def test_dataflow_gets_all_its_options():
 
 def test_the_driver_finds_new_spans_before_the_cache_check():
     job = job_of()
+    assert "wanted_span" not in tasks(job)["ClickLogExampleGen"]["inputs"]["parameters"]
     hook = container(job, "ClickLogExampleGen")["lifecycle"]["preCacheCheck"]
     assert hook["command"][:2] == ["python", "-m"]
     importlib.import_module(hook["command"][2])
@@ -172,15 +171,6 @@ def test_artifact_types_resolve_in_the_container(name):
     assert type(artifact).__name__ == name
     assert artifact.get_int_custom_property("version") == 3
     assert artifact.get_string_custom_property("word") == "a"
-
-
-def test_a_span_can_be_chosen():
-    with_span, without = (
-        tasks(job)["ClickLogExampleGen"]["inputs"]["parameters"]
-        for job in (compile_job(CLOUD, span=19_000), job_of())
-    )
-    assert with_span["wanted_span"]["runtimeValue"]["constant"] == 19_000
-    assert "wanted_span" not in without
 
 
 def test_several_workers_are_a_custom_job(monkeypatch):

@@ -5,8 +5,6 @@ order on a click (both Beta), the same before the test and during it. A treatmen
 inclination to click: the true lift of clicks/searches and of orders/searches is the one given.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
