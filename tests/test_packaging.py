@@ -12,12 +12,9 @@ from import_graph import PACKAGES, RESEARCH, ROOT, files, imported_names
 
 # The lock that a package's imports must come from.
 LOCK_OF = {
-    "pebr_tf": "service",
-    "serving": "service",
-    "components": "pipeline",
-    "pipeline": "pipeline",
-    "experiments": "dev",
-    "benchmarks": "dev",
+    **dict.fromkeys(("pebr_tf", "serving"), "service"),
+    **dict.fromkeys(("components", "pipeline"), "pipeline"),
+    **dict.fromkeys(RESEARCH, "dev"),
 }
 TOOLS = {"pytest", "ruff", "mypy", "hypothesis"}
 # Of the extra `kubeflow`, which is in no lock; without it a command says so.

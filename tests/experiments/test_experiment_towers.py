@@ -1,23 +1,15 @@
 """Towers of a small log: they learn from the rows that they should, and repeat themselves."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from experiment_runs import untrained
-from small_logs import small_corpus
 
 from experiments.towers import train
 from pebr_tf.models.two_tower import VALIDATION_PART, is_validation
 from pebr_tf.training.loop import Trainer
-
-
-@pytest.fixture(scope="module")
-def data():
-    return small_corpus()
 
 
 def trained(data, share=1.0, **changes):
