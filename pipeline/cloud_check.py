@@ -79,11 +79,7 @@ def credential_problems() -> list[str]:
 
 
 def require_cloud(config: Config, target: str = "vertex") -> None:
-    """Checks that a configuration can run on a target.
-
-    Raises:
-      UserError: It cannot. The text has the first problem and the number of others.
-    """
+    """Raises a UserError with the first of the `problems` and the number of others."""
     found = problems(config, target)
     if not found:
         return
