@@ -10,7 +10,6 @@ from experiments.corpora import corpus, corpus_key
 from experiments.law_measured import (
     DRAWS,
     GROUPS,
-    SAMPLED,
     SOURCES,
     distance_to_uniform,
     groups_of,
@@ -24,6 +23,7 @@ from experiments.settings import ExperimentSettings
 from experiments.step import Step
 from experiments.study import study
 from experiments.towers import tower_step
+from pebr_tf.config.retrieval import MOST_SAMPLED
 from pebr_tf.report.formats import DASH
 
 TITLE = "Is the law of a query true?"
@@ -183,6 +183,6 @@ def _table(dataset: str, found: Figures, seeds: int) -> ResultTable:
         tuple((MEASURES[name][0], *(cell(name, group) for group in GROUPS)) for name in found),
         f"{seeds} seeds of towers and splits; errors are averaged over them, and clicks compared "
         "together; bars in parentheses. The law is fitted on calibrate clicks; every query weighs "
-        "the same. The query model holds up "
-        f"to {SAMPLED:,} items: in a smaller catalogue its level is exact, as is the probe's here.",
+        f"the same. The query model holds up to {MOST_SAMPLED:,} items: in a smaller catalogue its "
+        "level is exact, as is the probe's here.",
     )

@@ -11,6 +11,7 @@ from scipy.special import betainc, betaincinv
 from experiments.corpora import Corpus
 from experiments.study import SOURCES as STUDY_SOURCES
 from experiments.study import Study
+from pebr_tf.config.retrieval import MOST_SAMPLED
 from pebr_tf.cutoff.calibration import UNFAMILIAR, calibrate, recall_map
 from pebr_tf.cutoff.candidates import levels_of
 from pebr_tf.cutoff.law_fit import HeldOutClicks, fit_law, fit_share_map
@@ -31,7 +32,6 @@ DRAWS = 100
 SHARES = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 GROUPS = ("overall", *STRATA)
 # As many items as a query model holds by default.
-SAMPLED = 50_000
 
 
 def measure_law(towers: Study, level_temperature: float) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _clicks(towers: Study, split: str, level_temperature: float) -> HeldOutClick
 
 def _levels(towers: Study, split: str, level_temperature: float) -> np.ndarray:
     queries = towers.queries.part(towers.rows(split))
-    sample = sample_of(towers.items, SAMPLED)
+    sample = sample_of(towers.items, MOST_SAMPLED)
     return levels_of(sample, queries, towers.family, level_temperature)
 
 
@@ -185,7 +185,7 @@ def _lengths(towers: Study, test: HeldOutClicks, cutoffs: Any) -> np.ndarray:
     """
     vectors = towers.queries.vectors[towers.rows("test")]
     cosines = 2 * _ends(towers, test, cutoffs) - 1
-    sample = sample_of(towers.items, SAMPLED)
+    sample = sample_of(towers.items, MOST_SAMPLED)
     lengths = []
     for vector, cosine in zip(vectors, cosines, strict=True):
         cosine = min(cosine, (sample @ vector).max() - ROUNDING)

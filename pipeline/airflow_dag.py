@@ -1,14 +1,11 @@
-"""Compiles the pipeline into a DAG file for Airflow 2 and 3.
+"""Compiles the pipeline into a DAG file for Airflow 2 and 3; see docs/airflow.md."""
 
-A task is one command of `pebr`, on a worker or in a pod, so Airflow's environment needs none of
-this project's packages. The tasks run one after the other, because one process at a time uses a
-root. A run in the metadata has the names of the DAG and of Airflow's run, because the runs of two
-DAGs with one schedule have the same name in Airflow.
-"""
-
+import functools
 import pprint
-import string
+from pathlib import Path
 from typing import Any
+
+import jinja2
 
 from pebr_tf.config import Config
 from pebr_tf.environment import PASSWORD
@@ -17,67 +14,6 @@ from pipeline.cron import Cron
 from pipeline.kubeflow_spec import SECRET_KEYS, node_labels, variables_of
 from pipeline.kubeflow_v2_runner import machine_of
 from pipeline.pipeline import Options, components_of
-
-_FILE = string.Template('''\
-"""The pipeline $title for Airflow, written by `pebr compile --target airflow`."""
-
-import datetime
-
-import pendulum
-from airflow import DAG
-
-$imports
-
-# As it was when this file was written: compile again after a change.
-CONFIG = """\
-$config"""
-TASKS = $tasks
-PODS = $pods
-# Airflow fills in templates in all texts of a task.
-RAW_CONFIG = "{% raw %}" + CONFIG + "{% endraw %}"
-
-with DAG(
-    dag_id=$dag_id,
-    schedule=$schedule,
-    start_date=pendulum.datetime(2026, 1, 1, tz=$time_zone),
-    catchup=False,
-    max_active_runs=1,
-    default_args={
-        "retries": $retries,
-        "retry_delay": datetime.timedelta(minutes=1),
-        "retry_exponential_backoff": True,
-        "pool": $pool,
-    },
-):
-    previous = None
-    for name, arguments in TASKS.items():
-        command = f'printf %s "$$PEBR_CONFIG" | pebr {arguments} --config /dev/stdin'
-        task = $operator
-        if previous is not None:
-            previous >> task
-        previous = task
-''')
-_BASH_IMPORT = """\
-try:
-    from airflow.providers.standard.operators.bash import BashOperator
-except ImportError:  # Airflow 2
-    from airflow.operators.bash import BashOperator"""
-_BASH = """BashOperator(
-            task_id=name,
-            bash_command=command,
-            env={"PEBR_CONFIG": RAW_CONFIG},
-            append_env=True,
-        )"""
-_POD_IMPORT = "from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator"
-_POD = """KubernetesPodOperator(
-            task_id=name,
-            cmds=["sh", "-c"],
-            arguments=[command],
-            env_vars={"PEBR_CONFIG": RAW_CONFIG},
-            pod_template_dict=PODS[name],
-            # A new node and a large image take minutes.
-            startup_timeout_seconds=1800,
-        )"""
 
 
 def compile_dag(
@@ -95,26 +31,26 @@ def compile_dag(
             for node in components_of(config, Options(index_only, span))
         }
     has_pods = target is None and config.airflow.volume_claim is not None
-    text = _FILE.substitute(
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    # Wide enough for one command per line.
+    environment.filters["shown"] = functools.partial(pprint.pformat, width=200, sort_dicts=False)
+    text = environment.get_template("airflow_dag.py.jinja").render(
         title=dag_id,
-        dag_id=repr(dag_id),
-        imports=_POD_IMPORT if has_pods else _BASH_IMPORT,
         config=config.to_yaml(comments=False).replace("\\", "\\\\").replace('"""', '\\"""'),
-        tasks=_shown(tasks),
-        pods=_shown({name: _pod(config, name) for name in tasks} if has_pods else {}),
-        operator=_POD if has_pods else _BASH,
-        schedule=repr(cron and " ".join(cron.fields)),
-        time_zone=repr((cron and cron.time_zone) or "UTC"),
+        tasks=tasks,
+        pods={name: _pod(config, name) for name in tasks} if has_pods else {},
+        schedule=cron and " ".join(cron.fields),
+        time_zone=(cron and cron.time_zone) or "UTC",
         # A submission that has timed out may have been accepted.
         retries=config.cloud.retries if target is None else 0,
-        pool=repr(config.airflow.pool),
+        pool=config.airflow.pool,
     )
     return text, list(tasks)
-
-
-def _shown(value: Any) -> str:
-    # Wide enough for one command per line.
-    return pprint.pformat(value, width=200, sort_dicts=False)
 
 
 def _pod(config: Config, component: str) -> dict[str, Any]:

@@ -80,16 +80,11 @@ def credential_problems() -> list[str]:
 
 
 def require_cloud(config: Config, target: str = "vertex") -> None:
-    """Checks that a configuration can run on a target.
-
-    Raises:
-      UserError: It cannot. The text has the first problem and the number of others.
-    """
+    """Raises a UserError with the first of the `problems` and the number of others."""
     require_none(problems(config, target), target)
 
 
 def require_none(found: list[str], target: str) -> None:
-    """Raises UserError if there are problems of a target."""
     if not found:
         return
     first, *others = found

@@ -25,12 +25,9 @@ _LONGEST_WAIT_DAYS = 8 * 366
 
 @dataclass(frozen=True)
 class Cron:
-    """The times of a schedule.
+    """The times of a schedule: five fields, with names in capitals, and the numbers of each.
 
-    Attributes:
-      fields: Minute, hour, day, month and weekday, with names in capitals.
-      numbers: The numbers that each field stands for; Sunday is 0.
-      time_zone: A name of the IANA database; None: UTC.
+    Sunday is 0. The time zone is a name of the IANA database; None: UTC.
     """
 
     fields: tuple[str, ...]
@@ -85,9 +82,6 @@ def read_cron(text: str, time_zone: str | None = None) -> Cron:
     """The times of `text`: minute, hour, day, month and weekday, such as `0 3 * * MON-FRI`.
 
     The time zone is such as Europe/Berlin, by default UTC.
-
-    Raises:
-      UserError: The time or the time zone is not valid.
     """
     fields = tuple(text.upper().split())
     try:
@@ -120,11 +114,7 @@ def _is_open(field: str) -> bool:
 
 
 def _numbers(part: str, name: str, least: int, most: int, words: list[str]) -> set[int]:
-    """The numbers of `*`, a value or a range, perhaps with a step; Sunday is 0.
-
-    Raises:
-      ValueError: It is none of these.
-    """
+    """The numbers of `*`, a value or a range, perhaps with a step; ValueError for all else."""
 
     def number(text: str) -> int:
         if text in words:

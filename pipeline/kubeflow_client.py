@@ -36,9 +36,6 @@ def connect(config: Config, host: str | None, token_file: Path | None) -> Kubefl
     """A connection to Kubeflow's API; host and token are those of the configuration unless given.
 
     Without a token, the client looks for credentials by itself.
-
-    Raises:
-      UserError: There is no host, token or client, or the host does not answer.
     """
     host = host or config.kubeflow.host
     if host is None:

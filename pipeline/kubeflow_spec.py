@@ -1,11 +1,7 @@
 """Compiles the pipeline for open-source Kubeflow Pipelines: a PipelineSpec and its Kubernetes part.
 
-The job for Vertex AI is the source. What Kubeflow ignores or reads otherwise is replaced:
-
-- The entry point is `pipeline.kubeflow_entry`.
-- There is no hook before the cache check, so ClickLogExampleGen is never cached. It finds the
-  latest span when it runs.
-- The labels of nodes and the secret are in a second document.
+The job for Vertex AI is the source; what Kubeflow ignores or reads otherwise is replaced. It has no
+hook before the cache check, so ClickLogExampleGen is never cached: it finds the span when it runs.
 """
 
 from typing import Any

@@ -17,11 +17,7 @@ PORT = 3306
 
 
 def connect(pipeline: Pipeline) -> metadata_store_pb2.ConnectionConfig:
-    """How TFX connects to the metadata; creates the database and tables that are missing.
-
-    Raises:
-      UserError: The database does not accept the connection.
-    """
+    """How TFX connects to the metadata; creates the database and tables that are missing."""
     if pipeline.metadata is None:
         return sqlite_metadata_connection_config(f"{pipeline.root}/metadata.sqlite")
     url = urlsplit(pipeline.metadata)

@@ -36,10 +36,8 @@ from pipeline.source import source_digest
 class Options:
     """Options of one run, beside the configuration.
 
-    Attributes:
-      index_only: Whether a new index is built with the last blessed model, without training.
-      span: The span to read, in days since 1970 where patterns have a date; None: the latest.
-      cloud: Whether the pipeline is compiled for Kubeflow v2 rather than run here.
+    `index_only` builds a new index with the last blessed model, without training. `span` is in days
+    since 1970 where patterns have a date; None: the latest. `cloud` compiles for Kubeflow v2.
     """
 
     index_only: bool = False

@@ -21,11 +21,7 @@ ALL = "*"
 
 
 def source_digest(module: str, root: Path = ROOT) -> str:
-    """Hex digest of a module below `root` (a dotted name) and all modules that it imports.
-
-    Raises:
-      ValueError: The module does not exist.
-    """
+    """Hex digest of a module below `root` (a dotted name) and all modules that it imports."""
     if _file(module, root) is None:
         raise ValueError(
             f"module must be one of the packages {', '.join(PACKAGES)}. Received: {module}."
@@ -83,10 +79,8 @@ def _with_packages(module: str, name: str) -> Iterator[tuple[str, str]]:
 def _imported(path: Path, wanted: str) -> Iterator[tuple[str, str]]:
     """The modules that a file imports, and the names that it imports from them.
 
-    Args:
-      path: The file.
-      wanted: The name that is imported from it. In an `__init__.py`, only imports that bind this
-        name, or a name that the file itself uses, count.
+    `wanted` is the name that is imported from the file. In an `__init__.py`, only imports count
+    that bind this name, or a name that the file itself uses.
     """
     try:
         used, imports = _parsed(path.read_text(encoding="utf-8"))

@@ -34,9 +34,6 @@ def default_credentials() -> Credentials:
     """The application default credentials of this machine.
 
     Contacts only the metadata server of Google's machines, for at most a dozen seconds.
-
-    Raises:
-      UserError: There are no credentials, or their file is invalid.
     """
     if not is_verbose():
         logging.getLogger("google.auth").setLevel(logging.ERROR)

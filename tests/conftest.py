@@ -6,7 +6,7 @@ import gc
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-import pebr_tf  # noqa: F401
+from pebr_tf.errors import UserError
 
 SLOW_AS_A_WHOLE = "\npytestmark = pytest.mark.slow\n"
 # They share the process that others are forked from (`forked`), and those of e2e a run.
@@ -67,6 +67,18 @@ def memory_store(monkeypatch):
     with contextlib.suppress(tf.errors.NotFoundError):
         tf.io.gfile.rmtree("ram://bucket")
     assert not tf.io.gfile.exists("ram://bucket")
+
+
+@pytest.fixture
+def rejection():
+    """A function that returns the sentence with which a call is rejected."""
+
+    def rejected(function, *arguments, **keywords):
+        with pytest.raises(UserError) as caught:
+            function(*arguments, **keywords)
+        return str(caught.value)
+
+    return rejected
 
 
 class FileScheduling(LoadScopeScheduling):

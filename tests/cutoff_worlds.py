@@ -6,7 +6,7 @@ import numpy as np
 
 from pebr_tf.cutoff.candidates import ClickedPairs, QueryVectors, collect_candidates
 from pebr_tf.cutoff.level_temperature import level_temperatures_for
-from pebr_tf.metrics.ranked import Ranks
+from pebr_tf.metrics.ranked import RankedLists, Ranks
 
 
 def unit(vectors):
@@ -59,3 +59,22 @@ def clicks_by_breadth():
         seen=np.zeros(len(rows), bool),
         totals=np.bincount(rows, minlength=600),
     )
+
+
+def random_lists(seed, queries=12, candidates=20, ties=False, short=False):
+    """Falling scores; up to six relevant items per query, some of them no candidates.
+
+    With `short`, some rows have fewer candidates, and scores count less an offset of the query.
+    """
+    generator = np.random.default_rng(seed)
+    scores = generator.normal(size=(queries, candidates)).astype(np.float32)
+    scores = -np.sort(-(np.round(scores) if ties else scores), axis=1)
+    if short:
+        scores[::5, candidates // 2 :] = -np.inf
+    rows, ranks = [], []
+    for row in range(queries):
+        chosen = generator.choice(candidates + 2, generator.integers(1, 7), replace=False)
+        rows += [row] * len(chosen)
+        ranks += np.minimum(chosen, candidates).tolist()
+    offsets = generator.integers(0, 2, queries).astype(np.float32) if short else None
+    return RankedLists(scores, Ranks(np.array(rows), np.array(ranks)), np.bincount(rows), offsets)

@@ -3,24 +3,8 @@
 import copy
 from dataclasses import replace
 
-from pebr_tf.metrics.results import (
-    BudgetResult,
-    CalibrationResult,
-    CountHistogram,
-    Curve,
-    ExampleQuery,
-    KnobResult,
-    ListSummary,
-    PolicyResult,
-)
-from pebr_tf.release.evaluation import (
-    DataSummary,
-    GateResult,
-    IndexResult,
-    LatencyResult,
-    ModelEvaluation,
-    ModelSummary,
-)
+from pebr_tf.metrics import results
+from pebr_tf.release import evaluation as release
 
 AVERAGE_K = [50, 150, 500]
 # Name, title, and precision and recall at each average k.
@@ -41,7 +25,7 @@ EMPTY = {"score": 0.031, "cdf": 0.27}
 
 
 def figures(precision, recall, average, empty=0.0):
-    return ListSummary(
+    return results.ListSummary(
         precision=round(precision, 6),
         recall=round(recall, 6),
         micro_precision=round(0.7 * precision, 6),
@@ -65,15 +49,15 @@ def policy(name, title, pairs, less):
             of_stratum = min(precision * (1 - less) * factor, 1)
             at[k][stratum] = figures(of_stratum, recall - less - drop, k * width, empty)
     precisions, recalls = zip(*pairs, (pairs[-1][0] / 4, pairs[-1][1]), strict=True)
-    curve = Curve([*AVERAGE_K, 2000], list(precisions), list(recalls))
-    return PolicyResult(name, title, name == "level", at, curve)
+    curve = results.Curve([*AVERAGE_K, 2000], list(precisions), list(recalls))
+    return results.PolicyResult(name, title, name == "level", at, curve)
 
 
 def calibration():
     """The tail falls short a little."""
     requested = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
     strays = {"overall": 0.006, "head": 0.021, "torso": 0.011, "tail": -0.028}
-    return CalibrationResult(
+    return results.CalibrationResult(
         requested=requested,
         expected={group: list(requested) for group in strays},
         measured={
@@ -94,6 +78,7 @@ EXAMPLES = [
     ("usb-c cable 2m", "torso", 118, 31, 30, 0.5512),
     ("手机壳 透明", "tail", 1, 1, 0, 0.8020),
 ]
+LATENCY = [(1, 1.83, 4.214, 512.4), (32, 14.2, 31.7, 2190.8)]
 GATES = [
     ("min_precision_lift", "gain in precision over top_k", ">=", 0.0, 0.4286, 2391, 0.03),
     ("min_recall_lift", "gain in recall over top_k", ">=", 0.0, 0.0704, 2391, 0.009),
@@ -109,9 +94,9 @@ GATES = [
 
 def example():
     """A blessed evaluation with a previous release."""
-    evaluation = ModelEvaluation(
-        model=ModelSummary("beta_nce", False, "beta", 128, 3000, "level", 0.6),
-        data=DataSummary(
+    evaluation = release.ModelEvaluation(
+        model=release.ModelSummary("beta_nce", False, "beta", 128, 3000, "level", 0.6),
+        data=release.DataSummary(
             items=20000,
             train_clicks=239655,
             calibrate_queries=2404,
@@ -124,7 +109,7 @@ def example():
         policies=[policy(*entry, 0.0) for entry in POLICIES],
         unseen=[policy(*entry, 0.031) for entry in POLICIES],
         calibration=calibration(),
-        default_knob=KnobResult(
+        default_knob=results.KnobResult(
             "recall",
             0.9,
             {
@@ -137,15 +122,15 @@ def example():
             496,
             0.871,
         ),
-        budget=BudgetResult(list(AVERAGE_K), [51.2, 147.8, 512.9]),
-        counts=CountHistogram(
+        budget=results.BudgetResult(list(AVERAGE_K), [51.2, 147.8, 512.9]),
+        counts=results.CountHistogram(
             [0, *(2**power for power in range(15))],
             [2, 61, 152, 258, 317, 389, 402, 311, 221, 126, 73, 42, 25, 12, 0],
         ),
-        examples=[ExampleQuery(*entry) for entry in EXAMPLES],
-        index=IndexResult("scann", 20000, 0.9941, 0.9968, 500),
-        latency=[LatencyResult(1, 1.83, 4.214, 512.4), LatencyResult(32, 14.2, 31.7, 2190.8)],
-        gates=[GateResult(*entry) for entry in GATES],
+        examples=[results.ExampleQuery(*entry) for entry in EXAMPLES],
+        index=release.IndexResult("scann", 20000, 0.9941, 0.9968, 500),
+        latency=[release.LatencyResult(*entry) for entry in LATENCY],
+        gates=[release.GateResult(*entry) for entry in GATES],
     )
     previous = copy.deepcopy(evaluation).as_previous(1731)
     for entry, (_, _, pairs) in zip(previous.policies, POLICIES, strict=True):

@@ -14,12 +14,9 @@ from packaging.utils import canonicalize_name
 
 # The lock that a package's imports must come from.
 LOCK_OF = {
-    "pebr_tf": "service",
-    "serving": "service",
-    "components": "pipeline",
-    "pipeline": "pipeline",
-    "experiments": "modern",
-    "benchmarks": "modern",
+    **dict.fromkeys(("pebr_tf", "serving"), "service"),
+    **dict.fromkeys(("components", "pipeline"), "pipeline"),
+    **dict.fromkeys(RESEARCH, "modern"),
 }
 SETS = ("native", "modern")
 TOOLS = {"pytest", "ruff", "mypy", "hypothesis"}

@@ -1,7 +1,5 @@
 """Lists in any order, measured by looking at every score: the oracle of `RankedLists`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -31,11 +31,9 @@ COMPRESSION = 1
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of one source.
+    """Some rows of a source, the number of which is its position among those of its table, from 0.
 
-    Attributes:
-      source_number: Position of the source among those of its table, from 0.
-      numbered: Whether row numbers mean something to a user; those of a BigQuery query do not.
+    Row numbers of a BigQuery query mean nothing to a user: it is not `numbered`.
     """
 
     source_number: int

@@ -39,15 +39,12 @@ class GoodClicks:
 
     def of(self, batch: Batch, path: str) -> Batch:
         """The good clicks of a batch; `path` is the table of items."""
-        settings = self._settings
-        if settings.data.catalogue is None:
-            return settings.good_clicks_and_items(batch, self._now)[0]
-        if self._known is None:
+        if self._known is None and self._settings.data.catalogue is not None:
             # Once for all threads of a worker.
             self._known = self._shared.acquire(
                 lambda: ItemPlaces(read_items(path, only_ids=True)["item_id"])
             )
-        return settings.good_clicks(batch, self._now, self._known)
+        return self._settings.good_clicks(batch, self._now, self._known)
 
 
 class CountTimes(beam.DoFn):

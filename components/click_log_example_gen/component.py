@@ -34,9 +34,6 @@ class ClickLogExampleGen(BaseBeamComponent):
 
         `span` is in days since 1970 if the patterns have a date; None reads the latest. A new
         `source`, the digest of the code, invalidates the cache.
-
-        Raises:
-          UserError: The names or types of columns conflict.
         """
         wanted = {} if span is None else {WANTED_SPAN: span}
         inputs = {**exec_properties(config), **wanted, "source": source}

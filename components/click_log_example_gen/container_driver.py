@@ -27,11 +27,7 @@ from pebr_tf.errors import UserError
 
 
 def run(invocation: str, inputs_spec: str) -> None:
-    """Finds the span and the files, and writes them as an ExecutorOutput.
-
-    Raises:
-      UserError: The span does not exist, or a pattern is invalid.
-    """
+    """Finds the span and the files, and writes them as an ExecutorOutput."""
     given = json_format.Parse(
         invocation, pipeline_spec_pb2.ExecutorInput(), ignore_unknown_fields=True
     )

@@ -1,19 +1,4 @@
-"""The Beam pipeline: first the items, then the clicks, then the texts of both.
-
-    catalogue ---> check ---> each once ---> Examples
-                                 |
-                              their ids, read once per worker
-                                 |
-    click log ---> check ---> known? ---> split ---> Examples
-                                            |
-                     queries and items, counted; samples
-                                            |
-                     join with the columns of the items ---> Examples
-
-Batches stream from file to shard in one stage, so memory holds a few batches and the ids of the
-items; only the few workers that join hold the columns. For a split by time the log is read twice,
-first for the times alone.
-"""
+"""The Beam pipeline: first the items, then the clicks, then the texts of both; see README.md."""
 
 from __future__ import annotations
 
@@ -34,11 +19,8 @@ from pebr_tf.data.sampled_pairs import SampledPairs
 class Ingest:
     """The Beam graph of one run.
 
-    Attributes:
-      items: Files or BigQuery source of the catalogue; empty: the click log has its columns.
-      folder: Folder of temporary files that every worker reaches. After the run,
-        `publish.read_summaries` lists its files.
-      now: Seconds since 1970; later clicks are rejected.
+    Without `items`, the click log has their columns. Every worker reaches `folder`, whose files
+    `publish.read_summaries` lists after the run. Clicks later than `now` are rejected.
     """
 
     settings: IngestSettings

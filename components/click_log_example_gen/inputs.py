@@ -34,13 +34,10 @@ NOT_FOUND = {
 
 @dataclass(frozen=True)
 class Inputs:
-    """The input of a run.
+    """The input of a run: patterns or BigQuery sources with the span, and its version, filled in.
 
     Attributes:
-      click_log: Pattern or BigQuery source, with the span filled in.
-      catalogue: The same for the catalogue; None: the click log has its columns.
-      span: Number of the span, in days since 1970 if it is a date; None without a span.
-      version: Version of the span; None without a version.
+      span: In days since 1970 if it is a date.
       fingerprint: Digest of name, size and modification time of every file. For BigQuery it is
         different in every run, because changes of a table are not visible.
     """
@@ -99,11 +96,7 @@ def resolve(data: Data, wanted_span: int | None = None) -> Inputs:
 
 
 def sources(key: str, where: str | None) -> list[str]:
-    """The files of a pattern, sorted by name, or one BigQuery source; empty for None.
-
-    Raises:
-      UserError: There is no file.
-    """
+    """The files of a pattern, sorted by name, or one BigQuery source; empty for None."""
     if where is None:
         return []
     if bigquery.is_source(where) or (fileio.exists(where) and not fileio.isdir(where)):

@@ -27,11 +27,7 @@ FEATURE_KEYS = ("item_text", "item_categories", "item_numbers", "max_tokens")
 
 
 def exec_properties(config: Config) -> dict[str, str]:
-    """The settings as JSON.
-
-    Raises:
-      UserError: The names or types of columns conflict.
-    """
+    """The settings as JSON; UserError if the names or types of columns conflict."""
     parts = {
         "data": _picked(config.data.to_mapping(), DATA_KEYS),
         "split": config.split.to_mapping(),

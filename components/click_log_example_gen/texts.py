@@ -1,9 +1,4 @@
-"""The distinct texts of training, and samples of the clicks: tables that Beam merges and writes.
-
-A row of the split `texts` is either a query or an item, with its training clicks. The other side is
-empty text or 0. Long texts of items are therefore stored and analysed once per item, however often
-the items are clicked. Samples hold clicks with the columns of their items, for the statistics.
-"""
+"""The distinct texts of training, and samples of the clicks: tables that Beam merges and writes."""
 
 from __future__ import annotations
 

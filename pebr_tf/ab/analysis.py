@@ -87,14 +87,10 @@ def analyse(
     expected: str | None = None,
     confidence: float = 0.95,
 ) -> Analysis:
-    """Compares every arm with control.
+    """Compares every arm with `control`, else the one called control, else the first by name.
 
-    Args:
-      users: With the totals and the past that the metrics need.
-      metrics: What to measure.
-      control: The arm to compare with; else the one called control, else the first by name.
-      expected: Planned shares of the users, such as "control=1,treatment=1"; else all equal.
-      confidence: Confidence of the intervals, above 0 and at most MAX_CONFIDENCE.
+    `users` have the totals and the past that the metrics need. `expected` are the planned shares of
+    the users, such as "control=1,treatment=1"; else all are equal.
     """
     if not 0 < confidence <= MAX_CONFIDENCE:
         raise UserError(

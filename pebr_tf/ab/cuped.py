@@ -1,16 +1,4 @@
-"""CUPED: lowers the variance by subtracting what the users' past predicts (Deng, WSDM 2013).
-
-With x_i the past of user i (one column or more) and L_i the linearised metric of `estimate`,
-
-    theta = argmin  sum over arms and users of (L_i - theta' (x_i - mean of x in the arm))^2
-    R'    = R - theta' (mean of x in the arm - mean of x over all arms)
-    Var R' = that of the mean of L_i - theta' (x_i - mean of x in the arm)
-
-The past precedes the assignment to arms, so its mean differs between them only by chance: R' and R
-estimate the same value. Where the past has correlation rho with the metric, the variance falls to
-1 - rho^2 of what it was. A ratio takes the past of its numerator and of its denominator as two
-columns, which holds the linearised past ratio as one of their combinations.
-"""
+"""CUPED: lowers the variance by subtracting what the users' past predicts; see docs/ab.md."""
 
 from collections.abc import Sequence
 

@@ -1,19 +1,6 @@
 """Estimates of an arm and the comparison of two: differences, lifts, intervals and p-values.
 
-With Y_i and D_i the numerator and the denominator of user i, in an arm of n users:
-
-    R     = sum(Y) / sum(D)                              D_i = 1 for a mean and a share of users
-    L_i   = (Y_i - R * D_i) / mean(D)                    linearised: R as a mean over users
-    Var R = sum(L^2) / (n - 1) / n                       the delta method, clustered by user
-          = R * (1 - R) / n                              for a share of users
-
-Two arms, c the control:
-
-    difference   R_t - R_c  +-  z * sqrt(Var R_t + Var R_c)
-    p-value      of (R_t - R_c) / sqrt(Var R_t + Var R_c), normal, both sides; for shares the
-                 variance under "no difference", R * (1 - R) * (1 / n_t + 1 / n_c), R of both arms
-    lift         R_t / R_c - 1, with the interval of log R_t - log R_c, whose variance is
-                 Var R_t / R_t^2 + Var R_c / R_c^2
+docs/ab.md has the formulas.
 """
 
 import math
@@ -28,10 +15,7 @@ MAX_LOG_MARGIN = 10.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate of a metric in one arm, and the variance of this estimate.
-
-    `users` is their number if the value is a share of them.
-    """
+    """A metric of one arm with its variance; `users` is their number if it is a share of them."""
 
     value: float
     variance: float

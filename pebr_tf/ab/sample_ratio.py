@@ -1,8 +1,4 @@
-"""The sample-ratio check: whether the arms have their planned shares of the users.
-
-A mismatch means that users were lost or misdirected in a way that depends on the arm (a crash, a
-redirect, a bot filter). The arms then hold different kinds of users, and comparisons are invalid.
-"""
+"""The sample-ratio check: whether the arms have their planned shares of the users (docs/ab.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -28,14 +28,11 @@ TRUE, FALSE = (rf"^\s*(?i:{word})\s*$" for word in ("true", "false"))
 
 @dataclass(frozen=True)
 class Users:
-    """The users of an experiment.
+    """The users [U] of an experiment.
 
     Attributes:
-      ids: [U] text, the users.
       arms: [U] int64, index of each user's arm in `names`.
-      rows: [U] int64, rows of each user.
-      totals: Column -> [U] float64, summed over the rows of the user.
-      past: Column -> [U] float64, measured before the experiment.
+      totals, past: Column -> [U] float64, summed over the rows, or measured before the experiment.
       crossing: Users left out because they were seen in more than one arm.
     """
 

@@ -7,7 +7,7 @@ from pebr_tf.config.setting import AUTO, setting
 
 MAX_LIMIT = 1_000_000
 # Most items that the query model holds by default.
-MOST_SAMPLED = 50_000
+MOST_SAMPLED = 100_000
 Knob = Literal["recall", "share", "budget", "top_k", "score"]
 KNOBS: tuple[str, ...] = get_args(Knob)
 

@@ -1,43 +1,8 @@
 """Calibration: from a recall, or an average number of items, to the cut-off of a policy.
 
-*Recall.* The loss of a query at cut-off c is 1 - recall(c), the share of its held-out clicks that a
-list with floor and limit misses: between 0 and 1, and never falling as c rises. Conformal risk
-control (Angelopoulos et al., 2022) takes, on n calibrate queries, the largest c with
-
-    n / (n + 1) * mean_loss(c) + 1 / (n + 1) <= 1 - recall,
-
-which is n / (n + 1) * mean_recall(c) >= recall. For another query from the same distribution the
-expected recall is then at least `recall`, for any model and any number of queries. The guarantee
-holds at the points of the map, 99 recalls and both ends; the map is linear between them.
-
-The recall that a cut-off guarantees is therefore n / (n + 1) * mean_recall(c). It ranges from what
-the floor alone keeps to what all candidates keep. Outside this range the nearest end is used, and
-`out_of_range_message` reports it.
-
-One map serves all queries. Where it pays, the cut-offs of a stratum (head, torso or tail) have an
-offset. It brings the stratum to the recall of all, shrunk by n / (n + n0) for n queries of the
-stratum. n0 is `min_calibration_queries`: the recall of 200 queries has a standard error of about
-.03, as much as gates allow, so that a stratum with fewer is trusted less than half. Offsets pay if
-they return significantly fewer items at the same recall, cross-validated on the calibrate queries.
-With or without offsets the recall of a stratum differs from that of all; `strata` has it.
-
-*Budget.* The average number of items per query, with floor and limit applied.
-
-*Default.* Unless the configuration sets it, the default recall is the one that the largest average
-of the evaluation reaches, so that weak towers do not return a third of the catalogue.
-
-*Few queries.* Below `min_calibration_queries` the maps are fitted to the held-out queries of both
-splits, calibrate and test, and evaluated by `cross_fitted` ones: `folds` says so.
-
-*Signature.* The recall map of the exported query model, which has one level and one map for all
-queries, so that thresholds from TF Serving reach the requested recall without the service.
-
-*Share.* From a share of each query's own relevant items to the CDF of its law; see `law_fit`.
-
-*Familiarity.* A query is unfamiliar if none of its words, or a smaller share of them than all but
-UNFAMILIAR of the calibrate queries have, occurs in training queries. The order of words is not
-compared: most new queries are known words in a new order. Its list has `unfamiliar_items` items at
-every calibrated knob, in the maps as in the service.
+docs/maths.md, "Knobs", derives the maps; docs/pipeline.md, "The cut-off", tells how a release uses
+them. A value outside the range of a map is answered at the nearest end, and `out_of_range_message`
+reports it.
 """
 
 from __future__ import annotations
@@ -83,10 +48,7 @@ TRUE_SHARE = KnobMap(np.array([0.0, 1.0]), np.array([1.0, 0.0], np.float32), 0)
 class StratumRecall:
     """What the queries of one stratum keep.
 
-    Attributes:
-      queries: Number of queries that it was measured on.
-      offset: Added to every cut-off of the stratum.
-      recalls: [G] recall at the points of the recall map.
+    `recalls` [G] are at the points of the recall map; `offset` is added to every cut-off.
     """
 
     queries: int
@@ -99,19 +61,16 @@ class Calibration:
     """What the calibrated knobs mean: the content of cutoff.json.
 
     Attributes:
-      policy: Name of the policy that the cut-offs belong to; see `policies`.
       queries: Number of queries with held-out clicks that the maps were fitted to.
       folds: Folds by which the maps are evaluated; 0 if they were fitted to the split calibrate.
       default_knob, default_value: What a request without a knob gets.
       default_items: Items per query that the default costs; None if that is not known.
-      recall: From recall to cut-off.
       errors: [G] standard errors of the recall at the points of that map.
       strata: What each stratum that has queries keeps.
-      budget: From average items per query to cut-off.
-      signature: From recall to the cut-off of the query model's own thresholds.
+      signature: The recall map of the exported query model, which has one level and one map for all
+        queries, so that thresholds from TF Serving reach the recall without the service.
       share: From the share of each query's relevant items to the cut-off of the policy share.
       least_known: Share of known words below which a query is unfamiliar.
-      law: The law head.
     """
 
     policy: str

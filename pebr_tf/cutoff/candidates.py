@@ -36,11 +36,10 @@ class QueryVectors:
 
     Attributes:
       vectors: [Q, n] float32 unit vectors.
-      tau: [Q] float32 temperatures.
+      tau, frequency: [Q] temperatures; clicks in the training split, or None.
       strata: [Q] indices into `pebr_tf.metrics.strata.STRATA`.
       breadth: [Q] number of different items that were clicked in the training split, or None;
         policies of experiments use it.
-      frequency: [Q] clicks in the training split, or None.
       known_share: [Q] share of the query's words that training queries have, or None.
       unfamiliar: [Q] whether the release knows too few of them, or None.
       alpha, beta: [Q] the Beta law of each query's relevant items, or None.
@@ -67,12 +66,7 @@ class QueryVectors:
 
 @dataclass(frozen=True)
 class ClickedPairs:
-    """Different pairs of a query and a clicked item.
-
-    Attributes:
-      rows: [P] indices of the queries.
-      items: [P] indices of the items in the catalogue; -1 for an item that it lacks.
-    """
+    """Different pairs [P] of a query and a clicked item, by index; -1 for an unknown item."""
 
     rows: np.ndarray
     items: np.ndarray
@@ -113,7 +107,6 @@ class Candidates:
 
     @property
     def tau(self) -> np.ndarray:
-        """[Q] temperatures."""
         return self.queries.tau
 
     def truncated(self, counts: np.ndarray) -> np.ndarray:

@@ -10,12 +10,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class KnobMap:
-    """Linear between the points of a grid, constant beyond its ends.
+    """Linear between rising values [G] with falling cut-offs [G], constant beyond both ends.
 
-    Attributes:
-      knob_values: [G] rising values of the knob.
-      cutoffs: [G] falling cut-offs, float32.
-      queries: Number of queries that the map was fitted to.
+    `queries` is the number of queries that the map was fitted to.
     """
 
     knob_values: np.ndarray
@@ -49,14 +46,14 @@ class KnobMap:
             cutoffs[index] = min(cutoffs[index], below)
         return cls(values, cutoffs, queries)
 
+    # Values beyond these give the same lists.
+
     @property
     def lowest(self) -> float:
-        """The least knob value that the map reaches; smaller ones give the same list."""
         return float(self.knob_values[0])
 
     @property
     def highest(self) -> float:
-        """The greatest knob value that the map reaches; greater ones give the same list."""
         return float(self.knob_values[-1])
 
     def cutoff(self, value: Any) -> np.ndarray:

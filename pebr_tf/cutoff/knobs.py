@@ -16,12 +16,9 @@ from pebr_tf.metrics.strata import STRATA
 
 @dataclass(frozen=True)
 class CutoffRule:
-    """What one value of a knob means.
+    """What one value of a knob means: a policy with [3] float32 cut-offs, one for each stratum.
 
-    Attributes:
-      policy: The policy that ends lists.
-      cutoffs: [3] float32 cut-offs by stratum.
-      is_calibrated: Whether the value is calibrated to a recall; false for top_k and score.
+    The value is calibrated to a recall, except for top_k and score.
     """
 
     policy: Policy

@@ -22,12 +22,8 @@ SHARES = np.linspace(0.0, 1.0, 101)
 class HeldOutClicks:
     """Cosines of clicked pairs that no tower learned from, and what is known of their queries.
 
-    Attributes:
-      cosines: [P] of the pairs.
-      rows: [P] indices of their queries.
-      tau, level, frequency: [Q] inputs of the law head.
-      background_alpha, background_beta: [Q] Beta law of the cosines of all items.
-      strata: [Q] indices into STRATA.
+    `cosines` and the `rows` of their queries are [P], all else is [Q]. The background is the Beta
+    law of the cosines of all items.
     """
 
     cosines: np.ndarray
@@ -58,10 +54,8 @@ class HeldOutClicks:
 def fit_law(start: LawWeights, clicks: HeldOutClicks) -> LawWeights:
     """Fits the head to the clicks, every query weighing the same.
 
-    First the likelihood is maximised. Where no Beta law has the shape of the clicks, it prefers
-    laws that are too wide. So the biases, and the weights of the frequency, are then moved to where
-    the clicks transformed by their laws are most nearly uniform, over all queries and within each
-    stratum. A penalty keeps few clicks from moving them far.
+    First the likelihood is maximised, then the law is moved to where the clicks are most nearly
+    uniform; docs/maths.md, "Heads", says why. A penalty keeps few clicks from moving it far.
 
     The inputs are standardised and their range taken from these queries. Starts from `start`.
     """

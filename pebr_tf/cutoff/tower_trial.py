@@ -1,11 +1,9 @@
 """Compares two trainings by the lists that they would serve: `loss.log_q: auto`.
 
-Whether the logQ correction helps depends on the log. Recall of top k misleads: the correction
-often raises it and makes the levels of queries less comparable, which costs more where lists end by
-the level. So both ways are trained for a fifth of the steps, at most `TRIAL_STEPS`, and the lists
-that each would serve are compared on validation pairs, which neither has learned from. Without a
-clear gain there is no correction. `python -m experiments first-run` prints the choice for each log,
-and `ablation` the effect of the correction on whole trainings.
+Recall of top k misleads: the correction often raises it and makes the levels of queries less
+comparable, which costs more where lists end by the level. So the lists that each would serve are
+compared, on validation pairs, which neither has learned from. Without a clear gain there is no
+correction. `python -m experiments first-run` prints the choice for each log.
 """
 
 from collections.abc import Callable, Sequence

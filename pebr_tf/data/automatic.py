@@ -1,11 +1,7 @@
 """Settings that follow the size of the click log: what `auto` stands for.
 
-Every rule is bounded and grows with the log; docs/pipeline.md lists them.
-
-Small logs get many epochs because the best of four checkpoints is kept. Their batches are small so
-that there are enough steps; below 256 pairs a batch has too few negatives. The strata are shares of
-the clicks and follow the log by themselves; `strata.min_queries` keeps them from being too small to
-measure.
+Every rule is bounded and grows with the log; docs/pipeline.md lists them. Small logs get many
+epochs because the best of four checkpoints is kept; batches below 256 have too few negatives.
 """
 
 from typing import Any
@@ -47,10 +43,7 @@ def chosen(config: Config, size: LogSize) -> dict[str, Any]:
 
 
 def chosen_line(config: Config, size: LogSize, log_q: bool | None = None) -> str:
-    """`chosen` as one line for a reader; empty if nothing is `auto`.
-
-    `log_q` is what Trainer chose for `loss.log_q`, if that is known.
-    """
+    """`chosen` as one line, with what Trainer chose for `loss.log_q` if that is known."""
     values = chosen(config, size)
     if log_q is not None and config.loss.log_q == AUTO:
         values["loss.log_q"] = str(log_q).lower()

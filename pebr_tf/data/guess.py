@@ -6,10 +6,12 @@ import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import yaml
 
 from pebr_tf.config import Config, Data, Features
 from pebr_tf.data.click_log import MOST_CLICKS
@@ -18,27 +20,9 @@ from pebr_tf.data.local_files import local_sources
 from pebr_tf.data.tables import Rejected, Source, column_names, convert, read_table
 from pebr_tf.errors import UserError
 
-# Words of column names by meaning, the best first; `SearchTerm` and `search-term` are search_term.
-QUERY = (
-    *("query", "query_text", "search_query", "search_term", "search_terms", "searchterm"),
-    *("keyword", "keywords", "search", "term", "q", "tag", "query_id", "qid", "search_id"),
-)
-ITEM = (
-    *("item_id", "item", "product_id", "product", "asin", "sku", "doc_id", "docid", "document_id"),
-    *("doc", "document", "article_id", "book_id", "movie_id", "listing_id", "entity_id", "iid"),
-    *("pid", "clicked_item", "clicked_id", "clicked_url", "click_url", "handle", "id", "url"),
-)
-CLICKS = (
-    *("clicks", "click_count", "n_clicks", "num_clicks", "clicked", "is_clicked", "is_click"),
-    *("click", "count", "frequency", "freq", "n"),
-)
-TIME = (
-    *("timestamp", "time", "datetime", "date", "ts", "event_time", "click_time", "created_at"),
-    *("clicked_at", "event_timestamp", "day", "unix_time", "epoch"),
-)
-TEXT = (
-    *("title", "item_title", "product_title", "name", "item_name", "product_name", "headline"),
-    *("text", "description", "abstract", "body", "content"),
+_WORDS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+QUERY, ITEM, CLICKS, TIME, TEXT = (
+    _WORDS[meaning].split() for meaning in ("query", "item", "clicks", "time", "text")
 )
 # Numbers, UUIDs and digests, also with a short prefix such as q17.
 _ID = re.compile(

@@ -18,11 +18,8 @@ CLICK_FEATURES = ("query", "item_id", "clicks", "timestamp")
 class IngestSettings:
     """What is read and what is written.
 
-    Attributes:
-      texts: Columns of text that are features of an item.
-      numbers: Columns of numbers that are features of an item.
-      payload: Further text columns, only in the Examples of the catalogue.
-      cut: Text columns of which only the first `characters` are read, outside the catalogue.
+    Columns of `texts` and `numbers` are features of an item; those of `payload` are only in the
+    Examples of the catalogue. Elsewhere only the first `characters` of the texts in `cut` are read.
     """
 
     data: Data
@@ -69,8 +66,10 @@ class IngestSettings:
         texts = (*self.texts, *self.payload)
         return check_items(batch, self.data.item_column, texts, self.numbers)
 
-    def good_clicks(self, batch: Batch, now: int, known: ItemPlaces) -> Batch:
-        """The good rows of a click log beside a catalogue with the ids `known`."""
+    def good_clicks(self, batch: Batch, now: int, known: ItemPlaces | None) -> Batch:
+        """The good rows of a click log beside a catalogue with the ids `known`, if there is one."""
+        if known is None:
+            return self.good_clicks_and_items(batch, now)[0]
         return check_clicks(batch, self.data, now, known)
 
     def good_clicks_and_items(self, batch: Batch, now: int) -> tuple[Batch, Batch]:

@@ -15,13 +15,7 @@ FILE = "log_size.json"
 
 @dataclass(frozen=True)
 class LogSize:
-    """Size of the training data.
-
-    Attributes:
-      rows: Rows of the training split.
-      queries: Different queries of the training split.
-      items: Items of the catalogue.
-    """
+    """Rows and different queries of the training split, and items of the catalogue."""
 
     rows: int
     queries: int

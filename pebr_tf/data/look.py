@@ -47,13 +47,7 @@ SMALL_BYTES = 32 << 20
 
 @dataclass
 class DataCheck:
-    """The result of `look`.
-
-    Attributes:
-      facts: Lines for a reader, by name.
-      notes: What stops no run, but is likely to be wrong or to matter.
-      problems: Sentences about everything that would stop a run.
-    """
+    """The result of `look`: lines by name, and sentences on what would stop a run or may matter."""
 
     facts: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -139,10 +133,7 @@ def _check_rows(config: Config, found: DataCheck) -> None:
         "clicks is not a whole number": data.clicks_column,
     }
     for batch in table.batches(*settings.click_columns, data.timestamp_column):
-        if catalogue is None:
-            good, _ = settings.good_clicks_and_items(batch, now)
-        else:
-            good = settings.good_clicks(batch, now, catalogue)
+        good = settings.good_clicks(batch, now, catalogue)
         kept.append(table.count(good, batch, columns).columns)
     clicks = pa.Table.from_batches(kept).combine_chunks() if kept else None
     table.report(config.data.reject_limit, found)
@@ -214,12 +205,7 @@ def _check_plausible(config: Config, clicks: pa.Table, found: DataCheck) -> None
 
 
 class _Table:
-    """Reads the files of a table, or the beginning of large ones, and counts rows.
-
-    Attributes:
-      reasons: Rejected rows by reason.
-      share: Share of the bytes that were read.
-    """
+    """Reads a `share` of the bytes of a table, and counts rows and `reasons` of rejected ones."""
 
     def __init__(self, name: str, sources: list[Source]):
         self._name, self._sources = name, sources

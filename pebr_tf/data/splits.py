@@ -101,10 +101,7 @@ class TimeCounts:
     Stretches are a second long until there would be more than `MAX_STRETCHES`; then their length
     doubles. The result does not depend on how the clicks are divided and merged.
 
-    Attributes:
-      stretch: [S] int64, number of each stretch that has clicks, ascending.
-      clicks: [S] int64.
-      length: Seconds of a stretch.
+    `stretch` [S] are the numbers of those with clicks, ascending, and `length` is in seconds.
     """
 
     stretch: np.ndarray

@@ -23,11 +23,7 @@ def groups_of(strata: np.ndarray) -> dict[str, np.ndarray]:
 def by_group(
     lists: RankedLists, counts: np.ndarray, strata: np.ndarray, is_truncated: IsTruncated
 ) -> dict[str, ListSummary]:
-    """Summaries of lists of `counts` [Q] items, overall and by stratum.
-
-    `is_truncated` tells whether lists of given lengths were cut by the limit; `strata` [Q] are
-    indices into STRATA.
-    """
+    """Summaries of lists of `counts` [Q] items, overall and by stratum [Q]."""
     truncated = is_truncated(counts)
     return {
         name: ListSummary.of(lists.figures(counts, mask), truncated[mask])

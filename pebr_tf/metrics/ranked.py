@@ -1,9 +1,7 @@
 """Precision and recall of lists of different lengths, at an equal average number of items.
 
-Every policy is a score and one cut-off for all queries: an item is retrieved iff its score is at
-least the cut-off. The fixed number is the score -rank, one cosine for all is the cosine itself, the
-level is logit - level. Policies compare on one footing: each gets the cut-off with which it
-retrieves the same number of items on average.
+Every policy is a score and one cut-off for all queries (docs/maths.md, "Knobs"), and policies are
+compared at the cut-offs with which they retrieve the same number of items on average.
 
 Scores fall with the rank, so the length of a list is found by bisection in its row, and the number
 of relevant items in it by comparing that length with the ranks of the relevant items.
@@ -18,14 +16,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Figures:
-    """Precision and recall of Q lists. Macro is the mean over queries, micro is over all items.
+    """Precision and recall of Q lists of `counts` [Q] items.
 
-    Attributes:
-      precision: Macro; an empty list counts 0.
-      recall: Macro.
-      micro_precision: 0 if nothing is retrieved.
-      micro_recall: Over all relevant items.
-      counts: [Q] items of each query.
+    The mean over queries, where an empty list has precision 0; micro: over all items.
     """
 
     precision: float

@@ -19,14 +19,8 @@ GROUPS = ("overall", *STRATA)
 class ListSummary:
     """Precision, recall and list lengths of a set of queries.
 
-    Attributes:
-      precision: Macro average; an empty list counts as 0.
-      recall: Macro average.
-      micro_precision: Over all retrieved items.
-      micro_recall: Over all relevant items.
-      empty: Share of queries without an item.
-      truncated: Share of queries whose list was cut by the limit.
-      p10: 10th percentile of the items per query; `p50`, `p90` and `p99` likewise.
+    `truncated` is the share of queries whose list was cut by the limit; `p10` to `p99` are
+    percentiles of the items per query, and the other figures as in `Figures`.
     """
 
     precision: float
@@ -75,10 +69,8 @@ class Curve:
 class PolicyResult:
     """One policy at equal averages.
 
-    Attributes:
-      default: Whether a release serves with it.
-      at: Average number of items -> group -> summary.
-      curve: From few items to many, or None if it was not measured.
+    A release serves with the default. `at` maps the average number of items to group to summary;
+    the curve goes from few items to many, if it was measured.
     """
 
     name: str
@@ -138,12 +130,7 @@ class KnobResult:
 
 @dataclass(frozen=True)
 class CountHistogram:
-    """Queries by their number of items.
-
-    Attributes:
-      edges: [E + 1] rising; bin i holds edges[i] <= count < edges[i + 1].
-      queries: [E] queries in each bin.
-    """
+    """Queries [E] by their number of items: bin i holds edges[i] <= count < edges[i + 1]."""
 
     edges: list[int]
     queries: list[int]
@@ -153,10 +140,8 @@ class CountHistogram:
 class ExampleQuery:
     """One test query at the default knob.
 
-    Attributes:
-      relevant: Relevant items in the catalogue.
-      threshold: Cosine of the last item of its list, in [-1, 1]; 1 if the list is empty.
-      clicks: Cosines of the relevant items that are among the candidates, at most 100, best first.
+    The threshold is the cosine of the last item of its list, in [-1, 1], or 1 if that is empty;
+    `clicks` are the cosines of relevant candidates, at most 100, best first.
     """
 
     query: str

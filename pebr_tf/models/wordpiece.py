@@ -24,7 +24,7 @@ MAX_WORD = 100
 _NAMED = (CLS, SEP, UNK, "[PAD]", "[MASK]")
 _PRIVATE = 0x10FF00
 _POINTS, _PAGE = 0x110000, 256
-# RaggedRows of the table: nothing, a space, the character itself, the same as a word; then sequences.
+# Rows of the table: nothing, a space, the character itself, the same as a word; then sequences.
 _DROPPED, _SPACE, _SELF, _WORD = range(4)
 _ITSELF = -1
 _CHINESE = (

@@ -41,9 +41,7 @@ class ModelSummary:
 class DataSummary:
     """What the model was trained, calibrated and tested on.
 
-    Attributes:
-      strata: Stratum -> test queries.
-      span: Number of the data's span, or None.
+    `strata` counts the test queries of each stratum.
     """
 
     items: int
@@ -162,10 +160,7 @@ class GateResult:
 class BaselineResult:
     """The last blessed model on the same clicks.
 
-    Attributes:
-      model: URI of its artifact.
-      level_temperature: Tuned for it.
-      policies: top_k and the default policy.
+    `model` is the URI of its artifact; the policies are top_k and the default.
     """
 
     model: str

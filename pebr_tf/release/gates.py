@@ -1,9 +1,7 @@
 """What an evaluation must reach for a model to be blessed.
 
-A gate fails if its shortfall is significant: larger than chance explains with a confidence of 95%,
-by resampling the test queries. A shortfall that so few queries cannot decide is a warning. One gate
-asks for more: a model must be better than one that cannot tell queries apart, with a confidence of
-99.9%, because at 95% one of twenty broken models would pass.
+docs/pipeline.md, "Gates", says how sure each must be. A model must be better than one that cannot
+tell queries apart with a confidence of 99.9%: at 95%, one of twenty broken models would pass.
 """
 
 import numpy as np

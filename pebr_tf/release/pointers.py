@@ -1,12 +1,6 @@
 """Pointers: what a run must know of earlier runs of its pipeline, in files under `pipeline.root`.
 
-    <root>/pointers/<pipeline>/accepted_statistics.pb   of the train split of the last accepted run
-    <root>/pointers/<pipeline>/blessed/<version>.json   one per push: which model, which examples
-    <root>/pointers/<pipeline>/models/<name>/           towers that a pointer names
-
-Withdrawn versions are listed beside the releases; see `pebr_tf.release.versions`. All of this is
-the same on one machine, on Vertex AI and on Kubeflow, and pipelines do not see each other. No two
-pushes write the same file: each writes its own, the towers before the pointer.
+docs/pipeline.md, "Pointers", lists them. No two pushes write the same file.
 """
 
 from __future__ import annotations
@@ -30,10 +24,8 @@ BLESSED, MODELS = "blessed", "models"
 class BlessedModel:
     """A model that was blessed and pushed.
 
-    Attributes:
-      model: The version that it was first pushed as. Index-only runs push it again.
-      examples: Identifies the examples that it was trained on.
-      towers: Name of the folder of its towers.
+    `model` is the version that it was first pushed as, also where index-only runs push it again.
+    `examples` identifies what it was trained on, and `towers` is the folder of its towers.
     """
 
     FILE: ClassVar[str] = "blessed_model.json"
@@ -71,12 +63,7 @@ class BlessedModel:
 
 @dataclass(frozen=True)
 class Pointers:
-    """The pointers of one pipeline.
-
-    Attributes:
-      folder: Where they are; see `folder_of`.
-      releases: The folder of releases, which states what was withdrawn.
-    """
+    """The pointers of one pipeline, and the releases, which state what was withdrawn."""
 
     folder: str
     releases: str

@@ -135,11 +135,8 @@ class Release:
 class ReleaseSources:
     """The artifacts that a release is made from.
 
-    Attributes:
-      cutoff: Folder with the calibration and the query model.
-      index: Folder of the embedded catalogue.
-      evaluation: Folder with the evaluation and its report.
-      model: The version that the towers were first pushed as; None: they are new.
+    The folders of the calibration with the query model, of the embedded catalogue, and of the
+    evaluation. `model` is the version that the towers were first pushed as; None: they are new.
     """
 
     cutoff: Path

@@ -73,10 +73,6 @@ def fetch(remote: str, releases: Path) -> Path | None:
 
     Returns:
       The new folder, or None if there is nothing to fetch.
-
-    Raises:
-      UserError: `remote` cannot be read or has no release, the release is damaged, or `releases`
-        cannot be written to.
     """
     remote, releases = remote_folder(remote), Path(releases)
     version = newest_served(remote)

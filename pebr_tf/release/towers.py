@@ -68,9 +68,7 @@ class TowersDescription:
 class QueryModelDescription(TowersDescription):
     """The description of a query model: that of its towers, and what it was exported with.
 
-    Attributes:
-      policy: The policy of the calibrated knobs.
-      moments: Fingerprint of the item vectors' moments, which ties the model to its index.
+    `moments` is the fingerprint of the item vectors' moments, which ties the model to its index.
     """
 
     FILE: ClassVar[str] = "assets.extra/query_model.json"

@@ -1,11 +1,8 @@
 """The versions in a folder of releases, local or in a bucket: which exist, which may be served.
 
-<releases>/<version>/                  a release; in a bucket, only if it has a manifest
-<releases>/withdrawn.json              versions that may not be served or fetched, and why
-<releases>/query_model/<version>       link to ../<version>/query_model: TF Serving's base path
-
-Links are local only. A withdrawn version keeps its folder. A server that follows the releases
-changes to the newest version that is not withdrawn when it looks next.
+docs/serving.md shows the folder. In a bucket, a version is a release only if it has a manifest, and
+there are no links. A withdrawn version keeps its folder. A server that follows the releases changes
+to the newest version that is not withdrawn when it looks next.
 """
 
 import contextlib
@@ -33,12 +30,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True)
 class Withdrawal:
-    """Why and when a version was withdrawn.
-
-    Attributes:
-      reason: One line, or empty.
-      time: ISO 8601 in UTC.
-    """
+    """Why a version was withdrawn, in one line or none, and when, ISO 8601 in UTC."""
 
     reason: str
     time: str
@@ -115,11 +107,7 @@ def newest_served(releases: str | Path, without: Iterable[int] = ()) -> int | No
 
 
 def roll_back(releases: str | Path, to: int | None = None, reason: str = "") -> list[int]:
-    """Withdraws the newest served version, or all served versions above `to`.
-
-    Returns:
-      The versions that were withdrawn, ascending.
-    """
+    """Withdraws the newest served version, or all above `to`; returns them, ascending."""
     with _changing(releases):
         if to is None:
             newest = newest_served(releases)

@@ -7,6 +7,7 @@ from typing import Any
 import jinja2
 
 from pebr_tf.files import replacing_file
+from pebr_tf.metrics.results import GROUPS
 from pebr_tf.metrics.strata import STRATA
 from pebr_tf.release.evaluation import ModelEvaluation, default_result, named_policy
 from pebr_tf.report import charts, formats, tables
@@ -37,6 +38,7 @@ def write_report(evaluation: ModelEvaluation, path: Path) -> None:
         top_k=named_policy(evaluation.policies, "top_k"),
         overall=evaluation.default_knob.groups["overall"],
         worst=_worst_stratum(evaluation),
+        groups=GROUPS,
         strata=STRATA,
         charts=charts,
         formats=formats,

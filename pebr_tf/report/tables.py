@@ -20,7 +20,6 @@ from pebr_tf.report.formats import (
     milliseconds,
     percent,
     share,
-    wide_minus,
 )
 
 MEASURES = ("precision", "recall")
@@ -36,13 +35,6 @@ class Cell:
     text: str
     style: str = "number"
     best: bool = False
-
-
-_STATES = {
-    "passed": Cell("✓ passed", "good"),
-    "undecided": Cell("? undecided", "quiet"),
-    "failed": Cell("✗ failed", "bad"),
-}
 
 
 @dataclass(frozen=True)
@@ -145,61 +137,6 @@ def calibration_table(evaluation: ModelEvaluation) -> Table:
     rows.append(_row("mean error", *[""] * differs, *errors, "", style="total"))
     head = _heads("requested", *columns, "items per query")
     return Table("Requested and measured recall", head, rows)
-
-
-def counts_table(evaluation: ModelEvaluation) -> Table:
-    names = ("average", "p10", "median", "p90", "p99", "empty", "truncated")
-    rows = []
-    for group in GROUPS:
-        found = evaluation.default_knob.groups.get(group)
-        texts = [DASH] * len(names)
-        if found is not None:
-            counts = (found.p10, found.p50, found.p90, found.p99)
-            rates = (found.empty, found.truncated)
-            texts = [average(found.average), *map(count, counts), *map(percent, rates)]
-        rows.append(_row(group, *texts))
-    return Table("Items per query by stratum", _heads("queries", *names), rows)
-
-
-def budget_table(evaluation: ModelEvaluation) -> Table:
-    budget = evaluation.budget
-    rows = [
-        _row(count(requested), average(measured), change(percent(measured / requested - 1)))
-        for requested, measured in zip(budget.requested, budget.measured, strict=True)
-    ]
-    heads = _heads("requested", "measured", "difference")
-    return Table("Requested and measured budget", heads, rows)
-
-
-def gates_table(evaluation: ModelEvaluation) -> Table:
-    """What was required, what was received of how many queries, and whether that passed."""
-    rows = [
-        Row(
-            gate.title,
-            [
-                Cell(gate.required.replace(">=", "≥").replace("<=", "≤")),
-                Cell(wide_minus(gate.received_text)),
-                Cell(gate.measured_on),
-                _STATES[gate.state],
-            ],
-        )
-        for gate in evaluation.gates
-    ]
-    heads = _heads("gate", "required", "received", "queries")
-    return Table("Gates", [*heads, Cell("outcome", "")], rows)
-
-
-def latency_table(evaluation: ModelEvaluation) -> Table:
-    rows = [
-        _row(
-            count(found.batch),
-            milliseconds(found.p50_ms),
-            milliseconds(found.p99_ms),
-            count(found.queries_per_second),
-        )
-        for found in evaluation.latency
-    ]
-    return Table("Latency by batch", _heads("batch", "median", "p99", "queries per second"), rows)
 
 
 def baseline_table(evaluation: ModelEvaluation) -> Table | None:

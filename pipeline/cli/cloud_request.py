@@ -144,10 +144,6 @@ def send_request(
     """Compiles the pipeline and sends a request with it, or prints what would be sent.
 
     A dry run needs neither credentials nor a network. The `options` go to `Destination.compile`.
-
-    Raises:
-      UserError: The config cannot run on the target, there are no credentials, or the target did
-        not accept it.
     """
     from pipeline.cloud_check import require_cloud
     from pipeline.quiet import set_logging

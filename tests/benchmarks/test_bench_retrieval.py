@@ -99,10 +99,7 @@ def test_the_command_prints_the_table():
     ("arguments", "message"),
     [
         (["--query-count", "500"], "--query-count must be above 500. Received: 500."),
-        (
-            ["--vectors", "v.npy"],
-            "--vectors, --queries and --thresholds must be given together.",
-        ),
+        (["--vectors", "v.npy"], "--vectors, --queries and --thresholds must be given together."),
     ],
 )
 def test_bad_requests_are_rejected(arguments, message):

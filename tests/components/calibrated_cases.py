@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 from artifact_files import artifact, write_pairs
+from cutoff_worlds import unit
 from tfx.types import Channel
 from tfx.types.standard_artifacts import Model
 
@@ -60,10 +61,6 @@ class LookupTowers(tf.Module):
         return {**found, "query_embedding": vectors, "item_embedding": vectors}
 
 
-def unit(vectors):
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-
-
 class CalibratedWorld:
     def __init__(self, seed=0):
         generator = np.random.default_rng(seed)
@@ -100,13 +97,8 @@ def write_clicks(folder, clicks):
 
 def describe(path, **changes):
     """Writes the description of towers whose SavedModel is at `path`."""
-    values = {
-        "family": "beta",
-        "dimension": DIMENSION,
-        "loss": "beta_nce",
-        "steps": 7,
-        "config": {},
-    }
+    values = {"family": "beta", "dimension": DIMENSION, "loss": "beta_nce"}
+    values |= {"steps": 7, "config": {}}
     TowersDescription(**{**values, **changes}).save(path)
 
 

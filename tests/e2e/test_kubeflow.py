@@ -28,10 +28,7 @@ from pipeline.kubeflow_spec import compile_documents, to_yaml
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "tests/engines/kubeflow"
 RCLONE = "github.com/rclone/rclone@v1.68.2"
-KEYS = {
-    "AWS_ACCESS_KEY_ID": "the-access-key-of-a-test",
-    "AWS_SECRET_ACCESS_KEY": "its-secret",
-}
+KEYS = {"AWS_ACCESS_KEY_ID": "the-access-key-of-a-test", "AWS_SECRET_ACCESS_KEY": "its-secret"}
 # Rclone's exit code for a folder that does not exist.
 NOT_FOUND = 3
 EXAMPLE = ROOT / "examples/kubeflow.yaml"
@@ -76,26 +73,6 @@ def test_kfp_and_argo_accept_the_file(kubeflow, index_only, tmp_path):
     assert ("Trainer" in names) == (not index_only)
     assert "nvidia.com/gpu" in done.stdout or index_only
     assert '\\"pool\\":\\"batch\\"' in done.stdout
-
-
-@pytest.mark.parametrize("mistake", ["resolver", "dependency", "job"])
-def test_kfp_or_argo_rejects_what_kubeflow_cannot_run(kubeflow, mistake, tmp_path):
-    spec, _ = compile_documents(Config.load(EXAMPLE))
-    tasks = spec["root"]["dag"]["tasks"]
-    executors = spec["deploymentSpec"]["executors"]
-    if mistake == "resolver":
-        executors["LastBlessedModel_executor"] = {"resolver": {"outputArtifactQueries": {}}}
-        reason = "not implemented"
-    elif mistake == "dependency":
-        tasks["Pusher"]["dependentTasks"] = ["LastAcceptedRun"]
-        reason = "LastAcceptedRun"
-    else:
-        spec = {"pipelineSpec": spec, "runtimeConfig": {}}
-        reason = "unknown template format: pipeline spec is invalid"
-    (tmp_path / "pipeline.yaml").write_text(to_yaml([spec]), encoding="utf-8")
-    done = kubeflow("compile", tmp_path / "pipeline.yaml")
-    assert done.returncode == 1
-    assert reason in done.stderr
 
 
 @pytest.mark.parametrize(

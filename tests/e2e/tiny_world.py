@@ -27,22 +27,12 @@ CLOUD = {
     "training.warm_start": True,
 }
 BRANDS = {
-    "huawei": "华为",
-    "xiaomi": "小米",
-    "lenovo": "联想",
-    "haier": "海尔",
-    "anta": "安踏",
-    "midea": "美的",
-    "tcl": "创维",
-    "oppo": "欧珀",
+    **{"huawei": "华为", "xiaomi": "小米", "lenovo": "联想", "haier": "海尔"},
+    **{"anta": "安踏", "midea": "美的", "tcl": "创维", "oppo": "欧珀"},
 }
 KINDS = {
-    "phone": "手机",
-    "laptop": "电脑",
-    "fridge": "冰箱",
-    "shoes": "运动鞋",
-    "kettle": "水壶",
-    "lamp": "台灯",
+    **{"phone": "手机", "laptop": "电脑", "fridge": "冰箱"},
+    **{"shoes": "运动鞋", "kettle": "水壶", "lamp": "台灯"},
 }
 COLOURS = {"black": "黑色", "white": "白色", "red": "红色", "green": "绿色"}
 # Of both languages; a Chinese character is a word piece.

@@ -1,7 +1,5 @@
 """Hand-made outputs of experiments, and experiments run on a tiny synthetic log."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_logs import small_corpus
 
 from experiments import first_run_logs, towers
 from experiments import settings as settings_module
@@ -17,8 +16,10 @@ from experiments.corpora import Corpus
 from experiments.policies import rank_quantile
 from experiments.settings import ExperimentSettings
 from experiments.step import Store, run_steps
+from experiments.study import Study
 from pebr_tf.config import Config
 from pebr_tf.cutoff import fitting
+from pebr_tf.cutoff.candidates import QueryVectors
 
 SMALL = ExperimentSettings("small", 1, None)
 # Enough to see that every part fits the next.
@@ -78,3 +79,22 @@ def run_small(module: ModuleType, cache: Path):
         patch.setitem(rank_quantile._TREES, "max_iter", 3)
         outputs = run_steps(module.steps(SMALL), Store(cache))
         return outputs, module.results(SMALL, outputs)
+
+
+def random_towers() -> Study:
+    """Untrained towers on the small log: unit vectors of eight numbers, tau from .05 to .3."""
+    data = small_corpus()
+    found = untrained(data, data.config)
+    queries = QueryVectors(found["vectors"], found["tau"], data.strata)
+    return Study(data, data.config, found["items"], queries)
+
+
+def clicked_in(towers: Study, split: str) -> dict[int, set[int]]:
+    """Items by query that were clicked in a split, row by row."""
+    place = ("train", "calibrate", "test").index(split)
+    found: dict[int, set[int]] = {}
+    data = towers.corpus
+    for query, item, of_split in zip(data.query, data.item, data.split, strict=True):
+        if of_split == place:
+            found.setdefault(int(query), set()).add(int(item))
+    return dict(sorted(found.items()))

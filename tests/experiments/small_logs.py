@@ -1,7 +1,5 @@
 """A small click log with the dirt of real ones, as tables and as a corpus."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 

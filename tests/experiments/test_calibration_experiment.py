@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from random_towers import clicked_in, random_towers
+from cutoff_worlds import random_lists
+from experiment_runs import clicked_in
 
 from experiments.calibration_measured import REQUESTED, WAYS, measure
 from experiments.coverage import coverage
@@ -13,22 +14,6 @@ from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.metrics.comparison import groups_of
 from pebr_tf.metrics.ranked import RankedLists, Ranks
 from pebr_tf.metrics.strata import STRATA
-
-
-def random_lists(seed, queries=31, candidates=40, ties=False):
-    """Falling scores less an offset; up to six relevant items per query, some no candidates."""
-    generator = np.random.default_rng(seed)
-    scores = generator.normal(size=(queries, candidates)).astype(np.float32)
-    scores = -np.sort(-(np.round(scores) if ties else scores), axis=1)
-    # Some rows have fewer candidates.
-    scores[::5, candidates // 2 :] = -np.inf
-    rows, ranks = [], []
-    for row in range(queries):
-        chosen = generator.choice(candidates + 2, generator.integers(1, 7), replace=False)
-        rows += [row] * len(chosen)
-        ranks += np.minimum(chosen, candidates).tolist()
-    offsets = generator.integers(0, 2, queries).astype(np.float32)
-    return RankedLists(scores, Ranks(np.array(rows), np.array(ranks)), np.bincount(rows), offsets)
 
 
 def single_hits(queries, seed=0):
@@ -52,7 +37,7 @@ def recall_by_hand(lists, query, cutoff, floor, limit):
     ("ties", "floor", "limit"), [(False, 0, 100), (True, 1, 25), (True, 3, 20)]
 )
 def test_coverage_is_that_of_loops(ties, floor, limit):
-    lists = random_lists(7, ties=ties)
+    lists = random_lists(7, 31, 40, ties=ties, short=True)
     requested = (0.2, 0.3, 0.5, 0.6)
     found = coverage(lists, requested, 6, floor, limit, seed=3)
     generator = np.random.default_rng(3)
@@ -93,11 +78,6 @@ def test_a_map_that_promises_too_much_is_found_out():
     found = coverage(single_hits(20), (0.8,), 1_000, 0, 10, fit=shifted)
     assert found.mean[0] == pytest.approx(8 / 11, abs=0.012)
     assert not found.holds[0]
-
-
-@pytest.fixture(scope="module")
-def towers():
-    return random_towers()
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,9 @@
 """Retrieved items by requested recall, against lists that are counted one by one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_towers import random_towers
 from scipy import stats
 
 from experiments.cutoffs_measured import RECALLS, SHOWN, measure
@@ -14,8 +11,7 @@ from experiments.released import released
 
 
 @pytest.fixture(scope="module", params=["pdf", "paper"])
-def towers(request):
-    towers = random_towers()
+def towers(request, towers):
     return replace(towers, config=towers.config.replace("loss.convention", request.param))
 
 

@@ -1,7 +1,5 @@
 """A corpus in memory against the same counted row by row, as the pipeline counts it."""
 
-from __future__ import annotations
-
 import functools
 from collections import Counter, defaultdict
 
@@ -9,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import tensorflow as tf
-from small_logs import small_config, small_corpus, small_tables
+from small_logs import small_config, small_tables
 
 from experiments import corpora
 from experiments import settings as settings_module
@@ -25,11 +23,6 @@ from pebr_tf.models.text import tokens_of
 def tables():
     clicks, catalogue = small_tables()
     return clicks.to_pylist(), {row["item_id"]: row for row in catalogue.to_pylist()}
-
-
-@pytest.fixture(scope="module")
-def data():
-    return small_corpus()
 
 
 @pytest.fixture(scope="module")

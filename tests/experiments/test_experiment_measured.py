@@ -5,18 +5,12 @@ import itertools
 
 import numpy as np
 import pytest
-from random_towers import random_towers
 
 from experiments import ablation_cutoffs, measured
 from pebr_tf.retrieval import ExactSearcher
 from pebr_tf.retrieval.level import LevelCut, search_by_level
 
 AVERAGES = (3, 5)
-
-
-@pytest.fixture(scope="module")
-def towers():
-    return random_towers()
 
 
 def clicked(towers, split):

@@ -1,7 +1,5 @@
 """The store: what goes in comes out, damage is no result, names change with what decides one."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,21 +1,8 @@
 """What experiments ask of towers, against queries and items compared one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from random_towers import clicked_in, random_towers
-
-
-@pytest.fixture(scope="module")
-def towers():
-    return random_towers()
-
-
-def asked(towers, split):
-    """Places of the queries of a split, and their items by place."""
-    clicked = clicked_in(towers, split)
-    return list(clicked), clicked
+from experiment_runs import clicked_in
 
 
 def by_hand(towers, rows, relevant, depth):
@@ -33,7 +20,8 @@ def by_hand(towers, rows, relevant, depth):
 
 @pytest.mark.parametrize(("split", "depth"), [("calibrate", 7), ("test", 40), ("test", 1_000)])
 def test_candidates_and_their_truth_by_hand(towers, split, depth):
-    rows, clicked = asked(towers, split)
+    clicked = clicked_in(towers, split)
+    rows = list(clicked)
     assert towers.rows(split).tolist() == rows
     found = towers.candidates(split, (1.0,), depth)
     cosines, ranks, totals = by_hand(towers, rows, clicked, min(depth, 40))
@@ -48,8 +36,8 @@ def test_candidates_and_their_truth_by_hand(towers, split, depth):
 
 
 def test_known_pairs_are_those_of_the_training_split(towers):
-    rows, clicked = asked(towers, "test")
-    _, trained = asked(towers, "train")
+    clicked, trained = clicked_in(towers, "test"), clicked_in(towers, "train")
+    rows = list(clicked)
     found = towers.candidates("test", (1.0,), known=True)
     known = {query: trained.get(query, set()) for query in rows}
     _, ranks, _ = by_hand(towers, rows, known, found.depth)

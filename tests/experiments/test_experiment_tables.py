@@ -1,26 +1,21 @@
 """The figures and the first table of the ablation by hand."""
 
 import math
+from pathlib import Path
 
 import pytest
 from experiment_runs import output
 
 from experiments import ablation, seeds
-from experiments.ablation_cutoffs import (
-    LEVEL_TEMPERATURES,
-    PROBES,
-    SAMPLE,
-    SAMPLES,
-    TUNED,
-    level_temperature_name,
-    probe_name,
-)
-from experiments.settings import ExperimentSettings
+from experiments import ablation_cutoffs as cut
+from experiments.ablation_variants import variants_of
+from experiments.kinds import KINDS
+from experiments.settings import GOODBOOKS, SCALES, SYNTHETIC, ExperimentSettings
 from pebr_tf.report.formats import DASH
 
 AVERAGES = (5, 15, 50)
 TWO_SEEDS = ExperimentSettings("small", 2, None)
-PROBED = [probe_name(probe, sample) for probe in PROBES for sample in SAMPLES]
+PROBED = [cut.probe_name(probe, sample) for probe in cut.PROBES for sample in cut.SAMPLES]
 
 
 def test_one_seed_has_no_deviation():
@@ -37,11 +32,11 @@ def run(level, top_k=(0.1, 0.5), cdf=(0.3, 0.1)):
 
 def ablation_cutoffs():
     at = {
-        level_temperature_name(each): (0.3 - 0.1 * each, 0.4 + 0.1 * each)
-        for each in LEVEL_TEMPERATURES
+        cut.level_temperature_name(each): (0.3 - 0.1 * each, 0.4 + 0.1 * each)
+        for each in cut.LEVEL_TEMPERATURES
     }
-    at |= {TUNED: (0.2, 0.55), SAMPLE: (0.2, 0.52), **dict.fromkeys(PROBED, (0.2, 0.551))}
-    errors = {**dict.fromkeys(PROBED, 0.01), SAMPLE: 0.2}
+    at |= {cut.TUNED: (0.2, 0.55), cut.SAMPLE: (0.2, 0.52), **dict.fromkeys(PROBED, (0.2, 0.551))}
+    errors = {**dict.fromkeys(PROBED, 0.01), cut.SAMPLE: 0.2}
     pairs = {policy: dict.fromkeys(AVERAGES, pair) for policy, pair in at.items()}
     return output(pairs, 0.6, error=errors, explained=errors)
 
@@ -78,3 +73,15 @@ def test_ablation_has_differences_their_standard_error_and_bold_beyond_noise():
         ("logQ correction", *[".200/.500", ".000/.000"] * 2),
     )
     assert results.tables[2].rows[1][1:] == (DASH,) * 4
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("dataset", [SYNTHETIC, GOODBOOKS])
+def test_every_change_is_valid_and_changes_something(scale, dataset):
+    config = ExperimentSettings(scale, 1, Path("goodbooks")).config(dataset)
+    for kinds in (KINDS, variants_of(scale)):
+        configs = [config.replace_all(dict(kind.changes)) for kind in kinds.values()]
+        assert configs[0] == config
+        assert all(one != other for i, one in enumerate(configs) for other in configs[:i])
+        titles = [kind.title for kind in kinds.values()]
+        assert len(set(titles)) == len(titles)

@@ -1,7 +1,5 @@
 """Towers of a small log: they learn from the rows that they should, and repeat themselves."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from pathlib import Path
@@ -10,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from experiment_runs import untrained
-from small_logs import WORDS, small_corpus
+from small_logs import WORDS
 
 from experiments import towers
 from experiments.towers import train
@@ -20,11 +18,6 @@ from pebr_tf.training.loop import Trainer
 sys.path.append(str(Path(__file__).parents[1] / "pebr_tf" / "models"))
 
 from bert_folders import write_folder
-
-
-@pytest.fixture(scope="module")
-def data():
-    return small_corpus()
 
 
 def trained(data, share=1.0, **changes):

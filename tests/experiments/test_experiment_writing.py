@@ -1,7 +1,5 @@
 """An experiment's folder: all of it or none, and figures that any reader takes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The paired bootstrap against SciPy, and its correction against cut-offs fitted in every draw."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -87,11 +85,8 @@ def test_draws_spread_as_if_each_had_its_own_cut_off(place, figure, world, refit
     for column, truth in pairs:
         assert column.std() / np.sqrt(QUERIES) == pytest.approx(truth.std(), rel=0.07)
         drawn = drawn_means(column, 4_000)
-        np.testing.assert_allclose(
-            np.percentile(drawn, [2.5, 97.5]),
-            np.percentile(truth, [2.5, 97.5]),
-            atol=0.2 * truth.std(),
-        )
+        ours_at, theirs_at = (np.percentile(each, [2.5, 97.5]) for each in (drawn, truth))
+        np.testing.assert_allclose(ours_at, theirs_at, atol=0.2 * truth.std())
 
 
 def test_an_interval_is_scipy_s(world):
@@ -148,11 +143,13 @@ def test_p_values_at_the_ends(difference, p_value):
     assert (found.p_value, found.low, found.high) == (p_value, difference, difference)
 
 
-def test_other_shapes_are_rejected():
+def test_what_does_not_fit_is_rejected(world):
     message = r"^ours and theirs must have the same shape, \[Q\] or \[S, Q\]\. Received: "
     for ours, theirs in (((3,), (4,)), ((2, 3), (3,)), ((0,), (0,)), ((), ()), ((1, 1, 1),) * 2):
         with pytest.raises(ValueError, match=message):
             compare(np.zeros(ours), np.zeros(theirs))
+    with pytest.raises(ValueError, match=r"^average must be above 0\. Received: 0\.$"):
+        columns_at(world.lists(world.plain), 0)
 
 
 def test_where_nothing_can_move_the_figures_are_as_they_are():
@@ -167,8 +164,3 @@ def test_where_nothing_can_move_the_figures_are_as_they_are():
     np.testing.assert_array_equal(nothing.recall, [0, 0])
     falling = RankedLists(-np.tile(np.arange(4, dtype=np.float32), (2, 1)), ranks, totals)
     np.testing.assert_allclose(columns_at(falling, 40).recall, [2 / 2, 1 / 4])
-
-
-def test_an_average_must_be_above_0(world):
-    with pytest.raises(ValueError, match=r"^average must be above 0\. Received: 0\.$"):
-        columns_at(world.lists(world.plain), 0)

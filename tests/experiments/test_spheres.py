@@ -2,15 +2,10 @@
 
 import numpy as np
 import pytest
-from random_towers import clicked_in, random_towers
+from experiment_runs import clicked_in
 
 from experiments.released import released
 from experiments.spheres_measured import measure, on_sphere
-
-
-@pytest.fixture(scope="module")
-def towers():
-    return random_towers()
 
 
 @pytest.fixture(scope="module")

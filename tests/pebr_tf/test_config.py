@@ -14,6 +14,7 @@ from pebr_tf.config import Config, ConfigError, Gates, Machine, Training
 from pebr_tf.config.runs import ACCELERATORS
 from pebr_tf.config.section import leaves
 from pebr_tf.config.setting import split_null
+from pebr_tf.errors import UserError
 
 LEAVES = dict(leaves(Config))
 # Starting points that no single change reaches, because their settings need each other.
@@ -25,12 +26,8 @@ PRESETS: list[dict[str, Any]] = [
     {"towers.kind": "bert", "towers.backbone": "encoders/minilm"},
     {"strata.head": 0.6, "strata.torso": 0.3, "strata.tail": 0.1},
     {"serving.backend": "tf_serving", "serving.tf_serving.address": "[::1]:8500"},
-    {
-        "serving.tls.certificate": "server.pem",
-        "serving.tls.key": "server.key",
-        "serving.tls.mutual": True,
-        "serving.tls.client_authority": "clients.pem",
-    },
+    {f"serving.tls.{key}": f"{key}.pem" for key in ("certificate", "key", "client_authority")}
+    | {"serving.tls.mutual": True},
 ]
 
 
@@ -97,10 +94,6 @@ def test_a_section_that_is_all_comments_has_its_defaults():
     assert Config.from_yaml("training:\n  # batch_size: 2\nevaluation:\n  gates:\n") == Config()
 
 
-def test_a_query_gets_at_least_one_item_by_default():
-    assert Config().cutoff.floor == 1
-
-
 def test_integers_and_lists_become_numbers_and_tuples():
     config = Config.from_mapping(
         {"towers": {"tau_max": 1, "hidden_layers": [64, 64]}, "loss": {"gamma": -0.0}}
@@ -124,6 +117,8 @@ def test_replace_changes_one_setting_of_a_copy():
 
 def test_errors_survive_pickling():
     error = ConfigError("training.seed", "be an integer", "null", "pebr.yaml")
+    assert isinstance(error, UserError)
+    assert isinstance(error, ValueError)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
     assert str(error) == "pebr.yaml: training.seed must be an integer. Received: null."
 

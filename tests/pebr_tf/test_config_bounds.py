@@ -1,11 +1,11 @@
 """Every setting at the edges of what it accepts."""
 
 import math
-import re
 from typing import Any, get_args, get_origin
 
 import pytest
 import yaml
+from text_tables import blocks
 
 from pebr_tf.config import Config, ConfigError
 from pebr_tf.config.section import leaves
@@ -144,7 +144,7 @@ cloud.resources.trainer:
 """
 
 
-@pytest.mark.parametrize("case", re.split(r"\n(?! )", BOUNDS.strip()))
+@pytest.mark.parametrize("case", blocks(BOUNDS))
 def test_bounds_written_by_hand(case):
     path, values = case.split(":", maxsplit=1)
     accepted, rejected, *others = yaml.safe_load(f"[{values}]")

@@ -1,15 +1,14 @@
 """Each mistake in a configuration gives one exact sentence."""
 
 import math
-import re
 from typing import Any
 
 import pytest
 import yaml
+from text_tables import cases
 
 from pebr_tf.config import Config, ConfigError, Cutoff, Training
 from pebr_tf.config.runs import ACCELERATORS
-from pebr_tf.errors import UserError
 
 REJECTED_VALUES: list[tuple[str, Any, str]] = [
     ("training.batch_size", 0, "an integer from 2 to 1048576. Received: 0."),
@@ -82,13 +81,6 @@ strata: {middle: 0.3}
 strata: {3: 0.3}
     strata.3 must be a known key (head, torso, tail, min_queries). Received: 0.3.
 """
-
-
-def cases(text):
-    """Pairs of a line and the sentence that is indented below it."""
-    for case in re.split(r"\n(?! )", text.strip()):
-        line, *sentence = map(str.strip, case.splitlines())
-        yield line, " ".join(sentence)
 
 
 @pytest.mark.parametrize(("line", "sentence"), cases(UNKNOWN_KEYS))
@@ -251,8 +243,3 @@ ENDLESS.append(ENDLESS)
 )
 def test_however_a_section_is_made(make, sentence, rejection):
     assert rejection(make) == sentence
-
-
-def test_the_error_is_a_users_and_a_value_error():
-    assert issubclass(ConfigError, UserError)
-    assert issubclass(ConfigError, ValueError)

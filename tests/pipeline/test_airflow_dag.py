@@ -8,7 +8,6 @@ import pytest
 
 from pebr_tf.config import Config
 from pipeline.airflow_dag import compile_dag
-from pipeline.cloud_check import problems
 from pipeline.cron import read_cron
 
 EXAMPLE = "examples/airflow.yaml"
@@ -143,82 +142,6 @@ def test_a_remote_root_is_submitted(read, target):
     assert task.task_id == "submit"
     assert dag["default_args"]["retries"] == 0
     assert f" | pebr submit --target {target} --config /dev/stdin" in task.bash_command
-
-
-def test_problems():
-    assert problems(Config(), "airflow") == [
-        f"{key} must be an absolute path to run on Airflow. Received: {value!r}."
-        for key, value in {
-            "pipeline.root": "run",
-            "pipeline.releases": "releases",
-            "data.click_log": "data/clicks/*",
-            "data.catalogue": "data/catalogue/*",
-        }.items()
-    ]
-    changes = {
-        "airflow.volume_claim": "pebr",
-        "cloud.resources.trainer": "4 cpu, 16 GB, 1 NVIDIA_L4",
-    }
-    assert problems(Config().replace_all({**LOCAL, **changes}), "airflow")[1:] == [
-        "pipeline.releases must be below /data, the volume of the pods, to run on Airflow. "
-        "Received: '/srv/releases'.",
-        "data.click_log must be below /data, the volume of the pods, to run on Airflow. Received: "
-        "'/srv/it\\'s \"{{ the }}\"\\\\log.csv'.",
-        "cloud.image must name an image to run on Airflow. Received: null.",
-        "cloud.resources.trainer must name an accelerator by its resource in Kubernetes, such as "
-        "nvidia.com/gpu. Received: '4 cpu, 16 GB, 1 NVIDIA_L4'.",
-    ]
-    changes = {
-        "pipeline.releases": "hdfs://name/releases",
-        "data.click_log": "ftp://name/clicks",
-        "data.catalogue": "bigquery://a.b",
-        "cloud.dataflow.enabled": True,
-        "training.strategy": "multi_worker",
-        "cloud.training_job.workers": 2,
-    }
-    ignored = [
-        "pipeline.releases must be on s3://, minio:// or gs:// to run on Airflow. Received: "
-        "'hdfs://name/releases', which components there do not reach.",
-        "data.click_log must be on s3://, minio://, gs:// or bigquery:// to run on Airflow. "
-        "Received: 'ftp://name/clicks', which components there do not reach.",
-        "data.catalogue must be bigquery://project.dataset.table or bigquery:// and a query. "
-        "Received: 'bigquery://a.b'.",
-        "cloud.dataflow.enabled must be false to run on Airflow. Received: true.",
-        "cloud.training_job.workers must be 1 to run on Airflow. Received: 2.",
-    ]
-    assert problems(Config().replace_all({**LOCAL, **changes}), "airflow") == ignored
-    example = Config.load(EXAMPLE)
-    assert problems(example, "airflow") == []
-    # Airflow's workers have variables of their own.
-    minio = {"pipeline.releases": "minio://shop/releases", "kubeflow.environment": []}
-    assert problems(Config().replace_all({**LOCAL, **minio}), "airflow") == []
-    assert problems(example.replace_all(minio), "airflow") == [
-        "kubeflow.environment must have AWS_ENDPOINT_URL, the address of the server of minio:// "
-        "paths. Received: []."
-    ]
-    remote = Config().replace("pipeline.root", "gs://shop/run")
-    assert problems(remote, "airflow") == problems(remote, "vertex")
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (
-            ("--cron", "0 3 * * *"),
-            "--cron must come with --target airflow. Received: 0 3 * * *.",
-        ),
-        (
-            ("--target", "airflow", "--time-zone", "Europe/Berlin"),
-            "--time-zone must come with --cron. Received: Europe/Berlin.",
-        ),
-        (
-            ("--target", "airflow", "--span", "2026-13-01"),
-            "--span must be a number, or a date such as 2026-11-16. Received: '2026-13-01'.",
-        ),
-    ],
-)
-def test_mistakes(options, expected, pebr):
-    assert pebr("compile", "--config", EXAMPLE, *options) == (2, "", f"pebr: {expected}\n")
 
 
 def test_a_span_may_be_a_date(tmp_path, pebr):

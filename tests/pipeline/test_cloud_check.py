@@ -5,16 +5,17 @@ import json
 import threading
 
 import pytest
+import yaml
 from google.auth._default import _CLOUD_SDK_MISSING_CREDENTIALS, _VALID_TYPES
 from google.auth.compute_engine import _metadata
-from vertex_server import CLOUD, EMAIL, IDENTITY, cloud_config, write_key_file
+from text_tables import cases
+from vertex_server import CLOUD, EMAIL, cloud_config, write_key_file
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 from pipeline.cloud_check import credential_problems, problems, require_cloud
 from pipeline.vertex import default_credentials
 
-QUERY = "bigquery://SELECT * FROM `shop-1.logs.clicks`"
 ADVICE = (
     "Google Cloud credentials must be available: run gcloud auth application-default login, or "
     "set GOOGLE_APPLICATION_CREDENTIALS to a credentials file. Received: "
@@ -33,65 +34,124 @@ def nowhere(monkeypatch, tmp_path):
     return tmp_path
 
 
-def test_all_problems_are_listed():
-    assert problems(Config()) == [
-        "cloud.project must name a project to run on Vertex AI. Received: null.",
-        "cloud.region must name a region to run on Vertex AI. Received: null.",
-        "cloud.image must name an image to run on Vertex AI. Received: null.",
-        "pipeline.root must be on gs:// to run on Vertex AI. Received: 'run', a path of this "
-        "machine.",
-        "pipeline.releases must be on gs:// to run on Vertex AI. Received: 'releases', a path of "
-        "this machine.",
-        "data.click_log must be on gs:// or bigquery:// to run on Vertex AI. Received: "
-        "'data/clicks/*', a path of this machine.",
-        "data.catalogue must be on gs:// or bigquery:// to run on Vertex AI. Received: "
-        "'data/catalogue/*', a path of this machine.",
-    ]
-    changed = {
-        "cloud.region": "europe-west44",
-        "pipeline.root": "file:///srv/run",
-        "pipeline.releases": "s3://shop/releases",
-        "data.click_log": "bigquery://logs.items",
-        "data.catalogue": "gs:///items/*",
-        "data.schema": "hdfs://name/schema.pbtxt",
-        "cloud.network": "default",
-        "cloud.dataflow.enabled": True,
-        "pipeline.beam_args": ["--temp_location=/tmp/a", "--runner", "DirectRunner"],
-    }
-    assert problems(cloud_config(**changed)) == [
-        "cloud.region must be a region of Vertex AI. Received: 'europe-west44'.",
-        "pipeline.root must be on gs:// to run on Vertex AI. Received: 'file:///srv/run', a "
-        "path of this machine.",
-        "pipeline.releases must be on gs:// to run on Vertex AI. Received: "
-        "'s3://shop/releases', which components there do not reach.",
-        "data.catalogue must be on gs:// or bigquery:// to run on Vertex AI. Received: "
-        "'gs:///items/*', which names no bucket.",
-        "data.schema must be on gs:// to run on Vertex AI. Received: 'hdfs://name/schema.pbtxt', "
-        "which components there do not reach.",
-        "cloud.network must be a whole name, such as projects/12345/global/networks/main. "
-        "Received: 'default'.",
-        "data.click_log must be bigquery://project.dataset.table or bigquery:// and a query. "
-        "Received: 'bigquery://logs.items'.",
-        "pipeline.beam_args must leave --runner to cloud.dataflow, which is enabled. "
-        "Received: 'DirectRunner'.",
-        "pipeline.beam_args must leave --temp_location to cloud.dataflow, which is enabled. "
-        "Received: '/tmp/a'.",
-    ]
+# A target, the configuration that is changed and the changes; then all problems, one after another.
+PROBLEMS = """\
+vertex default {}
+    cloud.project must name a project to run on Vertex AI. Received: null.
+    cloud.region must name a region to run on Vertex AI. Received: null.
+    cloud.image must name an image to run on Vertex AI. Received: null.
+    pipeline.root must be on gs:// to run on Vertex AI. Received: 'run', a path of this machine.
+    pipeline.releases must be on gs:// to run on Vertex AI. Received: 'releases', a path of this
+    machine.
+    data.click_log must be on gs:// or bigquery:// to run on Vertex AI. Received: 'data/clicks/*',
+    a path of this machine.
+    data.catalogue must be on gs:// or bigquery:// to run on Vertex AI. Received:
+    'data/catalogue/*', a path of this machine.
+vertex vertex {cloud.region: europe-west44, pipeline.root: file:///srv/run, cloud.network: default,\
+ pipeline.releases: s3://shop/releases, data.schema: hdfs://name/schema.pbtxt}
+    cloud.region must be a region of Vertex AI. Received: 'europe-west44'.
+    pipeline.root must be on gs:// to run on Vertex AI. Received: 'file:///srv/run', a path of this
+    machine.
+    pipeline.releases must be on gs:// to run on Vertex AI. Received: 's3://shop/releases', which
+    components there do not reach.
+    data.schema must be on gs:// to run on Vertex AI. Received: 'hdfs://name/schema.pbtxt', which
+    components there do not reach.
+    cloud.network must be a whole name, such as projects/12345/global/networks/main. Received:
+    'default'.
+vertex vertex {data.click_log: 'bigquery://logs.items', data.catalogue: 'gs:///items/*',\
+ cloud.dataflow.enabled: true,\
+ pipeline.beam_args: [--temp_location=/tmp/a, --runner, DirectRunner]}
+    data.catalogue must be on gs:// or bigquery:// to run on Vertex AI. Received: 'gs:///items/*',
+    which names no bucket.
+    data.click_log must be bigquery://project.dataset.table or bigquery:// and a query. Received:
+    'bigquery://logs.items'.
+    pipeline.beam_args must leave --runner to cloud.dataflow, which is enabled. Received:
+    'DirectRunner'.
+    pipeline.beam_args must leave --temp_location to cloud.dataflow, which is enabled. Received:
+    '/tmp/a'.
+vertex vertex {}
+vertex vertex {cloud.service_account: a@b.com, cloud.network: projects/12345/global/networks/main}
+vertex vertex {data.catalogue: null, data.schema: gs://shop-logs/schema.pbtxt}
+vertex vertex {data.click_log: bigquery://SELECT * FROM a.b.c, cloud.dataflow.enabled: true}
+vertex vertex {pipeline.beam_args: [--runner=DirectRunner, --temp_location=/tmp/a]}
+vertex vertex {cloud.resources.trainer: '4 cpu, 16 GB, 2 nvidia.com/gpu'}
+    cloud.resources.trainer must name an accelerator of Vertex AI, such as NVIDIA_L4. Received: '4
+    cpu, 16 GB, 2 nvidia.com/gpu'.
+kubeflow default {pipeline.root: file:///srv/run, pipeline.releases: s3:///releases,\
+ data.click_log: hdfs://name/log, data.catalogue: bigquery://a.b.c, cloud.dataflow.enabled: true,\
+ training.strategy: multi_worker, cloud.training_job.workers: 2,\
+ cloud.resources.trainer: '4 cpu, 16 GB, 1 NVIDIA_L4'}
+    cloud.image must name an image to run on Kubeflow. Received: null.
+    pipeline.root must be on s3://, minio:// or gs:// to run on Kubeflow. Received:
+    'file:///srv/run', a path of this machine.
+    pipeline.releases must be on s3://, minio:// or gs:// to run on Kubeflow. Received:
+    's3:///releases', which names no bucket.
+    data.click_log must be on s3://, minio://, gs:// or bigquery:// to run on Kubeflow. Received:
+    'hdfs://name/log', which components there do not reach.
+    cloud.dataflow.enabled must be false to run on Kubeflow. Received: true.
+    cloud.training_job.workers must be 1 to run on Kubeflow. Received: 2.
+    cloud.resources.trainer must name an accelerator by its resource in Kubernetes, such as
+    nvidia.com/gpu. Received: '4 cpu, 16 GB, 1 NVIDIA_L4'.
+kubeflow kubeflow {data.click_log: bigquery://SELECT 1}
+    cloud.project must name a project to run on Kubeflow. Received: null.
+kubeflow kubeflow {data.catalogue: bigquery://SELECT 1, pipeline.beam_args: [--project=shop-1]}
+kubeflow kubeflow {data.click_log: bigquery://SELECT 1, cloud.project: shop-1}
+kubeflow kubeflow {kubeflow.environment: [AWS_REGION=eu-central-1]}
+    kubeflow.environment must have AWS_ENDPOINT_URL, the address of the server of minio:// paths.
+    Received: ['AWS_REGION=eu-central-1'].
+kubeflow kubeflow {kubeflow.environment: [], pipeline.root: s3://shop/run}
+kubeflow kubeflow {pipeline.releases: 's3://shop/run?region=eu'}
+    pipeline.releases must be on s3://, minio:// or gs:// to run on Kubeflow. Received:
+    's3://shop/run?region=eu', with options, which components do not read.
+kubeflow kubeflow {data.click_log: 's3://shop/run/clicks-?.tsv'}
+airflow default {data.catalogue: null}
+    pipeline.root must be an absolute path to run on Airflow. Received: 'run'.
+    pipeline.releases must be an absolute path to run on Airflow. Received: 'releases'.
+    data.click_log must be an absolute path to run on Airflow. Received: 'data/clicks/*'.
+airflow default {pipeline.root: /data/run, pipeline.releases: /srv/releases,\
+ data.click_log: /srv/log, data.catalogue: null, airflow.volume_claim: pebr,\
+ cloud.resources.trainer: '4 cpu, 16 GB, 1 NVIDIA_L4'}
+    pipeline.releases must be below /data, the volume of the pods, to run on Airflow. Received:
+    '/srv/releases'.
+    data.click_log must be below /data, the volume of the pods, to run on Airflow. Received:
+    '/srv/log'.
+    cloud.image must name an image to run on Airflow. Received: null.
+    cloud.resources.trainer must name an accelerator by its resource in Kubernetes, such as
+    nvidia.com/gpu. Received: '4 cpu, 16 GB, 1 NVIDIA_L4'.
+airflow default {pipeline.root: /srv/run, pipeline.releases: hdfs://name/releases,\
+ data.click_log: ftp://name/clicks, data.catalogue: bigquery://a.b, cloud.dataflow.enabled: true,\
+ training.strategy: multi_worker, cloud.training_job.workers: 2}
+    pipeline.releases must be on s3://, minio:// or gs:// to run on Airflow. Received:
+    'hdfs://name/releases', which components there do not reach.
+    data.click_log must be on s3://, minio://, gs:// or bigquery:// to run on Airflow. Received:
+    'ftp://name/clicks', which components there do not reach.
+    data.catalogue must be bigquery://project.dataset.table or bigquery:// and a query. Received:
+    'bigquery://a.b'.
+    cloud.dataflow.enabled must be false to run on Airflow. Received: true.
+    cloud.training_job.workers must be 1 to run on Airflow. Received: 2.
+airflow default {pipeline.root: /srv/run, pipeline.releases: minio://shop/releases,\
+ data.click_log: /srv/log, data.catalogue: null, kubeflow.environment: []}
+airflow airflow {}
+airflow airflow {pipeline.releases: minio://shop/releases, kubeflow.environment: []}
+    kubeflow.environment must have AWS_ENDPOINT_URL, the address of the server of minio:// paths.
+    Received: [].
+"""
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        IDENTITY,
-        {"data.catalogue": None, "data.schema": "gs://shop-logs/schema.pbtxt"},
-        {"data.click_log": QUERY, "cloud.dataflow.enabled": True},
-        {"pipeline.beam_args": ["--runner=DirectRunner", "--temp_location=/tmp/a"]},
-    ],
-)
-def test_valid_settings(changes):
-    assert problems(cloud_config(**changes)) == []
-    require_cloud(cloud_config(**changes))
+@pytest.mark.parametrize(("case", "expected"), cases(PROBLEMS))
+def test_all_problems_are_listed(case, expected):
+    """On Airflow without pods, the workers have variables of their own."""
+    target, base, changes = case.split(maxsplit=2)
+    config = Config() if base == "default" else Config.load(f"examples/{base}.yaml")
+    config = cloud_config() if base == "vertex" else config
+    found = problems(config.replace_all(yaml.safe_load(changes)), target)
+    assert " ".join(found) == expected
+
+
+def test_a_remote_root_of_airflow_is_checked_where_it_is_submitted():
+    remote = Config().replace("pipeline.root", "gs://shop/run")
+    assert problems(remote, "airflow") == problems(remote, "vertex")
+    require_cloud(cloud_config())
 
 
 @pytest.mark.slow
@@ -109,10 +169,8 @@ def test_tables_are_recognised_as_by_the_reader():
             assert found == [], name
 
 
-def test_the_first_of_several_problems():
-    with pytest.raises(UserError) as caught:
-        require_cloud(Config())
-    assert str(caught.value) == (
+def test_the_first_of_several_problems(rejection):
+    assert rejection(require_cloud, Config()) == (
         "cloud.project must name a project to run on Vertex AI. Received: null "
         "(and 6 more: pebr check --target vertex --config FILE lists them)."
     )

@@ -4,7 +4,6 @@ import datetime
 
 import pytest
 
-from pebr_tf.errors import UserError
 from pipeline.cron import read_cron
 
 START = "--cron must be five fields, minute hour day month weekday. Received: "
@@ -56,10 +55,8 @@ def test_times_that_are_taken(text, expected):
         ("*-5 3 * * *", "minute '*' is no number"),
     ],
 )
-def test_times_that_are_not(text, reason):
-    with pytest.raises(UserError) as caught:
-        read_cron(text)
-    assert str(caught.value) == f"{START}{text!r}: {reason}."
+def test_times_that_are_not(text, reason, rejection):
+    assert rejection(read_cron, text) == f"{START}{text!r}: {reason}."
 
 
 @pytest.mark.parametrize(
@@ -102,10 +99,8 @@ def test_the_next_times(text, time_zone, expected):
 
 
 @pytest.mark.parametrize("name", ["Mars", "Europe", "europe/berlin", "../passwd", ""])
-def test_time_zones_that_are_none(name):
-    with pytest.raises(UserError) as caught:
-        read_cron("0 3 * * *", name)
-    assert str(caught.value) == (
+def test_time_zones_that_are_none(name, rejection):
+    assert rejection(read_cron, "0 3 * * *", name) == (
         "--time-zone must be a name of the IANA database, such as Europe/Berlin. "
         f"Received: {name!r}."
     )

@@ -90,84 +90,12 @@ def test_one_document_if_pods_need_no_more(example):
 
 
 def test_checkpoints_are_where_tensorflow_can_write(example):
-    for root, expected in (
-        ("s3://a-b-c/run", "checkpoints"),
-        ("gs://abc/run", "gs://abc/run/checkpoints"),
-    ):
+    roots = {"s3://a-b-c/run": "checkpoints", "gs://abc/run": "gs://abc/run/checkpoints"}
+    for root, expected in roots.items():
         (spec, *_) = compile_documents(example.replace("pipeline.root", root))
         parameters = spec["root"]["dag"]["tasks"]["Trainer"]["inputs"]["parameters"]
         custom = json.loads(parameters["custom_config"]["runtimeValue"]["constant"])
         assert custom["checkpoints"] == expected
-
-
-def test_problems():
-    changed = {
-        "pipeline.root": "file:///srv/run",
-        "pipeline.releases": "s3:///releases",
-        "data.click_log": "hdfs://name/log",
-        "data.catalogue": "bigquery://a.b.c",
-        "cloud.dataflow.enabled": True,
-        "training.strategy": "multi_worker",
-        "cloud.training_job.workers": 2,
-        "cloud.resources.trainer": "4 cpu, 16 GB, 1 NVIDIA_L4",
-    }
-    assert problems(Config().replace_all(changed), "kubeflow") == [
-        "cloud.image must name an image to run on Kubeflow. Received: null.",
-        "pipeline.root must be on s3://, minio:// or gs:// to run on Kubeflow. Received: "
-        "'file:///srv/run', a path of this machine.",
-        "pipeline.releases must be on s3://, minio:// or gs:// to run on Kubeflow. Received: "
-        "'s3:///releases', which names no bucket.",
-        "data.click_log must be on s3://, minio://, gs:// or bigquery:// to run on Kubeflow. "
-        "Received: 'hdfs://name/log', which components there do not reach.",
-        "cloud.dataflow.enabled must be false to run on Kubeflow. Received: true.",
-        "cloud.training_job.workers must be 1 to run on Kubeflow. Received: 2.",
-        "cloud.resources.trainer must name an accelerator by its resource in Kubernetes, such as "
-        "nvidia.com/gpu. Received: '4 cpu, 16 GB, 1 NVIDIA_L4'.",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        (
-            {"data.click_log": "bigquery://SELECT 1"},
-            "cloud.project must name a project to run on Kubeflow. Received: null.",
-        ),
-        (
-            {"data.catalogue": "bigquery://SELECT 1", "pipeline.beam_args": ["--project=shop-1"]},
-            None,
-        ),
-        ({"data.click_log": "bigquery://SELECT 1", "cloud.project": "shop-1"}, None),
-        (
-            {"kubeflow.environment": ["AWS_REGION=eu-central-1"]},
-            "kubeflow.environment must have AWS_ENDPOINT_URL, the address of the server of "
-            "minio:// paths. Received: ['AWS_REGION=eu-central-1'].",
-        ),
-        ({"kubeflow.environment": [], "pipeline.root": "s3://shop/run"}, None),
-        (
-            {"pipeline.releases": "s3://shop/run?region=eu"},
-            "pipeline.releases must be on s3://, minio:// or gs:// to run on Kubeflow. Received: "
-            "'s3://shop/run?region=eu', with options, which components do not read.",
-        ),
-        # A pattern.
-        ({"data.click_log": "s3://shop/run/clicks-?.tsv"}, None),
-    ],
-)
-def test_what_a_pod_would_find_missing(changes, expected, example):
-    found = problems(example.replace_all(changes), "kubeflow")
-    assert found == ([] if expected is None else [expected])
-
-
-def test_vertex_has_names_of_its_own(pebr, tmp_path):
-    config = tmp_path / "pebr.yaml"
-    example = Config.load(EXAMPLES.format("vertex"))
-    example.replace("cloud.resources.trainer", "4 cpu, 16 GB, 2 nvidia.com/gpu").dump(config)
-    assert pebr("compile", "--config", str(config)) == (
-        2,
-        "",
-        "pebr: cloud.resources.trainer must name an accelerator of Vertex AI, such as NVIDIA_L4. "
-        "Received: '4 cpu, 16 GB, 2 nvidia.com/gpu'.\n",
-    )
 
 
 def test_the_check_looks_for_no_credentials(pebr, tmp_path):
@@ -179,13 +107,9 @@ def test_the_check_looks_for_no_credentials(pebr, tmp_path):
         "root      minio://mlpipeline/pebr",
     ]
     (tmp_path / "pebr.yaml").write_text("{}")
-    path = str(tmp_path / "pebr.yaml")
-    assert pebr("compile", "--target", "kubeflow", "--config", path) == (
-        2,
-        "",
-        "pebr: cloud.image must name an image to run on Kubeflow. Received: null (and 4 more: pebr "
-        "check --target kubeflow --config FILE lists them).\n",
-    )
+    rejected = pebr("compile", "--target", "kubeflow", "--config", tmp_path / "pebr.yaml")
+    more = "(and 4 more: pebr check --target kubeflow --config FILE lists them).\n"
+    assert (rejected[0], rejected[2].endswith(more)) == (2, True)
 
 
 def test_the_configuration_may_name_the_token(pebr, tmp_path, example):
@@ -217,44 +141,9 @@ def test_dry_runs_need_no_client(pebr):
     assert [line[:17] for line in err.splitlines()] == ["next run: Sunday "] * 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (
-            ("submit", "--target", "kubeflow", "--config", EXAMPLES.format("kubeflow")),
-            "The client of Kubeflow must be installed: pip install '.[pipeline,kubeflow]' in a "
-            "clone. Received: none.",
-        ),
-        (
-            (
-                *("submit", "--target", "kubeflow", "--config", EXAMPLES.format("kubeflow")),
-                *("--token-file", "nowhere"),
-            ),
-            "--token-file or kubeflow.token_file must be a readable file. Received: nowhere: "
-            "[Errno 2] No such file or directory: 'nowhere'.",
-        ),
-        (
-            (
-                *("schedule", "--target", "kubeflow", "--config", "nowhere", "--cron", "0 3 * * *"),
-                *("--time-zone", "Europe/Berlin"),
-            ),
-            "--time-zone must be left out with --target kubeflow, whose controller has one time "
-            "zone for all schedules. Received: 'Europe/Berlin'.",
-        ),
-        (
-            ("submit", "--config", "nowhere", "--host", "http://here"),
-            "--host must come with --target kubeflow. Received: http://here.",
-        ),
-    ],
-)
-def test_mistakes(arguments, expected, pebr):
-    assert pebr(*arguments) == (2, "", f"pebr: {expected}\n")
-
-
-def test_a_host_is_required(example):
-    with pytest.raises(UserError) as caught:
-        kubeflow_client.connect(example.replace("kubeflow.host", None), None, None)
-    assert str(caught.value) == (
+def test_a_host_is_required(example, rejection):
+    config = example.replace("kubeflow.host", None)
+    assert rejection(kubeflow_client.connect, config, None, None) == (
         "--host or kubeflow.host must be the address of Kubeflow's API. Received: neither."
     )
 

@@ -6,7 +6,6 @@ import sys
 import types
 
 import pytest
-from google.auth._default import _CLOUD_SDK_MISSING_CREDENTIALS
 from google.auth.compute_engine import _metadata
 from google.cloud.aiplatform import gapic
 from vertex_server import EMAIL, cloud_config, tiny_job
@@ -120,56 +119,18 @@ def test_without_credentials_nothing_is_compiled(command, pebr, compiled, tmp_pa
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS")
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
     monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", True)
-    assert pebr(*command) == (
-        2,
-        "",
-        "pebr: Google Cloud credentials must be available: run gcloud auth application-default "
-        "login, or set GOOGLE_APPLICATION_CREDENTIALS to a credentials file. Received: "
-        f"{_CLOUD_SDK_MISSING_CREDENTIALS}\n",
-    )
-    assert compiled == []
+    code, out, err = pebr(*command)
+    assert (code, out, compiled) == (2, "", [])
+    assert err.startswith("pebr: Google Cloud credentials must be available: run gcloud auth app")
 
 
 def test_a_config_that_cannot_run_on_vertex_ai(pebr, compiled):
-    root = (
-        "pipeline.root must be on gs:// to run on Vertex AI. Received: 'run', a path of this "
-        "machine."
-    )
-    accelerator = (
-        "FILE: cloud.resources.trainer must name one of the accelerators NVIDIA_TESLA_K80, "
-        "NVIDIA_TESLA_P100, NVIDIA_TESLA_V100, NVIDIA_TESLA_P4, NVIDIA_TESLA_T4, "
-        "NVIDIA_TESLA_A100, NVIDIA_A100_80GB, NVIDIA_L4, NVIDIA_H100_80GB, "
-        "NVIDIA_H100_MEGA_80GB, NVIDIA_H200_141GB, NVIDIA_B200, NVIDIA_GB200, "
-        "NVIDIA_RTX_PRO_6000, or a resource of Kubernetes, such as nvidia.com/gpu. "
-        "Received: '4 cpu, 16 GB, 1 NVIDIA_T5'."
-    )
+    root = "pipeline.root must be on gs:// to run on Vertex AI. Received: 'run', a path of this"
+    bad_type = "FILE: cloud must be a mapping of settings. Received: 'nonsense'."
     for command in (*COMMANDS, ("submit", "--dry-run"), ("schedule", *CRON, "--dry-run")):
         for config, expected in (
-            (cloud_config(**{"pipeline.root": "run"}), root),
-            ("cloud: {resources: {trainer: '4 cpu, 16 GB, 1 NVIDIA_T5'}}", accelerator),
+            (cloud_config(**{"pipeline.root": "run"}), f"{root} machine."),
+            ("cloud: nonsense", bad_type),
         ):
             assert pebr(*command, config=config) == (2, "", f"pebr: {expected}\n")
     assert compiled == []
-
-
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        (
-            ("schedule", "--cron", "0 25 * * *"),
-            "--cron must be five fields, minute hour day month weekday. Received: '0 25 * * *': "
-            "hour 25 is not within 0 to 23.",
-        ),
-        (
-            ("schedule", "--cron", "0 3 * * *", "--name", "a" * 129),
-            "--name must be 1 to 128 characters. Received: 129.",
-        ),
-        (
-            ("submit", "--job-id", "Nightly"),
-            "--job-id must be at most 128 lower-case letters, digits and hyphens, a letter first. "
-            "Received: 'Nightly'.",
-        ),
-    ],
-)
-def test_bad_arguments_are_reported_first(command, expected, pebr):
-    assert pebr(*command, config="cloud: nonsense") == (2, "", f"pebr: {expected}\n")

@@ -11,16 +11,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from artifact_files import example, write_examples
 from preprocessing_runs import analysed, texts_of, transformed
 from tfx.dsl.io.filesystem_registry import DEFAULT_FILESYSTEM_REGISTRY
 from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
-from trainer_process import work
 
 from pebr_tf import storage
 from pebr_tf.config import Config
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.distributions.query_law import LawWeights
-from pebr_tf.errors import UserError
 from pebr_tf.release.towers import TowersDescription
 from pipeline import trainer
 
@@ -31,6 +30,7 @@ from bert_folders import write_folder
 from worker_processes import workers
 
 pytestmark = pytest.mark.slow
+FILE = "data_tfrecord-00000-of-00001.gz"
 BRANDS = ("apple", "huawei", "tea & co", "line\u2028break")
 CONFIG = Config().replace_all(
     {
@@ -66,18 +66,6 @@ def rows():
     ]
 
 
-def example(row):
-    feature = {}
-    for name, value in row.items():
-        if isinstance(value, str):
-            feature[name] = tf.train.Feature(bytes_list=tf.train.BytesList(value=[value.encode()]))
-        elif isinstance(value, float):
-            feature[name] = tf.train.Feature(float_list=tf.train.FloatList(value=[value]))
-        else:
-            feature[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
-    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trainer")
@@ -85,23 +73,16 @@ def folder(tmp_path_factory):
     texts = texts_of(rows(), ("title", "brand", "price"))
     analysed(texts, folder, **{name: getattr(CONFIG.features, name) for name in names})
     LogSize(rows=60, queries=12, items=10).save(folder)
-    for name, written in (("train", rows()), ("texts", texts)):
-        (folder / f"Split-{name}").mkdir()
-        with tf.io.TFRecordWriter(str(folder / f"Split-{name}/examples-0.gz"), "GZIP") as writer:
-            for row in written:
-                writer.write(example(row))
+    write_examples(folder, files=1, train=rows(), texts=texts)
     return folder
 
 
-def arguments(folder, out, config=CONFIG, pattern="examples-*", base_model=None):
+def arguments(folder, out, config=CONFIG, pattern=FILE, base_model=None):
     sections = {name: getattr(config, name).to_mapping() for name in trainer.SECTIONS}
+    custom = {"config": sections, "average_k": [2, 4]}
+    custom |= {name: f"{out}/{name}" for name in ("checkpoints", "encoded")}
     return SimpleNamespace(
-        custom_config={
-            "config": sections,
-            "checkpoints": str(out / "checkpoints"),
-            "encoded": str(out / "encoded"),
-            "average_k": [2, 4],
-        },
+        custom_config=custom,
         transform_output=str(folder / "transform"),
         train_files=[str(folder / "Split-train" / pattern)],
         eval_files=[str(folder / "Split-texts" / "*")],
@@ -177,7 +158,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def answer(folder, model):
-    command = [sys.executable, "-c", CLEAN, str(model), str(folder / "Split-train/examples-0.gz")]
+    command = [sys.executable, "-c", CLEAN, str(model), str(folder / f"Split-train/{FILE}")]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -312,11 +293,10 @@ def test_a_trial_of_both_ways_decides_on_log_q(folder, tmp_path, monkeypatch):
 
 def test_a_batch_has_the_features_that_the_graph_makes_of_its_rows(folder):
     transform = trainer.tft.TFTransformOutput(str(folder / "transform"))
-    tables = trainer._text_tables(
-        [str(folder / "Split-texts/examples-0.gz")], transform, CONFIG, None, ""
-    )
+    texts = [str(folder / f"Split-texts/{FILE}")]
+    tables = trainer._text_tables(texts, transform, CONFIG, None, "")
     some = rows()[:8]
-    batch = trainer._parser(*tables)(tf.constant([example(row) for row in some]))
+    batch = trainer._parser(*tables)(tf.constant([example(**row) for row in some]))
     direct = transformed(transform, some)
     assert batch["clicks"].numpy().tolist() == [row["clicks"] for row in some]
     clicks = collections.Counter()
@@ -330,6 +310,14 @@ def test_a_batch_has_the_features_that_the_graph_makes_of_its_rows(folder):
         ours, theirs = (tf.cast(each[name], tf.float64) for each in (batch, direct))
         ragged = isinstance(ours, tf.RaggedTensor)
         assert ours.to_list() == theirs.to_list() if ragged else np.array_equal(ours, theirs)
+
+
+def work(given, index):
+    """`run_fn` as one of several workers."""
+    trainer.run_fn(SimpleNamespace(**given))
+    # The last file of an export; on every worker, TFX looks for the model now.
+    description = Path(given["serving_model_dir"]) / TowersDescription.FILE
+    print(json.dumps({"exported": description.exists()}))
 
 
 def test_two_workers_export_once_what_one_would(folder, model, tmp_path):
@@ -358,9 +346,9 @@ def built(folder):
     transform = trainer.tft.TFTransformOutput(str(folder / "transform"))
     vocabularies = trainer._vocabularies(transform, config)
     sizes = {name: len(words) for name, words in vocabularies.items()}
-    texts = [str(folder / "Split-texts/examples-0.gz")]
+    texts = [str(folder / f"Split-texts/{FILE}")]
     tables = trainer._text_tables(texts, transform, config, None, "")
-    files = [str(folder / "Split-train/examples-0.gz")]
+    files = [str(folder / f"Split-train/{FILE}")]
     data = trainer._Data(files, trainer._parser(*tables), [], tables[1], sizes)
     return trainer._untrained(data, config), vocabularies
 
@@ -415,9 +403,7 @@ def test_all_weights_of_a_base_model_are_used(built, model):
     np.testing.assert_array_equal(made.item_tower._last.kernel, earlier.item_tower._last.kernel)
 
 
-def test_a_split_without_pairs_is_rejected(folder, tmp_path):
+def test_a_split_without_pairs_is_rejected(folder, tmp_path, rejection):
     (folder / "Split-train/none-0.gz").write_bytes(gzip.compress(b""))
-    with pytest.raises(
-        UserError, match=r"^the train split must have a pair to train on\. Received: none\.$"
-    ):
-        run_fn(arguments(folder, tmp_path, pattern="none-*"))
+    sentence = rejection(run_fn, arguments(folder, tmp_path, pattern="none-*"))
+    assert sentence == "the train split must have a pair to train on. Received: none."

@@ -72,9 +72,7 @@ def tiny_job():
 
 def write_key_file(folder):
     pem = rsa.generate_private_key(65537, 2048).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     content = {
         "type": "service_account",

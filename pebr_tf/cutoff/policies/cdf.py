@@ -1,14 +1,6 @@
 """Literal pEBR: the logarithm of the CDF of the query's law at the cosine.
 
-*Conventions.* "paper" is Beta(1 / tau, 1) with score log(z) / tau; "pdf" is Beta(1 + 1 / tau, 1),
-which the loss trains over a uniform background, with score (1 + 1 / tau) * log(z). They end a list
-at log z = c * tau and at log z = c * tau / (1 + tau). For queries of equal tau they are one policy.
-Otherwise they differ at an equal average: relative to a query of tau near 0, the pdf convention
-moves the end of a list by a factor 1 / (1 + tau) in log z, 5% at tau = .05.
-
-The exponential family has no such choice: its law has the density exp(s / tau) and the score
-(s - 1) / tau. What this leaves out of the logarithm, log(1 - exp(-2 z / tau)), is below 1e-4 where
-z >= 5 tau.
+docs/maths.md, "Conventions", compares the paper's convention with that of the loss.
 """
 
 from typing import Any

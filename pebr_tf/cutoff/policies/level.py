@@ -17,12 +17,7 @@ from pebr_tf.retrieval.level import LevelCut, search_by_level
 
 @dataclass(frozen=True, kw_only=True)
 class LevelPolicy(Policy):
-    """score = logit - level_q(T), with the level from a small search.
-
-    Attributes:
-      level_temperature: T of the level.
-      probe_size: Items of the small search.
-    """
+    """score = logit - level_q(T), with the level from a small search of `probe_size` items."""
 
     name = "level"
     level_source = "probe"

@@ -1,11 +1,4 @@
-"""The best that any policy could do, given the ranking of the towers.
-
-A list is a prefix of its query's ranking. The macro recall of all lists under a budget of items is
-largest when the budget goes, item by item, where it buys the most recall: by the slopes of the
-concave envelope of recall over items. These slopes fall along each ranking, so the oracle is itself
-a score with one cut-off, and at every average that one of its cut-offs reaches, no choice of
-prefixes has a larger macro recall.
-"""
+"""The best that any policy could do with the ranking of the towers (docs/maths.md, "Knobs")."""
 
 import numpy as np
 

@@ -45,7 +45,7 @@ class Catalogue:
     def __len__(self) -> int:
         return len(self.line)
 
-    def shop_part(self, name: str) -> npt.NDArray[np.integer]:
+    def shop_part(self, name: str) -> np.ndarray:
         """Number of each item's department, category, brand, line or model, [N]; 0 for the shop."""
         words = shop()
         category = words.line_category[self.line]
@@ -88,8 +88,8 @@ def make_catalogue(items: int, generator: np.random.Generator) -> Catalogue:
 
 
 def _models(
-    line: npt.NDArray[np.int16], words: Shop, generator: np.random.Generator
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
+    line: np.ndarray, words: Shop, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Cuts the items, sorted by line, into models: whether it is the first, and its number, [N]."""
     position = np.arange(len(line), dtype=np.int32)
     first = generator.random(len(line), dtype=np.float32) < 1.0 / _ITEMS_PER_MODEL
@@ -102,12 +102,12 @@ def _models(
 
 
 def _attributes(
-    model_line: npt.NDArray[np.int16],
-    model: npt.NDArray[np.int32],
-    variant: npt.NDArray[np.int32],
+    model_line: np.ndarray,
+    model: np.ndarray,
+    variant: np.ndarray,
     words: Shop,
     generator: np.random.Generator,
-) -> npt.NDArray[np.uint8]:
+) -> np.ndarray:
     """Draws the model's values and counts through the rest; returns [SLOTS, N]."""
     model_category = words.line_category[model_line]
     attributes = np.empty((SLOTS, len(model)), np.uint8)
@@ -124,8 +124,8 @@ def _attributes(
 
 
 def _names(
-    model_line: npt.NDArray[np.int16], words: Shop, generator: np.random.Generator
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int16]]:
+    model_line: np.ndarray, words: Shop, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     lines = len(words.line_weight)
     suffixes = words.suffixes_per_department
     line_models = np.bincount(model_line, minlength=lines)

@@ -78,9 +78,7 @@ class ClickSampler:
             }
         )
 
-    def _relevant_item(
-        self, query: npt.NDArray[np.int32], generator: np.random.Generator
-    ) -> npt.NDArray[np.int32]:
+    def _relevant_item(self, query: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         queries = self._world.queries
         first = queries.row_splits[query]
         last = queries.row_splits[query + 1] - 1
@@ -92,7 +90,7 @@ class ClickSampler:
         # Rounding may put a target on the very edge of its stretch.
         return queries.item_indices[np.clip(pair, first, last)]
 
-    def _timestamps(self, size: int, generator: np.random.Generator) -> npt.NDArray[np.int64]:
+    def _timestamps(self, size: int, generator: np.random.Generator) -> np.ndarray:
         minute = _draw(self._minute_cumulative, generator, size)
         day = generator.integers(DAYS, size=size)
         second = generator.integers(60, size=size)
@@ -109,9 +107,7 @@ def click_chunks(world: World, spec: SyntheticSpec) -> Iterator[pa.Table]:
         yield sampler.table(sampler.chunk(number))
 
 
-def _draw(
-    cumulative: npt.NDArray[np.float64], generator: np.random.Generator, size: int
-) -> npt.NDArray[np.int32]:
+def _draw(cumulative: np.ndarray, generator: np.random.Generator, size: int) -> np.ndarray:
     target = generator.random(size) * cumulative[-1]
     place = np.searchsorted(cumulative, target, side="right")
     return np.minimum(place, len(cumulative) - 1).astype(np.int32)

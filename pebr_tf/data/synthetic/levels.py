@@ -73,7 +73,7 @@ class Grouping:
     slots: tuple[int, ...]
     anywhere: bool = False
 
-    def keys(self, catalogue: Catalogue) -> npt.NDArray[np.int64]:
+    def keys(self, catalogue: Catalogue) -> np.ndarray:
         """The groups of every item.
 
         Returns:
@@ -98,9 +98,7 @@ class Grouping:
             keys[slot] = np.where(value >= 0, base * len(words.values) + value, -1)
         return keys
 
-    def values(
-        self, keys: npt.NDArray[np.int64], items: npt.NDArray[np.int32], catalogue: Catalogue
-    ) -> npt.NDArray[np.int16]:
+    def values(self, keys: np.ndarray, items: np.ndarray, catalogue: Catalogue) -> np.ndarray:
         """What groups [K], each with one item [K], require; see `Constraints.values`."""
         words = shop()
         values = np.full((len(keys), 2), -1, np.int16)
@@ -144,7 +142,7 @@ class Constraints:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def shop_part(self, catalogue: Catalogue, name: str) -> npt.NDArray[np.integer]:
+    def shop_part(self, catalogue: Catalogue, name: str) -> np.ndarray:
         """Number of the department, category, brand or model that each names, -1 for none, [Q]."""
         is_named = np.array([name in kind.named for kind in QUERY_KINDS])[self.kind]
         return np.where(is_named, catalogue.shop_part(name)[self.item], -1)

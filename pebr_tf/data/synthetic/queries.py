@@ -39,11 +39,11 @@ class Queries:
         return len(self.constraints)
 
     @property
-    def relevant_counts(self) -> npt.NDArray[np.int64]:
+    def relevant_counts(self) -> np.ndarray:
         """Number of relevant items of every query, int64 [Q], at least 1."""
         return np.diff(self.row_splits)
 
-    def relevant(self, query: int) -> npt.NDArray[np.int32]:
+    def relevant(self, query: int) -> np.ndarray:
         """The items relevant to one query, ascending, int32 [relevant items]."""
         return self.item_indices[self.row_splits[query] : self.row_splits[query + 1]]
 
@@ -56,7 +56,7 @@ class _Candidates:
     counts: npt.NDArray[np.int64]
     priorities: npt.NDArray[np.float64]
 
-    def take(self, places: npt.NDArray[np.integer]) -> "_Candidates":
+    def take(self, places: np.ndarray) -> "_Candidates":
         return _Candidates(self.keys[places], self.counts[places], self.priorities[places])
 
 
@@ -111,7 +111,7 @@ def _highest(candidates: _Candidates, number: int) -> _Candidates:
     return candidates.take(np.argpartition(candidates.priorities, cut)[cut:])
 
 
-def _quotas(available: npt.NDArray[np.int64], queries: int) -> npt.NDArray[np.int64]:
+def _quotas(available: np.ndarray, queries: int) -> np.ndarray:
     """Splits the queries over the kinds by their shares, and what one lacks over the others."""
     share = np.array([kind.share for kind in QUERY_KINDS])
     quotas = np.zeros(len(QUERY_KINDS), np.int64)
@@ -124,7 +124,7 @@ def _quotas(available: npt.NDArray[np.int64], queries: int) -> npt.NDArray[np.in
     return quotas
 
 
-def _choose(candidates: list[_Candidates], quotas: npt.NDArray[np.int64]) -> list[_Candidates]:
+def _choose(candidates: list[_Candidates], quotas: np.ndarray) -> list[_Candidates]:
     """Keeps the highest priorities of each kind; the keys of a grouping come out ascending."""
     chosen = []
     grouping_kind = np.array([grouping.kind for grouping in GROUPINGS])
@@ -140,9 +140,7 @@ def _choose(candidates: list[_Candidates], quotas: npt.NDArray[np.int64]) -> lis
     return chosen
 
 
-def _constraints(
-    catalogue: Catalogue, chosen: list[_Candidates], items: npt.NDArray[np.int32]
-) -> Constraints:
+def _constraints(catalogue: Catalogue, chosen: list[_Candidates], items: np.ndarray) -> Constraints:
     counts = [len(some.keys) for some in chosen]
     kind = np.repeat(np.array([grouping.kind for grouping in GROUPINGS], np.int8), counts)
     parts = np.split(items, np.cumsum(counts)[:-1])
@@ -153,9 +151,7 @@ def _constraints(
     return Constraints(kind, items, np.concatenate(values))
 
 
-def _relevant_items(
-    catalogue: Catalogue, chosen: list[_Candidates], pairs: int
-) -> npt.NDArray[np.int32]:
+def _relevant_items(catalogue: Catalogue, chosen: list[_Candidates], pairs: int) -> np.ndarray:
     items = np.empty(pairs, np.int32)
     start = 0
     for grouping, some in zip(GROUPINGS, chosen, strict=True):
@@ -175,9 +171,7 @@ def _relevant_items(
     return items
 
 
-def _popularity(
-    counts: npt.NDArray[np.int64], generator: np.random.Generator
-) -> npt.NDArray[np.float64]:
+def _popularity(counts: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     """Zipf-like shares whose order follows the breadth of the queries, with noise, [Q]."""
     appeal = np.log(counts) + generator.normal(0.0, _POPULARITY_SPREAD, len(counts))
     rank = np.empty(len(counts), np.int64)

@@ -112,7 +112,7 @@ def shop() -> Shop:
     )
 
 
-def _line_weight() -> npt.NDArray[np.float64]:
+def _line_weight() -> np.ndarray:
     weights = []
     for department, large in _shares(DEPARTMENTS, _DEPARTMENT_EXPONENT):
         for category, part in _shares(department.categories, _CATEGORY_EXPONENT):

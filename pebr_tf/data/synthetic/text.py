@@ -1,7 +1,6 @@
 """Numbers to words: item ids, titles, model names and query texts, a column at a time."""
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,7 +12,7 @@ from pebr_tf.data.synthetic.vocabulary import SLOTS
 _ID_DIGITS = 7
 
 
-def item_ids(indices: npt.NDArray[np.integer], items: int) -> pa.Array:
+def item_ids(indices: np.ndarray, items: int) -> pa.Array:
     """The ids [n] of items, such as `i0000123`; all ids of a catalogue have the same length."""
     digits = pc.cast(pa.array(indices), pa.string())
     padded = pc.utf8_lpad(digits, max(_ID_DIGITS, len(str(items - 1))), "0")
@@ -110,7 +109,7 @@ def _names(catalogue: Catalogue, constraints: Constraints) -> dict[str, pa.Array
     return {name: _look_up(lists[name], constraints.shop_part(catalogue, name)) for name in lists}
 
 
-def _model_parts(catalogue: Catalogue, model: npt.NDArray[np.integer]) -> tuple[pa.Array, pa.Array]:
+def _model_parts(catalogue: Catalogue, model: np.ndarray) -> tuple[pa.Array, pa.Array]:
     """Stem and suffix of the model names, as `mate50` and `pro`; null where the model is -1."""
     named = model >= 0
     series = _look_up(
@@ -121,7 +120,7 @@ def _model_parts(catalogue: Catalogue, model: npt.NDArray[np.integer]) -> tuple[
     return pc.binary_join_element_wise(series, number, ""), suffix
 
 
-def _look_up(words: pa.Array, places: npt.NDArray[np.integer]) -> pa.Array:
+def _look_up(words: pa.Array, places: np.ndarray) -> pa.Array:
     return words.take(pa.array(places, mask=places < 0))
 
 

@@ -10,12 +10,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Rejected:
-    """Rows that are not used.
-
-    Attributes:
-      rows: [R] int64, number of each in its file, from 1, without a header and blank lines.
-      reasons: [R] text, why.
-    """
+    """Rows that are not used, by their numbers in the file as those of `Batch`, and reasons [R]."""
 
     rows: np.ndarray
     reasons: np.ndarray
@@ -40,12 +35,9 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of one file, in columns.
+    """Accepted rows of a file, in columns, and the rejected rows of the same part of it.
 
-    Attributes:
-      columns: The accepted rows.
-      rows: [M] int64, number of each in its file, from 1, without a header and blank lines.
-      rejected: The rejected rows of the same part of the file.
+    `rows` [M] are their numbers, int64, from 1, without a header and blank lines.
     """
 
     columns: pa.RecordBatch

@@ -52,12 +52,9 @@ BROKEN = (pa.ArrowInvalid, OSError, EOFError, gzip.BadGzipFile, csv.Error)
 
 @dataclass(frozen=True)
 class Source:
-    """A file to read.
+    """A file to read: its path, how its bytes are opened (more than once), and its format.
 
-    Attributes:
-      name: Its path, for messages and for the format.
-      open: Opens its bytes; called more than once.
-      format: As in the config: "auto" goes by the name.
+    A format of "auto" goes by the name.
     """
 
     name: str

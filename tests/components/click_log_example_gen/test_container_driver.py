@@ -36,19 +36,13 @@ def drive(folder, config, span=None):
     if span is not None:
         parameters[inputs.WANTED_SPAN] = span
         kinds[inputs.WANTED_SPAN] = {"parameterType": "NUMBER_INTEGER"}
-    artifacts = {
-        key: {
-            "artifacts": [
-                {"name": f"store/{key}", "type": {"instanceSchema": EXAMPLES}, "uri": f"out/{key}"}
-            ]
-        }
-        for key in ("examples", "catalogue")
-    }
+    artifacts, kind = {}, {"instanceSchema": EXAMPLES}
+    for key in ("examples", "catalogue"):
+        artifact = {"name": f"store/{key}", "type": kind, "uri": f"out/{key}"}
+        artifacts[key] = {"artifacts": [artifact]}
     output = folder / "task" / "executor_output.json"
-    given = {
-        "inputs": {"parameterValues": parameters},
-        "outputs": {"artifacts": artifacts, "outputFile": str(output)},
-    }
+    outputs = {"artifacts": artifacts, "outputFile": str(output)}
+    given = {"inputs": {"parameterValues": parameters}, "outputs": outputs}
     container_driver.run(json.dumps(given), json.dumps({"parameters": kinds}))
     told = json.loads(output.read_bytes())
     properties = {**parameters, **told["parameterValues"]}
@@ -76,16 +70,11 @@ def test_a_chosen_span(folder):
 
 def test_the_command_says_it_in_a_sentence():
     config = Config().replace("data.click_log", "none/{SPAN}/*")
-    flags = container_driver._flags(
-        [
-            "container_driver",
-            "--json_serialized_invocation_args",
-            json.dumps({"inputs": {"parameterValues": exec_properties(config)}}),
-            "--json_serialized_inputs_spec_args",
-            json.dumps({"parameters": {"data": {"parameterType": "STRING"}}}),
-            "--runner=DataflowRunner",
-        ]
-    )
+    given = {"inputs": {"parameterValues": exec_properties(config)}}
+    kinds = {"parameters": {"data": {"parameterType": "STRING"}}}
+    arguments = ("--json_serialized_invocation_args", json.dumps(given))
+    arguments += ("--json_serialized_inputs_spec_args", json.dumps(kinds))
+    flags = container_driver._flags(["container_driver", *arguments, "--runner=DataflowRunner"])
     with pytest.raises(SystemExit) as caught:
         container_driver.main(flags)
     assert caught.value.code.startswith(

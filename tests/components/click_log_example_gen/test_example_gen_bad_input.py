@@ -4,6 +4,7 @@ The tests of `pebr_tf.data.tables` hold every error of a single file.
 """
 
 import gzip
+import itertools
 import shutil
 
 import pytest
@@ -68,23 +69,23 @@ def test_paths_without_files(folder):
     )
 
 
-def test_catalogues_that_cannot_be_used(folder):
+def test_catalogues_that_cannot_be_used(folder, rejection):
     (folder / "items.csv").write_text("item_id,title\ni1,t\n")
     assert error_of(folder, config_of(folder)) == (
         "DIR/items.csv must have the columns brand, price. Received: item_id, title."
     )
-    with pytest.raises(UserError) as error:
-        Account("items", ["DIR/items.csv"], 0, {}, {}).check(0.01, "letters")
-    # One row in a hundred may be bad, and not one more.
-    Account("items", [], 500, {"items": 495}, {"no id": 5}).check(0.01, "letters")
-    with pytest.raises(UserError, match=r"\(1\.000%\)\. Received: 6 of 500 rows \(1\.200%\): 6 no"):
-        Account("items", [], 500, {"items": 494}, {"no id": 6}).check(0.01, "letters")
-    assert str(error.value) == (
+    empty = Account("items", ["DIR/items.csv"], 0, {}, {})
+    assert rejection(empty.check, 0.01, "letters") == (
         "The catalogue must have a good row. Received: no row in DIR/items.csv."
     )
+    # One row in a hundred may be bad, and not one more.
+    Account("items", [], 500, {"items": 495}, {"no id": 5}).check(0.01, "letters")
+    more = Account("items", [], 500, {"items": 494}, {"no id": 6})
+    text = "(1.000%). Received: 6 of 500 rows (1.200%): 6 no id"
+    assert text in rejection(more.check, 0.01, "letters")
 
 
-def test_too_few_clicks_for_every_split(folder):
+def test_too_few_clicks_for_every_split(folder, rejection):
     every = (
         "Every split must have a click (split.by: pair; train 80%, calibrate 10%, test 10%), but "
         "none is in "
@@ -94,9 +95,7 @@ def test_too_few_clicks_for_every_split(folder):
         f"{every}test. Received rows with clicks: train 240, calibrate 60, test 0; the log has 1 "
         "query with clicks: at least 10 are needed."
     )
-    with pytest.raises(UserError) as error:
-        splits.check_splits(Split(), {"train": 50}, 50, 0)
-    assert str(error.value) == (
+    assert rejection(splits.check_splits, Split(), {"train": 50}, 50, 0) == (
         f"{every}calibrate and test: more queries, or another split.by or seed, may help. "
         "Received rows with clicks: train 50, calibrate 0, test 0."
     )
@@ -149,24 +148,14 @@ def test_a_run_after_a_kill_is_right(folder, snapshot_at):
         snapshot_at(*place, out, folder / moment, call=2)
     run(folder, config_of(folder))
     whole = left_behind(folder)
-    assert whole == sorted(
-        [
-            "catalogue/1/Split-items/data_tfrecord-00000-of-00001.gz",
-            "dead_letters/1/accounting.json",
-            "dead_letters/1/dead_letters.jsonl.gz",
-            "examples/1/pairs.parquet",
-            *(
-                f"{name}/1/Split-{split}/data_tfrecord-00000-of-00001.gz"
-                for name in ("examples", "samples")
-                for split in ("train", "calibrate", "test")
-            ),
-            "examples/1/log_size.json",
-            *(
-                f"examples/1/Split-texts/data_tfrecord-{number:05d}-of-00016.gz"
-                for number in range(16)
-            ),
-        ]
-    )
+    pairs = itertools.product(("examples", "samples"), ("train", "calibrate", "test"))
+    folders = ["catalogue/1/Split-items", *(f"{name}/1/Split-{split}" for name, split in pairs)]
+    assert set(whole) == {
+        *("dead_letters/1/accounting.json", "dead_letters/1/dead_letters.jsonl.gz"),
+        *(f"{split}/data_tfrecord-00000-of-00001.gz" for split in folders),
+        *("examples/1/log_size.json", "examples/1/pairs.parquet"),
+        *(f"examples/1/Split-texts/data_tfrecord-{n:05d}-of-00016.gz" for n in range(16)),
+    }
     for moment in moments:
         shutil.rmtree(out)
         (folder / moment).rename(out)

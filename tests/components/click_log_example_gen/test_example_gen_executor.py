@@ -26,18 +26,13 @@ from components.click_log_example_gen import bundle_writer, clicks
 from pebr_tf.config import Split
 from pebr_tf.data import splits
 from pebr_tf.data.log_size import LogSize
-from pebr_tf.errors import UserError
 
 pytestmark = pytest.mark.slow
 
 
 def expected_click(query, item, clicks=1, timestamp=0):
-    return {
-        "query": query.encode(),
-        "item_id": item.encode(),
-        "clicks": clicks,
-        "timestamp": timestamp,
-    }
+    texts = {"query": query.encode(), "item_id": item.encode()}
+    return {**texts, "clicks": clicks, "timestamp": timestamp}
 
 
 def expected_item(number):
@@ -47,6 +42,10 @@ def expected_item(number):
         "brand": f"brand{number % 3}".encode(),
         "price": number + 0.5,
     }
+
+
+def all_kept(count):
+    return {"read": count, "kept": count, "rejected": 0, "reasons": {}}
 
 
 def with_item(click):
@@ -77,24 +76,11 @@ def test_every_click_comes_out_once_in_the_split_of_its_pair(folder, monkeypatch
     assert left.items() == [expected_item(n) for n in range(ITEMS)]
     examples, catalogue = (left.artifacts[name] for name in ("examples", "catalogue"))
     counts = {name: len(left.clicks(name)) for name in SPLITS}
-    assert left.accounting == {
-        "clicks": {
-            "read": 400,
-            "kept": 400,
-            "rejected": 0,
-            "reasons": {},
-            "files": [str(folder / "log.csv")],
-        },
-        "items": {
-            "read": ITEMS,
-            "kept": ITEMS,
-            "rejected": 0,
-            "reasons": {},
-            "files": [str(folder / "items.csv")],
-        },
-        "splits": counts,
-        "span": None,
+    accounts = {
+        table: all_kept(count) | {"files": [f"{folder}/{name}"]}
+        for table, count, name in (("clicks", 400, "log.csv"), ("items", ITEMS, "items.csv"))
     }
+    assert left.accounting == {**accounts, "splits": counts, "span": None}
     trained = left.clicks("train")
     different = len({row["query"] for row in trained})
     assert LogSize.load(examples.uri) == LogSize(len(trained), different, ITEMS)
@@ -175,13 +161,11 @@ def test_rejected_rows_are_listed_and_counted(folder):
         assert sum(account["reasons"].values()) == read - kept
 
 
-def test_too_many_bad_rows_end_the_run_and_the_dead_letters_survive(folder):
+def test_too_many_bad_rows_end_the_run_and_the_dead_letters_survive(folder, rejection):
     rows = [*LOG, *[("q", "unknown", 1, 0)] * 30, *[("", "i1", 1, 0)] * 10]
     write_log(folder, rows)
     rejected = folder / "out" / "dead_letters" / "1.rejected"
-    with pytest.raises(UserError) as error:
-        run(folder, config_of(folder))
-    assert str(error.value) == (
+    assert rejection(run, folder, config_of(folder)) == (
         "Bad rows of the click log must stay within data.reject_limit (1.000%). Received: 40 of "
         "440 rows (9.091%): 30 item not in the catalogue, 10 no query. They are listed in "
         f"{rejected}/dead_letters.jsonl.gz."
@@ -213,13 +197,7 @@ def test_a_log_that_has_the_columns_of_its_items(folder):
     assert clicked <= set(titles.items())
     assert {item["price"] for item in left.items()} == {0.0}
     assert len(left.all_clicks()) == 400
-    assert left.accounting["items"] | {"files": []} == {
-        "read": ITEMS,
-        "kept": ITEMS,
-        "rejected": 0,
-        "reasons": {},
-        "files": [],
-    }
+    assert left.accounting["items"].items() > all_kept(ITEMS).items()
 
 
 def test_by_time_the_latest_are_held_out_over_all_files(folder):
@@ -256,12 +234,8 @@ def test_all_formats_and_globs_read_alike(folder):
     (logs / ".hidden.csv").write_text("half a fi")
     left = run(folder, config_of(folder, log="logs/*"))
     assert multiset(left.all_clicks()) == multiset(expected_click(*row) for row in LOG)
-    assert [name.rsplit("/", 1)[1] for name in left.accounting["clicks"]["files"]] == [
-        "a.csv",
-        "b.tsv.gz",
-        "c.jsonl",
-        "d.parquet",
-    ]
+    names = [name.rsplit("/", 1)[1] for name in left.accounting["clicks"]["files"]]
+    assert names == ["a.csv", "b.tsv.gz", "c.jsonl", "d.parquet"]
 
 
 def test_payload_columns_and_long_texts(folder):
@@ -273,20 +247,11 @@ def test_payload_columns_and_long_texts(folder):
     whole, colour = "é" * 19 + "!", "c" * 30
     rows = [(f"i{n}", whole, "brand", n, colour) for n in range(ITEMS)]
     (folder / "items.csv").write_text(csv_of(rows, "item_id,title,brand,price,colour"))
-    config = config_of(
-        folder,
-        data__payload_columns=["title", "brand", "price"],
-        features__item_categories=["colour"],
-        features__max_tokens=1,
-    )
+    features = {"features__item_categories": ["colour"], "features__max_tokens": 1}
+    config = config_of(folder, data__payload_columns=["title", "brand", "price"], **features)
     left = run(folder, config)
-    assert left.items()[1] == {
-        "item_id": b"i1",
-        "title": whole.encode(),
-        "brand": b"brand",
-        "price": 1.0,
-        "colour": colour.encode(),
-    }
+    texts = {"item_id": b"i1", "title": whole.encode(), "brand": b"brand"}
+    assert left.items()[1] == {**texts, "price": 1.0, "colour": colour.encode()}
     columns = {"query", "item_id", "clicks", "title", "price", "colour"}
     assert set(left.clicks("texts")[0]) == columns
     assert set(left.sample("train")[0]) == {*columns, "timestamp"}

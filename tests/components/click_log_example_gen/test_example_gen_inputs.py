@@ -40,18 +40,10 @@ def resolved(folder, log, catalogue=None, span=None):
 
 def test_the_latest_span_and_its_latest_version(tmp_path):
     touched(tmp_path, "s9/v1/a.csv", "s10/v1/a.csv", "s10/v3/a.csv", "items/10/i.csv", "items/11/i")
-    assert resolved(tmp_path, "s{SPAN}/v{VERSION}/*", "items/{SPAN}/*") == (
-        "s10/v3/*",
-        "items/10/*",
-        10,
-        3,
-    )
-    assert resolved(tmp_path, "s{SPAN}/v{VERSION}/*", "items.csv", span=9) == (
-        "s9/v1/*",
-        "items.csv",
-        9,
-        1,
-    )
+    found = resolved(tmp_path, "s{SPAN}/v{VERSION}/*", "items/{SPAN}/*")
+    assert found == ("s10/v3/*", "items/10/*", 10, 3)
+    found = resolved(tmp_path, "s{SPAN}/v{VERSION}/*", "items.csv", span=9)
+    assert found == ("s9/v1/*", "items.csv", 9, 1)
 
 
 def test_dates_are_spans(tmp_path):
@@ -137,33 +129,23 @@ def test_a_query_of_bigquery_gets_its_span():
 
 
 def test_a_pipeline_on_bigquery_is_built_without_a_network(tmp_path):
-    config = Config().replace_all(
-        {
-            "data.click_log": "bigquery://shop-1.logs.log",
-            "data.catalogue": "bigquery://shop-1.logs.items",
-        }
-    )
+    log, items = "bigquery://shop-1.logs.log", "bigquery://shop-1.logs.items"
+    config = Config().replace_all({"data.click_log": log, "data.catalogue": items})
     settings = from_exec_properties(exec_properties(config))
     pipeline = beam.Pipeline(argv=["--project=billed", "--temp_location=gs://bucket/temp"])
-    Ingest(
-        settings, ["bigquery://shop-1.logs.log"], ["bigquery://shop-1.logs.items"], str(tmp_path), 0
-    ).build(pipeline)
+    Ingest(settings, [log], [items], str(tmp_path), 0).build(pipeline)
     found = {}
 
     class Visitor(beam.pipeline.PipelineVisitor):
         def enter_composite_transform(self, node):
             if isinstance(node.transform, ReadFromBigQuery):
-                found[node.full_label] = node.transform._kwargs
+                given = node.transform._kwargs
+                found[node.full_label] = (given["table"], *given["selected_fields"])
 
     pipeline.visit(Visitor())
-    assert {
-        label: (kwargs["table"], kwargs["selected_fields"]) for label, kwargs in found.items()
-    } == {
-        "ReadItems/BigQuery/Query": ("shop-1:logs.items", ["item_id", "title"]),
-        "ReadClicks/BigQuery/Query": (
-            "shop-1:logs.log",
-            ["query", "item_id", "clicks", "timestamp"],
-        ),
+    assert found == {
+        "ReadItems/BigQuery/Query": ("shop-1:logs.items", "item_id", "title"),
+        "ReadClicks/BigQuery/Query": ("shop-1:logs.log", "query", "item_id", "clicks", "timestamp"),
     }
 
 

@@ -250,30 +250,18 @@ def test_a_rejected_run_is_rejected_again(run, tmp_path):
     folders = {"good": run.write(good), "bad": run.write(bad)}
 
     def pipeline(name):
-        statistics = Importer(
-            source_uri=f"{folders[name]}/statistics",
-            artifact_type=ExampleStatistics,
-            properties={"split_names": artifact_utils.encode_split_names(list(SIZES))},
-        ).with_id("StatisticsGen")
-        schema = Importer(source_uri=f"{folders[name]}/schema", artifact_type=Schema).with_id(
-            "SchemaGen"
-        )
-        validator = ExampleValidator(
-            Config().replace("pipeline.root", str(tmp_path)),
-            statistics=statistics.outputs["result"],
-            schema=schema.outputs["result"],
-        )
-        LocalDagRunner().run(
-            Pipeline(
-                "validation",
-                str(tmp_path / "root"),
-                components=[statistics, schema, validator],
-                enable_cache=False,
-                metadata_connection_config=metadata.sqlite_metadata_connection_config(
-                    str(tmp_path / "metadata.db")
-                ),
-            )
-        )
+        splits = {"split_names": artifact_utils.encode_split_names(list(SIZES))}
+        statistics = Importer(f"{folders[name]}/statistics", ExampleStatistics, properties=splits)
+        schema = Importer(f"{folders[name]}/schema", Schema)
+        nodes = {"statistics": statistics.with_id("StatisticsGen"), "schema": schema}
+        channels = {key: node.outputs["result"] for key, node in nodes.items()}
+        config = Config().replace("pipeline.root", str(tmp_path))
+        validator = ExampleValidator(config, **channels)
+        database = metadata.sqlite_metadata_connection_config(str(tmp_path / "metadata.db"))
+        nodes = [*nodes.values(), validator]
+        options = {"enable_cache": False, "metadata_connection_config": database}
+        root = str(tmp_path / "root")
+        LocalDagRunner().run(Pipeline("validation", root, components=nodes, **options))
 
     def reports(pattern):
         paths = (tmp_path / "root" / "ExampleValidator" / "anomalies").glob(pattern)

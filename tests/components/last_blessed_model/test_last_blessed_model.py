@@ -15,7 +15,6 @@ from components.last_blessed_model.executor import (
 )
 from pebr_tf import storage
 from pebr_tf.config import Config
-from pebr_tf.errors import UserError
 from pebr_tf.release.pointers import BlessedModel, Pointers
 
 pytestmark = pytest.mark.slow
@@ -73,15 +72,13 @@ class Run:
 @pytest.mark.parametrize("driven", [True, False])
 def test_the_newest_model_of_other_examples_is_copied(config, tmp_path, driven):
     assert Run(config, "monday").execute(tmp_path / "a", driven) == {"no_model.txt"}
+    assert BlessedModel.find(str(tmp_path / "a")) is None
     push(config, tmp_path, 5, "monday")
     push(config, tmp_path, 6, "tuesday")
     for number, (fingerprint, version) in enumerate({"tuesday": 5, "monday": 6, None: 6}.items()):
         folder = tmp_path / f"output{number}"
         names = Run(config, fingerprint).execute(folder, driven)
-        assert names == {
-            "blessed_model.json",
-            *(f"Format-Serving/{name}" for name in (WEIGHTS, GRAPH)),
-        }
+        assert names == {"blessed_model.json", *(f"Format-Serving/{n}" for n in (WEIGHTS, GRAPH))}
         assert (folder / "Format-Serving" / WEIGHTS).read_text() == f"of {version}"
         assert BlessedModel.find(str(folder)).model == version
     # A model that was trained on the same clicks, read in another way, is another one.
@@ -108,15 +105,13 @@ def test_the_cache_key_follows_the_choice(config, tmp_path):
 
 
 @pytest.mark.parametrize("left", [(), (WEIGHTS,)])
-def test_a_pointer_without_its_towers(config, tmp_path, left):
+def test_a_pointer_without_its_towers(config, tmp_path, left, rejection):
     for name in left:
         storage.write_bytes(tmp_path / "part" / name, b"")
     pointers = Pointers(Pointers.folder_of(config), config.pipeline.releases)
     blessed = BlessedModel(5, "monday", pointers.keep_towers(str(tmp_path / "part")))
     pointers.record(5, blessed)
-    with pytest.raises(UserError) as caught:
-        Run(config).execute(tmp_path / "output")
-    assert str(caught.value) == (
+    assert rejection(Run(config).execute, tmp_path / "output") == (
         f"{pointers.towers(blessed)} must hold the towers of release 5, unless the release is "
         "withdrawn. Received: no saved_model.pb."
     )
@@ -130,10 +125,8 @@ def test_another_pipeline_sees_none_of_it(config, tmp_path):
 
 
 @pytest.mark.parametrize("driven", [True, False])
-def test_an_index_only_run_needs_a_model(config, tmp_path, driven):
-    with pytest.raises(UserError) as caught:
-        Run(config).execute(tmp_path / "output", driven)
-    assert str(caught.value) == (
+def test_an_index_only_run_needs_a_model(config, tmp_path, driven, rejection):
+    assert rejection(Run(config).execute, tmp_path / "output", driven) == (
         "an index-only run must find a blessed model: run the whole pipeline first. Received: none."
     )
     assert not (tmp_path / "output").exists()

@@ -208,7 +208,7 @@ def test_an_index_only_push_records_the_same_model(index_only, tmp_path):
 
 
 def test_a_model_that_was_superseded_or_withdrawn_meanwhile_is_not_pushed(
-    index_only, artifacts, tmp_path, monkeypatch
+    index_only, tmp_path, monkeypatch, rejection
 ):
     """Before the push, and while it is under way: the release is tested, and then rejected."""
     releases = tmp_path / "releases"
@@ -224,12 +224,11 @@ def test_a_model_that_was_superseded_or_withdrawn_meanwhile_is_not_pushed(
 
     def rejected():
         before = versions(releases)
-        with pytest.raises(UserError) as caught:
-            run(index_only, tmp_path, releases)
+        sentence = rejection(run, index_only, tmp_path, releases)
         monkeypatch.undo()
         assert versions(releases) == before
         assert not list(releases.glob(".staging*"))
-        return str(caught.value)
+        return sentence
 
     start = (
         "an index-only run must push the newest blessed model that is not withdrawn: run it again. "

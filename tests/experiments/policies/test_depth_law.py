@@ -8,13 +8,7 @@ import scipy.special
 from cutoff_worlds import clicks_by_breadth
 from sklearn.isotonic import isotonic_regression
 
-from experiments.policies.depth_law import (
-    Cells,
-    clicks_of,
-    edges_of,
-    falling_means,
-    fit_depth_law,
-)
+from experiments.policies.depth_law import Cells, clicks_of, edges_of, falling_means, fit_depth_law
 
 
 @pytest.fixture(scope="module")

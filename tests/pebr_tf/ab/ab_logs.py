@@ -5,8 +5,6 @@ order on a click (both Beta), the same before the test and during it. A treatmen
 inclination to click: the true lift of clicks/searches and of orders/searches is the one given.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -22,17 +20,9 @@ MOST_SESSIONS = 9
 
 
 def draw_rows(rng, lifts, arms, sessions):
-    """Columns of a log with a row a session.
+    """Columns of a log with one row per session: what the user did in it, and before the test.
 
-    Args:
-      rng: Where chance comes from.
-      lifts: [A] true lift of each arm.
-      arms: [U] the place of each user's arm.
-      sessions: [U] sessions of each, from 1 up.
-
-    Returns:
-      user, searches, clicks and orders of each row, and searches_before and clicks_before of the
-      user: [sum of sessions].
+    `lifts` [A] are the true ones of the arms, `arms` [U] and `sessions` [U] those of each user.
     """
     users = len(arms)
     rate = rng.gamma(1.5, 2.0, users)

@@ -8,6 +8,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from ab_logs import draw_log
+from text_tables import cases
 
 from pebr_tf.ab import columns_of, read_users, users
 from pebr_tf.data.tables import Source
@@ -40,11 +41,7 @@ def by_id(found):
     ("name", "waiting"),
     [
         ("a.csv", 2_000_000),
-        ("a.csv", 50),
-        ("a.tsv", 50),
-        ("a.jsonl", 50),
-        ("a.parquet", 50),
-        ("a.csv.gz", 50),
+        *((f"a.{kind}", 50) for kind in ("csv", "tsv", "jsonl", "parquet", "csv.gz")),
     ],
 )
 def test_users_are_summed_as_pandas_sums_them(name, waiting, tmp_path, monkeypatch):
@@ -83,11 +80,8 @@ def test_amounts_in_every_notation(tmp_path):
     np.testing.assert_array_equal(read(path, ["n"], []).totals["n"], [1, 0, 1.5, 20, 7])
     path = tmp_path / "a.jsonl"
     values = ["true", "false", '"1.5"', "20", "7.0"]
-    path.write_text(
-        "".join(
-            f'{{"user": {at}, "arm": "{"ab"[at > 1]}", "n": {v}}}\n' for at, v in enumerate(values)
-        )
-    )
+    rows = (f'"user": {at}, "arm": "{"ab"[at > 1]}", "n": {n}' for at, n in enumerate(values))
+    path.write_text("".join(f"{{{row}}}\n" for row in rows))
     np.testing.assert_array_equal(read(path, ["n"], []).totals["n"], [1, 0, 1.5, 20, 7])
 
 
@@ -127,48 +121,50 @@ def test_which_columns_have_values(tmp_path):
 
 HEAD = "user,arm,searches,clicks,clicks_before"
 GOOD = ["u,a,3,1,5", "v,a,3,1,5", "w,b,3,1,5", "x,b,3,1,5"]
-EVERY_ROW = "of {} must be a number from 0 up in every row. Received:"
+# The rows of a file, "=" for HEAD and GOOD, and below them the sentence that rejects it.
+REJECTIONS = """\
+user,clicks / 1,2
+    {} must have the columns arm, searches, clicks_before. Received: user, clicks.
+HEAD
+    {} must have rows. Received: none.
+HEAD / u,a,3,1,5 /  / v,a,3,1,5
+    the arms must be two or more. Received: a.
+HEAD / u,a,3,1,5 / v,a,3,1,5 / w,b,3,1,5
+    each arm must have two users or more of its own. Received: 1 in b.
+= / y,b,3,-1,5
+    clicks of {} must be a number from 0 up in every row. Received: -1 in row 5.
+= / y,b,3,nan,5
+    clicks of {} must be a number from 0 up in every row. Received: nan in row 5.
+= / y,b,3,inf,5
+    clicks of {} must be a number from 0 up in every row. Received: inf in row 5.
+= / y,b,3,many,5
+    clicks of {} must be a number from 0 up in every row. Received: many in row 5.
+= / y,b,3,1,
+    clicks_before of {} must be a number from 0 up in every row. Received: nothing in row 5.
+= / ,b,3,1,5
+    user of {} must have a value in every row. Received: nothing in row 5.
+= / y,b,3
+    {} must have whole rows. Received: another number of fields than the header in row 5.
+= / x,b,3,1,6
+    clicks_before must be the same in all rows of a user, since it was before the experiment.
+    Received: 5 and 6 for user x.
+"""
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (
-            ["user,clicks", "1,2"],
-            "{} must have the columns arm, searches, clicks_before. Received: user, clicks.",
-        ),
-        ([HEAD], "{} must have rows. Received: none."),
-        ([HEAD, GOOD[0], "", GOOD[1]], "the arms must be two or more. Received: a."),
-        ([HEAD, *GOOD[:3]], "each arm must have two users or more of its own. Received: 1 in b."),
-        ([HEAD, *GOOD, "y,b,3,-1,5"], f"clicks {EVERY_ROW} -1 in row 5."),
-        ([HEAD, *GOOD, "y,b,3,nan,5"], f"clicks {EVERY_ROW} nan in row 5."),
-        ([HEAD, *GOOD, "y,b,3,inf,5"], f"clicks {EVERY_ROW} inf in row 5."),
-        ([HEAD, *GOOD, "y,b,3,many,5"], f"clicks {EVERY_ROW} many in row 5."),
-        ([HEAD, *GOOD, "y,b,3,1,"], f"clicks_before {EVERY_ROW} nothing in row 5."),
-        (
-            [HEAD, *GOOD, ",b,3,1,5"],
-            "user of {} must have a value in every row. Received: nothing in row 5.",
-        ),
-        (
-            [HEAD, *GOOD, "y,b,3"],
-            "{} must have whole rows. Received: another number of fields than the header in row 5.",
-        ),
-        (
-            [HEAD, *GOOD, "x,b,3,1,6"],
-            "clicks_before must be the same in all rows of a user, since it was before the "
-            "experiment. Received: 5 and 6 for user x.",
-        ),
-        (
-            [HEAD, *(f"u,arm {at},3,1,5" for at in range(51))],
-            "arm must have at most 50 different values, the arms. "
-            "Received: arm 0, arm 1, arm 2, ...",
-        ),
-    ],
-)
-def test_rejections(lines, message, tmp_path, rejection):
+@pytest.mark.parametrize(("rows", "message"), cases(REJECTIONS))
+def test_rejections(rows, message, tmp_path, rejection):
     path = tmp_path / "log.csv"
-    path.write_text("\n".join([*lines, ""]))
+    rows = rows.replace("=", " / ".join([HEAD, *GOOD])).replace("HEAD", HEAD)
+    path.write_text(rows.replace(" / ", "\n") + "\n")
     assert rejection(read, path) == message.format(path)
+
+
+def test_too_many_arms(tmp_path, rejection):
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([HEAD, *(f"u,arm {at},3,1,5" for at in range(51)), ""]))
+    assert rejection(read, path) == (
+        "arm must have at most 50 different values, the arms. Received: arm 0, arm 1, arm 2, ..."
+    )
 
 
 def test_a_missing_number_in_parquet_is_rejected(tmp_path):

@@ -46,21 +46,19 @@ def test_check_accepts_the_default(capsys):
     )
 
 
-@pytest.mark.parametrize(
-    ("more", "named"),
-    [
-        ("", "split.by, split.seed, training.batch_size, training.steps, training.seed."),
-        (
-            ", test: 0.2",
-            "split.by, split.test, split.seed, training.batch_size, training.steps and 1 more.",
+def test_check_names_what_was_changed(capsys):
+    for more, named in {
+        "": "split.by, split.seed, training.batch_size, training.steps, training.seed.",
+        ", test: 0.2": (
+            "split.by, split.test, split.seed, training.batch_size, training.steps and 1 more."
         ),
-    ],
-)
-def test_check_names_what_was_changed(capsys, more, named):
-    text = f"training: {{seed: 1, steps: 9, batch_size: 8}}\nsplit: {{seed: 1, by: query{more}}}"
-    Path("mine.yaml").write_text(text, encoding="utf-8")
-    assert run("config", "check", "mine.yaml") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"Not at the default: {named}"
+    }.items():
+        text = (
+            f"training: {{seed: 1, steps: 9, batch_size: 8}}\nsplit: {{seed: 1, by: query{more}}}"
+        )
+        Path("mine.yaml").write_text(text, encoding="utf-8")
+        assert run("config", "check", "mine.yaml") == 0
+        assert capsys.readouterr().out.splitlines()[-1] == f"Not at the default: {named}"
 
 
 def test_init_fits_the_files_and_check_looks_at_them(capsys):

@@ -21,25 +21,13 @@ def test_it_writes_and_sums_up(tmp_path, capsys):
     assert description["format"] == "jsonl"
     assert list(description["parameters"].values()) == [300, 200, 1_000, 5, 0.0]
     statistics = description["statistics"]
-    relevant = (
-        f"p10 {statistics['relevant_p10']}, p50 {statistics['relevant_p50']}, "
-        f"p90 {statistics['relevant_p90']}, max {statistics['relevant_max']}"
-    )
-    assert printed.err.splitlines() == [
-        "world               300 of 300",
-        "catalogue           300 of 300",
-        "truth               200 of 200",
-        "clicks            1,000 of 1,000",
-    ]
-    assert printed.out.splitlines() == [
-        "items                     300",
-        "queries                   200",
-        "clicks                    1,000",
-        f"relevant items per query  {relevant}",
-        f"popularity and breadth    Spearman {statistics['breadth_correlation']:.2f}",
-        "noise                     0.0% of the clicks",
-        f"Wrote {out}.",
-    ]
+    parts = [line.split()[0] for line in printed.err.splitlines()]
+    assert parts == ["world", "catalogue", "truth", "clicks"]
+    names = ("p10", "p50", "p90", "max")
+    relevant = ", ".join(f"{name} {statistics[f'relevant_{name}']}" for name in names)
+    assert f"relevant items per query  {relevant}\n" in printed.out
+    assert f"Spearman {statistics['breadth_correlation']:.2f}\n" in printed.out
+    assert printed.out.endswith(f"Wrote {out}.\n")
 
 
 def test_the_defaults_are_those_of_the_library():

@@ -6,6 +6,7 @@ from dataclasses import replace
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from cutoff_worlds import random_lists
 from hypothesis import given, settings
 
 from pebr_tf.config import Cutoff
@@ -21,19 +22,6 @@ from pebr_tf.cutoff.calibration import (
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.errors import UserError
 from pebr_tf.metrics.ranked import RankedLists, Ranks
-
-
-def random_lists(seed, queries=12, candidates=20, ties=False):
-    """Falling scores; up to six relevant items per query, some of them no candidates."""
-    generator = np.random.default_rng(seed)
-    scores = generator.normal(size=(queries, candidates)).astype(np.float32)
-    scores = -np.sort(-(np.round(scores) if ties else scores), axis=1)
-    rows, ranks = [], []
-    for row in range(queries):
-        chosen = generator.choice(candidates + 2, generator.integers(1, 7), replace=False)
-        rows += [row] * len(chosen)
-        ranks += np.minimum(chosen, candidates).tolist()
-    return RankedLists(scores, Ranks(np.array(rows), np.array(ranks)), np.bincount(rows))
 
 
 def recall_at(lists, cutoff, floor, limit):

@@ -3,6 +3,7 @@
 import csv
 import datetime
 import random
+import zlib
 
 WORDS = (
     *("red", "blue", "green", "tea", "pot", "lamp", "chair", "desk"),
@@ -24,11 +25,6 @@ TIMES = {
     "fractions": lambda moment: f"{moment.timestamp():.3f}",
     "day_first": lambda moment: moment.strftime("%d/%m/%Y %H:%M"),
 }
-
-
-def moments(count):
-    """Moments of 60 days, a whole minute each."""
-    return [BEGIN + datetime.timedelta(minutes=n * 86_400 // count) for n in range(count)]
 
 
 class Log:
@@ -61,6 +57,11 @@ class Log:
             row += [each(number, row) if callable(each) else each for each in columns.values()]
         return self
 
+    def rewritten(self, header, row):
+        """Other columns; `row` makes them from the number of a row, its query and its item."""
+        self.header, self.rows = header, [row(n, *each) for n, each in enumerate(self.rows)]
+        return self
+
     def write(self, folder, catalogue=True, item_column="item_id"):
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / "clicks.csv", self.header, self.rows)
@@ -74,20 +75,6 @@ class Log:
 def _write(path, header, rows):
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([header, *rows])
-
-
-def query_ids(folder):
-    log = Log()
-    number = {query: 1_000 + n for n, query in enumerate(log.queries)}
-    log.header = ["query_id", "product_id"]
-    log.rows = [[number[query], item] for query, item in log.rows]
-    return log.write(folder, catalogue=False)
-
-
-def no_item_text(folder):
-    log = Log()
-    log.header = ["search_term", "asin"]
-    return log.write(folder, catalogue=False)
 
 
 def long_texts(folder):
@@ -106,35 +93,23 @@ def one_click_per_query(folder):
     return log.write(folder)
 
 
-def with_times(form):
-    def write(folder):
-        log = Log()
-        log.header = ["query", "item_id", "time"]
-        written = map(TIMES[form], moments(len(log.rows)))
-        log.rows = [[*row, moment] for row, moment in zip(log.rows, written, strict=True)]
-        return log.write(folder)
-
-    return write
-
-
 def browser(n, _):
     return f"Mozilla/{n % 7} (X11; Linux x86_64) Firefox/{n % 11}"
 
 
 def user_agents(folder):
     log = Log()
-    log.header = ["query_id", "item_id"]
-    number = {query: n for n, query in enumerate(log.queries)}
     log.add(text=lambda _, row: row[0], ua=browser, label=lambda n, _: n % 2)
     log.add(clicked_at=lambda n, _: TIMES["bigquery"](BEGIN + datetime.timedelta(minutes=n)))
     log.add(meta=lambda n, _: f'{{"a": {n % 3}, "b": "red tea"}}')
-    log.rows = [[number[query], *rest] for query, *rest in log.rows]
+    header = ["query_id", *log.header[1:]]
+    log.rewritten(header, lambda _, query, *rest: [log.queries.index(query), *rest])
     return log.write(folder, catalogue=False)
 
 
 def texts_in_the_log(folder):
-    log = Log().add(ua=browser)
-    log.add(produit=lambda _, row: log.titles[row[1]], shop="The Green Shop")
+    log = Log()
+    log.add(ua=browser, produit=lambda _, row: log.titles[row[1]], shop="The Green Shop")
     return log.write(folder, catalogue=False)
 
 
@@ -146,21 +121,24 @@ def impressions(folder):
 def float_ids(folder):
     log = Log()
     log.titles = {item[1:]: title for item, title in log.titles.items()}
-    log.rows = [[query, f"{item[1:]}.0"] for query, item in log.rows]
-    return log.write(folder)
+    return log.rewritten(log.header, lambda _, q, item: [q, f"{item[1:]}.0"]).write(folder)
 
 
 def two_ids(folder):
-    log = Log().add(sku=lambda _, row: row[1])
-    log.rows = [[query, f"v{n}", sku] for n, (query, _, sku) in enumerate(log.rows)]
+    log = Log().rewritten(["query", "item_id", "sku"], lambda n, q, item: [q, f"v{n}", item])
     return log.write(folder, item_column="sku")
 
 
-def row_numbers(folder):
-    log = Log()
-    log.header = ["id", "query", "clicked_url"]
-    log.rows = [[n, query, f"https://shop/{item}"] for n, (query, item) in enumerate(log.rows)]
-    return log.write(folder, catalogue=False)
+def without_catalogue(header, row):
+    return lambda folder: Log().rewritten(header, row).write(folder, catalogue=False)
+
+
+def with_times(form):
+    def row(n, query, item):
+        """Moments of 60 days, a whole minute each."""
+        return [query, item, TIMES[form](BEGIN + datetime.timedelta(minutes=n * 86_400 // 6_000))]
+
+    return lambda folder: Log().rewritten(["query", "item_id", "time"], row).write(folder)
 
 
 def empty_columns(folder):
@@ -184,13 +162,17 @@ LOGS = {
     "impressions": impressions,
     "float_ids": float_ids,
     "two_ids": two_ids,
-    "row_numbers": row_numbers,
+    "row_numbers": without_catalogue(
+        ["id", "query", "clicked_url"], lambda n, query, item: [n, query, f"https://shop/{item}"]
+    ),
     "empty_columns": empty_columns,
     "clicked_equally": clicked_equally,
     "giant_query": lambda folder: Log(giant=100).write(folder),
     "few_items": lambda folder: Log(items=200).write(folder),
-    "query_ids": query_ids,
-    "no_item_text": no_item_text,
+    "query_ids": without_catalogue(
+        ["query_id", "product_id"], lambda _, query, item: [zlib.crc32(query.encode()), item]
+    ),
+    "no_item_text": without_catalogue(["search_term", "asin"], lambda _, *pair: pair),
     "long_texts": long_texts,
     "one_click_per_query": one_click_per_query,
     "few_queries": lambda folder: Log(queries=50, clicks=3_000).write(folder),

@@ -111,6 +111,7 @@ def test_the_header_of_a_csv_file_tells_its_delimiter(header):
 
 
 def test_repeated_names_of_columns_that_are_not_read():
+    assert read_all(source_of(b"query,item_id\n")) == ({}, {})
     content = b"query,item_id,t,t,,\na,b,1,2,,\n"
     assert read_all(source_of(content))[0] == {1: (b"a", b"b")}
     assert column_names(source_of(content)) == ["query", "item_id", "t", "t", "", ""]
@@ -159,17 +160,13 @@ def test_json_lines(block, monkeypatch):
     assert not rejected
 
 
-def test_a_required_key_may_be_missing_in_the_first_object(monkeypatch):
+@pytest.mark.parametrize("columns", [(["query", "clicks"],), (["query"], ["clicks"])])
+def test_a_key_may_be_missing_in_the_first_object(monkeypatch, columns):
+    """One that is required, and one that is not."""
     monkeypatch.setattr(read, "BLOCK", 10_000)
     source = source_of(json_lines(RECORDS), "x.jsonl")
     assert column_names(source) == ["query", "item_id", "clicks", "other"]
-    [batch] = read_table(source, ["query", "clicks"])
-    assert batch.columns.column("clicks").to_pylist() == [None, b"3", b"7"]
-
-
-def test_a_key_that_the_first_object_lacks_is_still_read(monkeypatch):
-    monkeypatch.setattr(read, "BLOCK", 10_000)
-    [batch] = read_table(source_of(json_lines(RECORDS), "x.jsonl"), ["query"], ["clicks"])
+    [batch] = read_table(source, *columns)
     assert batch.columns.column("clicks").to_pylist() == [None, b"3", b"7"]
 
 
@@ -202,74 +199,44 @@ def test_parquet():
     assert not rejected
 
 
-def test_gzip():
-    content = b"query,item_id\n" + b"".join(b"q%d,%d\n" % (n, n) for n in range(50))
-    rows, _ = read_all(source_of(gzip.compress(content), "x.csv.gz"))
-    assert len(rows) == 50
-
-
-def test_a_truncated_gzip_is_an_error_that_names_the_file(rejection):
+def test_a_file_that_cannot_be_read_to_its_end(rejection):
+    """A truncated one, and one that is not Parquet."""
     generator = np.random.default_rng(0)
-    content = b"query,item_id\n" + b"".join(
-        b"q%d,%d\n" % tuple(pair) for pair in generator.integers(10**9, size=(20, 2))
-    )
-    for kept in (1, 15, 200, -9, -1):
-        source = source_of(gzip.compress(content)[:kept], "logs/x.csv.gz")
+    pairs = (b"q%d,%d\n" % tuple(pair) for pair in generator.integers(10**9, size=(20, 2)))
+    content = gzip.compress(b"query,item_id\n" + b"".join(pairs))
+    sources = [source_of(content[:kept], "x.csv.gz") for kept in (1, 15, 200, -9, -1)]
+    for source in (*sources, source_of(b"query,item_id\n", "a.parquet")):
         sentence = rejection(read_all, source)
-        assert sentence.startswith("logs/x.csv.gz must be readable to its end. Received")
+        assert sentence.startswith(f"{source.name} must be readable to its end. Received")
+
+
+SPREADSHEET = "NUL bytes, as in UTF-16 or in the file of a spreadsheet"
+LIMIT = "field larger than field limit (131072)"
+ONE_OBJECT = "hold one JSON object per line. Received: "
 
 
 @pytest.mark.parametrize(
-    ("content", "name", "error"),
+    ("content", "kind", "error"),
     [
-        (b"", "a.csv", "a.csv must have the columns query, item_id. Received: nothing."),
-        (b"", "a.jsonl", "a.jsonl must hold one JSON object per line. Received: nothing."),
-        (
-            b'[{"query": "a"}]',
-            "a.json",
-            'a.json must hold one JSON object per line. Received: [{"query": "a"}].',
-        ),
-        (
-            "query,item_id\na,b\n".encode("utf-16"),
-            "a.csv",
-            "a.csv must be text in UTF-8. Received: NUL bytes, as in UTF-16 or in the file of a "
-            "spreadsheet.",
-        ),
-        (
-            b"query,item_id,query\na,b,c\n",
-            "a.csv",
-            "a.csv must have one column query. Received: 2 of this name.",
-        ),
-        (
-            b'query,"item_id\na,' + b"b" * 200_000,
-            "a.csv",
-            "a.csv must be readable to its end. Received: field larger than field limit (131072).",
-        ),
-        (b"query,id\na,b\n", "a.csv", "a.csv must have the column item_id. Received: query, id."),
-        (b'{"query": "a"}\n', "a.jsonl", "a.jsonl must have the column item_id. Received: query."),
+        (b"", "csv", "have the columns query, item_id. Received: nothing."),
+        (b"", "jsonl", f"{ONE_OBJECT}nothing."),
+        (b'[{"query": "a"}]', "json", f'{ONE_OBJECT}[{{"query": "a"}}].'),
+        ("query\na\n".encode("utf-16"), "csv", f"be text in UTF-8. Received: {SPREADSHEET}."),
+        (b"query,item_id,query\n", "csv", "have one column query. Received: 2 of this name."),
+        (b'query,"id\na,' + b"b" * 200_000, "csv", f"be readable to its end. Received: {LIMIT}."),
+        (b"query,id\na,b\n", "csv", "have the column item_id. Received: query, id."),
+        (b'{"query": "a"}\n', "jsonl", "have the column item_id. Received: query."),
     ],
 )
-def test_a_file_without_the_columns_is_rejected(content, name, error, rejection):
-    assert rejection(read_all, source_of(content, name)) == error
+def test_a_file_without_the_columns_is_rejected(content, kind, error, rejection):
+    assert rejection(read_all, source_of(content, f"a.{kind}")) == f"a.{kind} must {error}"
 
 
-def test_a_file_that_is_not_parquet_is_rejected(rejection):
-    sentence = rejection(read_all, source_of(b"query,item_id\n", "a.parquet"))
-    assert sentence.startswith("a.parquet must be readable to its end. Received")
-
-
-def test_a_header_alone_is_a_table_without_rows():
-    assert read_all(source_of(b"query,item_id\n")) == ({}, {})
-
-
-def test_the_format_goes_by_the_name():
+def test_the_format_goes_by_the_name(rejection):
     names = ["a.csv", "s3://x/b.c/a.TSV", "a.jsonl.gz", "a.json", "part-0.parquet"]
     formats = ["csv", "tsv", "jsonl", "jsonl", "parquet"]
     assert [format_of(name) for name in names] == formats
     assert [format_of("anything", format) for format in formats] == formats
-
-
-def test_a_name_that_says_nothing_requires_the_format(rejection):
     assert rejection(format_of, "logs/part-00000") == (
         "logs/part-00000 must end in .csv, .tsv, .jsonl or .parquet, with or without .gz: rename "
         "it, or set data.format. Received: no ending."

@@ -48,9 +48,7 @@ def options_of(name, **options):
 
 @every_loss
 @pytest.mark.parametrize(
-    "names",
-    [(), ("item_ids",), ("query_ids",), MASKS, ("log_q",), "all"],
-    ids="+".join,
+    "names", [(), ("item_ids",), ("query_ids",), MASKS, ("log_q",), "all"], ids="+".join
 )
 def test_masks_and_corrections_equal_the_loops(name, names):
     queries, items, tau = random_batch(2)
@@ -179,14 +177,12 @@ def test_tiny_losses_keep_their_digits_at_the_smallest_tau():
     assert float(actual[0]) == pytest.approx(np.log1p(np.exp(-10.0)), rel=1e-3)
 
 
-def test_positive_cosines_never_leave_their_range_by_rounding():
+def test_positive_cosines_at_their_edges():
     vectors = tf.constant(np.random.default_rng(0).normal(size=(2000, 7)), tf.float32)
     cosines = positive_cosines(vectors, vectors)
     assert float(tf.reduce_max(cosines)) <= 1.0
     assert float(tf.reduce_min(positive_cosines(vectors, -vectors))) >= -1.0
-
-
-def test_a_zero_vector_has_cosine_zero_and_a_finite_gradient():
+    # A zero vector has cosine zero and a finite gradient.
     query = tf.Variable([[0.0, 0.0]])
     with tf.GradientTape() as tape:
         cosine = positive_cosines(query, tf.constant([[1.0, 0.0]]))

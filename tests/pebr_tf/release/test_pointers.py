@@ -7,7 +7,6 @@ import pytest
 from withdrawals import withdraw
 
 from pebr_tf import storage
-from pebr_tf.config import Config
 from pebr_tf.release.pointers import BlessedModel, Pointers
 
 
@@ -29,30 +28,11 @@ def push(pointers, tmp_path, version, examples):
     return blessed
 
 
-def test_pipelines_do_not_share_pointers():
-    config = Config().replace("pipeline.root", "gs://shop/run")
-    assert Pointers.folder_of(config) == "gs://shop/run/pointers/pebr"
-    other = config.replace("pipeline.name", "other")
-    assert Pointers.folder_of(other) == "gs://shop/run/pointers/other"
-
-
 def test_the_last_accepted_statistics(pointers):
     assert pointers.accepted_statistics() is None
     for statistics in (b"first", b"\x00second"):
         pointers.accept(statistics)
         assert pointers.accepted_statistics() == statistics
-
-
-def test_the_newest_model_that_was_trained_on_other_examples(pointers, tmp_path):
-    assert pointers.newest_model() is None
-    first = push(pointers, tmp_path, 1, "monday")
-    storage.write_bytes(tmp_path / "towers" / "variables" / "index", b"of tuesday")
-    second = push(pointers, tmp_path, 2, "tuesday")
-    assert pointers.newest_model() == second
-    assert pointers.newest_model(other_than="tuesday") == first
-    assert pointers.newest_model(other_than="monday") == second
-    for model, content in {first: b"weights", second: b"of tuesday"}.items():
-        assert storage.read_bytes(f"{pointers.towers(model)}/variables/index") == content
 
 
 def test_the_towers_of_an_older_pointer_have_the_name_of_the_version(pointers):
@@ -64,27 +44,21 @@ def test_the_newest_of_many_is_that_of_a_plain_search(tmp_path):
     generator = random.Random(4)
     for attempt in range(100):
         pointers = Pointers(str(tmp_path / str(attempt)), str(tmp_path / "releases"))
+        assert pointers.newest_model() is None
         versions = sorted(generator.sample(range(1, 40), 12))
-        pushed = []
+        pushed = {}
         for version in versions:
-            earlier = [model for _, model in pushed]
-            again = earlier and generator.random() < 0.5
-            model = (
-                generator.choice(earlier)
-                if again
-                else BlessedModel(version, generator.choice("abc"), str(version))
-            )
+            model = BlessedModel(version, generator.choice("abc"), str(version))
+            if pushed and generator.random() < 0.5:
+                model = generator.choice([*pushed.values()])
             pointers.record(version, model)
-            pushed.append((version, model))
+            pushed[version] = model
         gone = set(generator.sample(versions, 4))
         content = {str(version): {"reason": "", "time": ""} for version in gone}
         storage.write_bytes(tmp_path / "releases/withdrawn.json", json.dumps(content).encode())
         for other in (None, "a", "b"):
-            left = [
-                model
-                for version, model in pushed
-                if version not in gone and model.examples != other
-            ]
+            left = [pushed[version] for version in versions if version not in gone]
+            left = [model for model in left if model.examples != other]
             expected = max(left, key=lambda model: model.model, default=None)
             assert pointers.newest_model(other_than=other) == expected
 
@@ -114,15 +88,8 @@ def test_a_push_of_a_superseded_or_withdrawn_model_is_rejected(pointers, tmp_pat
         (b"{", "must be readable JSON. Received: Expecting property name "),
         (b"[]", "must hold a model and its examples. Received: []."),
         (b'{"model": 5}', "must hold a model and its examples. Received: {'model': 5}."),
-        (
-            b'{"model": 5, "examples": "", "towers": 5}',
-            "must hold a model and its examples. Received: "
-            "{'model': 5, 'examples': '', 'towers': 5}.",
-        ),
-        (
-            b'{"model": "5", "examples": ""}',
-            "must hold a model and its examples. Received: {'model': '5', 'examples': ''}.",
-        ),
+        (b'{"model": 5, "examples": "", "towers": 5}', "must hold a model and its examples. R"),
+        (b'{"model": "5", "examples": ""}', "must hold a model and its examples. Received: {'mode"),
     ],
 )
 def test_a_bad_pointer_is_rejected_by_its_name(pointers, rejection, content, sentence):
@@ -133,10 +100,3 @@ def test_a_bad_pointer_is_rejected_by_its_name(pointers, rejection, content, sen
     storage.write_bytes(f"{pointers.folder}/blessed/notes.json", b"")
     withdraw(pointers.releases, 5)
     assert pointers.newest_model() is None
-
-
-def test_an_artifact_of_an_earlier_run_states_its_model(tmp_path):
-    assert BlessedModel.find(str(tmp_path)) is None
-    blessed = BlessedModel(5, "monday", "towers")
-    (tmp_path / BlessedModel.FILE).write_text(blessed.to_json())
-    assert BlessedModel.find(str(tmp_path)) == blessed

@@ -202,18 +202,6 @@ def test_no_item_passes_a_threshold_above_one_and_every_item_minus_one(seed, dim
         assert result.thresholds.tolist() == [-math.inf] * 9
 
 
-@pytest.mark.parametrize("ids", [None, np.empty(0, "U3")])
-def test_an_empty_index_answers_with_empty_rows(ids):
-    searcher = ExactSearcher(np.empty((0, 4)), ids)
-    assert len(searcher) == 0
-    assert searcher.background.shape == (0, 4)
-    result = searcher.search(np.eye(4), 0.5)
-    assert rows_of(result) == [[], [], [], []]
-    assert result.item_ids.dtype == searcher.ids.dtype == (np.int64 if ids is None else "U3")
-    assert result.thresholds.tolist() == [0.5] * 4
-    assert result.expected_counts.tolist() == [0] * 4
-
-
 def test_an_empty_batch_gives_an_empty_result():
     searcher = ExactSearcher(np.eye(4), ["a", "b", "c", "d"])
     for thresholds in (0.5, [], None):

@@ -57,10 +57,8 @@ def folder(request, tmp_path, exact_folder, scann_folder):
 @pytest.mark.parametrize("count", [0, 1, 50])
 def test_an_exact_index_comes_back_as_it_was(tmp_path, count):
     vectors = vectors_of(count, 5)
-    for kind, ids in (
-        ("text", np.array([f"item {number}" for number in range(count)], "U9")),
-        ("numbers", None),
-    ):
+    texts = np.array([f"item {number}" for number in range(count)], "U9")
+    for kind, ids in (("text", texts), ("numbers", None)):
         manifest = build_index(tmp_path / kind, vectors, ids, background_sample=20)
         assert manifest.kind == "exact"
         assert (manifest.items, manifest.dimension) == (count, 5)
@@ -132,9 +130,7 @@ def test_an_index_that_differs_from_its_manifest_is_rejected(folder):
         (folder / ".moved").rename(folder / name)
     path = folder / "ids.npy"
     path.write_bytes(path.read_bytes() + b"0")
-    with pytest.raises(
-        UserError, match=r"ids\.npy must have SHA-256 .* as in index\.json\. Received:"
-    ):
+    with pytest.raises(UserError, match=r"ids\.npy must have SHA-256 .* as in index\.json\. R"):
         load_index(folder)
     for content in (b"", b"not an array"):
         path.write_bytes(content)
@@ -159,11 +155,9 @@ def test_an_index_that_misses_its_own_answers_is_rejected(tmp_path, scann_folder
         ExactSearcher(bad.vectors, bad.ids).search(queries, thresholds),
     )
     assert max(macro, micro) < 0.9
-    with raises(
-        UserError,
-        f"{folder} must find 0.9 of the items of its own check queries. "
-        f"Received: {macro:.4f} macro, {micro:.4f} micro.",
-    ):
+    received = f"Received: {macro:.4f} macro, {micro:.4f} micro."
+    wanted = f"{folder} must find 0.9 of the items of its own check queries."
+    with raises(UserError, f"{wanted} {received}"):
         load_index(folder)
     manifest["config"]["check_recall"] = min(macro, micro)
     path.write_text(json.dumps(manifest))
@@ -182,6 +176,7 @@ def test_an_index_can_be_moved(tmp_path, sample_of, name, monkeypatch):
     assert_same(load_index(name).search(queries, 0.5), sample.searcher.search(queries, 0.5))
 
 
+AT_LEAST_1 = "must be a whole number of at least 1. Received: 0."
 DUPLICATE_IDS = list(range(300))
 DUPLICATE_IDS[7], DUPLICATE_IDS[290] = 3, 299
 NOT_FINITE = vectors_of(300)
@@ -200,18 +195,14 @@ NOT_FINITE[4, 2], NOT_FINITE[200, 0] = np.nan, np.inf
             "thresholds must be one number or 5, one per query. Received: shape (4,).",
         ),
         ({"thresholds": 0.5}, "thresholds require queries. Received: thresholds alone."),
-        (
-            {"background_sample": 0},
-            "background_sample must be a whole number of at least 1. Received: 0.",
-        ),
+        ({"background_sample": 0}, f"background_sample {AT_LEAST_1}"),
     ],
 )
 def test_what_cannot_be_indexed_is_rejected_and_leaves_nothing(tmp_path, arguments, message):
     for config in (Index(), SCANN):
+        given = {"vectors": vectors_of(300), **arguments}
         with raises(ValueError, message):
-            build_index(
-                tmp_path / "index", config=config, **{"vectors": vectors_of(300), **arguments}
-            )
+            build_index(tmp_path / "index", config=config, **given)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "notes.txt").write_text("mine")
     with raises(FileExistsError, f"{tmp_path} must be new or an empty directory."):
@@ -235,16 +226,10 @@ def test_a_build_that_fails_half_way_leaves_nothing(tmp_path, step):
 )
 def test_the_size_decides_on_the_kind(tmp_path, count, exact_below, kind):
     config = dataclasses.replace(SCANN, exact_below=exact_below)
-    steps = []
-    build_index(tmp_path / "index", vectors_of(count), config=config, progress=steps.append)
+    build_index(tmp_path / "index", vectors_of(count), config=config)
     searcher = load_index(tmp_path / "index")
     assert type(searcher) is {"exact": ExactSearcher, "scann": ScannSearcher}[kind]
     assert len(searcher) == count
-    if kind == "exact":
-        assert steps == ["writing vectors", "writing checksums"]
-    else:
-        tuning = ["answering the tuning queries exactly", "tuning", "writing checksums"]
-        assert steps == [f"training {leaves_of(count)} leaves", *tuning]
 
 
 def test_leaves_grow_with_the_root_of_the_size():

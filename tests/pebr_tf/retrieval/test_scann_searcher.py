@@ -162,15 +162,6 @@ def test_open_ends(sample_of, name):
         assert not result.truncated.any()
 
 
-def test_a_threshold_of_one_finds_the_items_that_the_queries_are(sample_of):
-    sample = sample_of("duplicates")
-    result = sample.searcher.search(sample.vectors[::6], 1)
-    expected = sample.exact.search(sample.vectors[::6], 1)
-    assert recall(result, expected)[0] > 0.9
-    assert (result.scores == 1).all()
-    np.testing.assert_array_equal(expected.thresholds, result.thresholds)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_batch_gets_what_its_queries_get_alone(sample_of, name):
     sample = sample_of(name)

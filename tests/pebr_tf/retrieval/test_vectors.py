@@ -41,12 +41,9 @@ def test_a_length_that_would_show_in_a_cosine_is_scaled(error):
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     vectors = unit_vectors("vectors", direction * (1 + error)).astype(np.float64)
     assert np.abs(np.linalg.norm(vectors, axis=1) - 1).max() <= 1e-7
-
-
-def test_a_unit_vector_does_not_depend_on_its_neighbours():
-    vectors = unit_vectors("vectors", np.random.default_rng(0).normal(size=(2_000, 16)))
-    with_a_long_one = np.concatenate([vectors, [[7.0] * 16]])
-    np.testing.assert_array_equal(unit_vectors("vectors", with_a_long_one)[:-1], vectors)
+    # Whatever its neighbours are.
+    beside = unit_vectors("vectors", np.concatenate([direction * (1 + error), [[7.0] * 16]]))
+    np.testing.assert_array_equal(beside[:-1], vectors)
 
 
 @pytest.mark.parametrize(
@@ -59,9 +56,8 @@ def test_a_unit_vector_does_not_depend_on_its_neighbours():
     ],
 )
 def test_what_is_not_a_matrix_of_numbers_is_rejected(vectors, received):
-    with raises(
-        ValueError, f"queries must be numbers of shape [rows, dimension]. Received: {received}."
-    ):
+    shape = "queries must be numbers of shape [rows, dimension]."
+    with raises(ValueError, f"{shape} Received: {received}."):
         unit_vectors("queries", vectors)
 
 
@@ -75,10 +71,8 @@ def test_a_vector_without_a_direction_is_rejected_with_its_row():
             unit_vectors("vectors", vectors)
     vectors = np.ones((9, 2))
     vectors[[0, 1, 3, 4, 5, 6, 8]] = 0
-    with raises(
-        ValueError,
-        "vectors must have a length above zero. Received: rows 0, 1, 3, 4, 5 and 2 more.",
-    ):
+    rows = "rows 0, 1, 3, 4, 5 and 2 more"
+    with raises(ValueError, f"vectors must have a length above zero. Received: {rows}."):
         unit_vectors("vectors", vectors)
 
 
@@ -96,9 +90,7 @@ def test_ids_are_int64_or_text():
 
 def test_an_integer_that_int64_cannot_hold_is_rejected():
     ids = np.array([2**63 - 1, 2**63], np.uint64)
-    with raises(
-        ValueError, "ids must be at most 2**63 - 1. Received: row 1 (9223372036854775808)."
-    ):
+    with raises(ValueError, f"ids must be at most 2**63 - 1. Received: row 1 ({2**63})."):
         item_ids(ids, 2)
     assert item_ids(ids[:1], 1).tolist() == [2**63 - 1]
 

@@ -204,13 +204,7 @@ def test_a_directory_in_use_or_an_unknown_format_is_rejected(tmp_path, small_spe
 
 
 HARD = [
-    "plain",
-    'a "quoted" word',
-    "back\\slash",
-    "line\nbreak",
-    "tab\t\x01",
-    "naïve 電話",
-    "",
+    *("plain", 'a "quoted" word', "back\\slash", "line\nbreak", "tab\t\x01", "naïve 電話", ""),
     "".join(map(chr, range(32))).replace("\x00", "").replace("\r", ""),
 ]
 
@@ -231,22 +225,22 @@ def test_files_hold_the_same_values(tmp_path):
     assert read == rows
 
 
+INTEGER = "an integer from 100 to 50000000"
+
+
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
-        ("items", 5, "--items must be an integer from 100 to 50000000. Received: 5."),
-        (
-            *("items", 50_000_001),
-            "--items must be an integer from 100 to 50000000. Received: 50000001.",
-        ),
-        ("items", "200", "--items must be an integer from 100 to 50000000. Received: '200'."),
-        ("queries", 0, "--queries must be an integer from 1 to 10000000. Received: 0."),
-        ("clicks", 0, "--clicks must be an integer from 1 to 10000000000. Received: 0."),
-        ("seed", -1, "--seed must be an integer from 0 to 9223372036854775807. Received: -1."),
-        ("noise", 1.0, "--noise must be a number from 0 to below 1. Received: 1.0."),
-        ("noise", float("nan"), "--noise must be a number from 0 to below 1. Received: nan."),
-        ("noise", -0.1, "--noise must be a number from 0 to below 1. Received: -0.1."),
+        ("items", 5, f"{INTEGER}. Received: 5."),
+        ("items", 50_000_001, f"{INTEGER}. Received: 50000001."),
+        ("items", "200", f"{INTEGER}. Received: '200'."),
+        ("queries", 0, "an integer from 1 to 10000000. Received: 0."),
+        ("clicks", 0, "an integer from 1 to 10000000000. Received: 0."),
+        ("seed", -1, "an integer from 0 to 9223372036854775807. Received: -1."),
+        ("noise", 1.0, "a number from 0 to below 1. Received: 1.0."),
+        ("noise", float("nan"), "a number from 0 to below 1. Received: nan."),
+        ("noise", -0.1, "a number from 0 to below 1. Received: -0.1."),
     ],
 )
 def test_a_bad_value_is_named(name, value, text, rejection):
-    assert rejection(SyntheticSpec, **{name: value}) == text
+    assert rejection(SyntheticSpec, **{name: value}) == f"--{name} must be {text}"
