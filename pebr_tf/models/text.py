@@ -36,7 +36,7 @@ _UNSPACED = r"([\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Mya
 
 
 class RaggedRows(NamedTuple):
-    """RaggedRows of different lengths; those of row i are at splits[i] to splits[i + 1].
+    """Rows of different lengths; those of row i are at splits[i] to splits[i + 1].
 
     What `tf.RaggedTensor` is, whose functions make dozens of small operations each. A query is
     encoded by itself: the number of operations is what it costs.
