@@ -5,7 +5,6 @@ Usage: `python -m benchmarks NAME [OPTIONS]`; `python -m benchmarks --help` list
 
 # Name on the command line -> (module:command, one line of help), in the order of the help.
 BENCHMARKS = {
-    "cost": ("benchmarks.cost:main", "Processor time and memory of every component."),
     "distributions": (
         "benchmarks.distributions:main",
         "Thresholds per second, against the paper's quadrature.",
@@ -19,6 +18,10 @@ BENCHMARKS = {
     "retrieval": (
         "benchmarks.retrieval.command:retrieval",
         "Range search against ScaNN top-k, FAISS, HNSW libraries and brute force.",
+    ),
+    "scale": (
+        "benchmarks.scale:main",
+        "Processor time, memory and disk of every component as the data grow.",
     ),
     "serving": ("benchmarks.serving:main", "The service under load, against a plain service."),
     "swaps": ("benchmarks.swaps:main", "A new release every five seconds under load."),

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.cost import Meter
 from benchmarks.processes import MEBIBYTE, measure_apart
+from benchmarks.scale import Meter
 
 COMPONENTS = ("ClickLogExampleGen", "StatisticsGen", "Transform", "Trainer")
 # Steps of the two trainings.

@@ -1,13 +1,16 @@
 """What `pebr run` refuses about engines under Beam: every sentence."""
 
 import socket
+from pathlib import Path
 
 import pytest
 
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
+from pipeline import engine_check
 from pipeline.cloud_check import require_none
-from pipeline.engine_check import problems
+from pipeline.engine_check import problems, worker_problems
+from pipeline.source import project_digest
 
 ABSOLUTE = {
     "pipeline.root": "/srv/run",
@@ -122,3 +125,19 @@ def test_a_job_endpoint_that_nobody_answers(endpoint):
             f"Received: '{address}', "
         )
         assert reason in sentence
+
+
+def test_workers_have_the_version_that_is_here(tmp_path, monkeypatch):
+    """By Beam's runner in this process, as if it were an engine."""
+    monkeypatch.setattr(engine_check, "IN_PROCESS", ())
+    config = Config().replace("pipeline.root", str(tmp_path / "run"))
+    assert worker_problems(config) == []
+    monkeypatch.setattr(engine_check, "_write_digest", lambda path: Path(path).write_text("other"))
+    assert worker_problems(config) == [
+        "Workers of Beam must have the version of the project that is here, source "
+        f"{project_digest()[:12]}. Received: other."
+    ]
+    monkeypatch.setattr(engine_check, "_write_digest", lambda path: None)
+    (sentence,) = worker_problems(config)
+    assert sentence.startswith("Workers of Beam must run a job of one element. Received: [Errno 2]")
+    assert list((tmp_path / "run").iterdir()) == []
