@@ -79,9 +79,7 @@ def test_all_locks_agree_on_versions():
 
 @pytest.mark.parametrize("package", PACKAGES + RESEARCH)
 def test_every_import_is_in_the_lock_of_its_image_and_none_is_a_tool(package):
-    available = {
-        lock: set().union(*map(installed_by, locked(lock))) for lock in {*LOCK_OF.values()}
-    }
+    available = {each: set().union(*map(installed_by, locked(each))) for each in LOCK_OF.values()}
     own = {*PACKAGES, *RESEARCH, *sys.stdlib_module_names, *UNLOCKED}
     for module in files(package):
         # Only the pipeline writes reports.

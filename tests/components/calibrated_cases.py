@@ -93,10 +93,7 @@ def write_clicks(folder, clicks):
     queries = {query for query, *_ in clicks["train"]}
     LogSize(len(clicks["train"]), len(queries), ITEMS).save(folder)
     columns = ("query", "item_id", "clicks")
-    rows = {
-        split: [dict(zip(columns, row, strict=True)) for row in each]
-        for split, each in clicks.items()
-    }
+    rows = {name: [dict(zip(columns, row, strict=True)) for row in clicks[name]] for name in clicks}
     return write_examples(folder, **rows)
 
 

@@ -27,12 +27,8 @@ def test_a_result_comes_back_plain(tmp_path):
     assert deep["deep"].dtype == np.int8
     assert deep["deep"].tolist() == [[0, 1, 2], [3, 4, 5]]
     deep["deep"] = None
-    assert found == {
-        "text": "größer",
-        "nothing": None,
-        "scalar": 0.5,
-        "nested": {"sequence": [1, {"deep": None}]},
-    }
+    nested = {"sequence": [1, {"deep": None}]}
+    assert found == {"text": "größer", "nothing": None, "scalar": 0.5, "nested": nested}
     assert type(found["scalar"]) is float
 
 

@@ -1,6 +1,7 @@
 """An experiment's folder: all of it or none, and figures that any reader takes."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,7 @@ def results_of(figures=None, names=("one", "two"), fails=()):
             raise KeyboardInterrupt
         figure.subplots().set_title(name)
 
-    plots = tuple(
-        Plot(name, name, name, lambda figure, name=name: draw(figure, name), (3, 2))
-        for name in names
-    )
+    plots = tuple(Plot(name, name, name, partial(draw, name=name), (3, 2)) for name in names)
     table = ResultTable("Table", ("a", "b"), (("x", "1"),))
     return ExperimentResults("Title", ("Found.",), figures or {"é": 1}, (table,), plots)
 

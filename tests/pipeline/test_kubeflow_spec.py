@@ -83,9 +83,8 @@ def test_one_document_if_pods_need_no_more(example):
     (spec,) = compile_documents(config, span=7)
     parameters = spec["root"]["dag"]["tasks"]["ClickLogExampleGen"]["inputs"]["parameters"]
     assert parameters["wanted_span"]["runtimeValue"]["constant"] == 7
-    assert not any(
-        "env" in each["container"] for each in spec["deploymentSpec"]["executors"].values()
-    )
+    executors = spec["deploymentSpec"]["executors"].values()
+    assert not any("env" in each["container"] for each in executors)
     assert to_yaml([spec]) == to_yaml(compile_documents(config, span=7))
 
 

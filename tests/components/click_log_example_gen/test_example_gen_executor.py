@@ -110,7 +110,7 @@ def test_texts_have_every_training_query_and_every_item_once_with_its_clicks(fol
         if query
     ]
     items = [
-        {"query": b"", "clicks": counts[b"", f"i{n}".encode()], **expected_item(n)}
+        {"query": b"", "clicks": counts[b"", b"i%d" % n], **expected_item(n)}
         for n in range(ITEMS + 1)
     ]
     assert items[-1]["clicks"] == 0
@@ -256,6 +256,5 @@ def test_payload_columns_and_long_texts(folder):
     assert set(left.clicks("texts")[0]) == columns
     assert set(left.sample("train")[0]) == {*columns, "timestamp"}
     found = [row for row in left.clicks("texts") if row["item_id"]] + left.sample("train")
-    assert {(row["title"], row["colour"]) for row in found} == {
-        (("é" * 10).encode(), colour.encode())
-    }
+    expected = {("é".encode() * 10, colour.encode())}
+    assert {(row["title"], row["colour"]) for row in found} == expected

@@ -28,9 +28,8 @@ def config(request, tmp_path, memory_store):
     for version in (5, 6, 7):
         storage.write_bytes(f"{root}/releases/{version}/manifest.json", b"")
         storage.write_bytes(f"{root}/releases/{version}/query_model/file", b"")
-    return Config().replace_all(
-        {"pipeline.root": f"{root}/run", "pipeline.releases": f"{root}/releases"}
-    )
+    paths = {"pipeline.root": f"{root}/run", "pipeline.releases": f"{root}/releases"}
+    return Config().replace_all(paths)
 
 
 def examples_of(fingerprint):

@@ -53,9 +53,8 @@ def test_check_names_what_was_changed(capsys):
             "split.by, split.test, split.seed, training.batch_size, training.steps and 1 more."
         ),
     }.items():
-        text = (
-            f"training: {{seed: 1, steps: 9, batch_size: 8}}\nsplit: {{seed: 1, by: query{more}}}"
-        )
+        split = f"split: {{seed: 1, by: query{more}}}"
+        text = f"training: {{seed: 1, steps: 9, batch_size: 8}}\n{split}"
         Path("mine.yaml").write_text(text, encoding="utf-8")
         assert run("config", "check", "mine.yaml") == 0
         assert capsys.readouterr().out.splitlines()[-1] == f"Not at the default: {named}"
@@ -94,9 +93,8 @@ def test_check_data_lists_every_missing_file(capsys):
 
 def test_a_catalogue_alone_is_not_enough(capsys):
     assert run("config", "init", "--catalogue", "items.csv") == 2
-    assert capsys.readouterr().err == (
-        "pebr: --catalogue must come with --clicks. Received: items.csv.\n"
-    )
+    sentence = "--catalogue must come with --clicks. Received: items.csv."
+    assert capsys.readouterr().err == f"pebr: {sentence}\n"
 
 
 def test_run_reports_a_missing_log_before_it_imports_tfx():

@@ -27,9 +27,8 @@ def batch_of(**columns):
         for name, values in columns.items()
     }
     count = len(next(iter(columns.values())))
-    return Batch(
-        pa.RecordBatch.from_pydict(columns), np.arange(11, 11 + count), Rejected.of([3], "broken")
-    )
+    batch = pa.RecordBatch.from_pydict(columns)
+    return Batch(batch, np.arange(11, 11 + count), Rejected.of([3], "broken"))
 
 
 def reasons(batch):

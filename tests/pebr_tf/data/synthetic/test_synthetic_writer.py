@@ -78,9 +78,8 @@ def test_files_hold_the_world(written, small_world, small_spec):
     out = written / "parquet"
     queries = small_world.queries
     assert read_part(out, "catalogue") == catalogue_table(small_world.catalogue, 0, 300).to_pylist()
-    assert read_part(out, "clicks") == (
-        pa.concat_tables(click_chunks(small_world, small_spec)).to_pylist()
-    )
+    clicked = pa.concat_tables(click_chunks(small_world, small_spec))
+    assert read_part(out, "clicks") == clicked.to_pylist()
     truth = read_part(out, "truth")
     assert [row["query"] for row in truth] == queries.texts.to_pylist()
     for query, row in enumerate(truth):
@@ -150,9 +149,7 @@ def test_tiny_sizes(tmp_path, items, queries, number):
 
 
 @pytest.mark.parametrize("survivors", [0, 3, 9])
-def test_an_interrupted_write_leaves_nothing(
-    tmp_path, monkeypatch, prepared, small_spec, survivors
-):
+def test_an_interrupt_leaves_nothing(tmp_path, monkeypatch, prepared, small_spec, survivors):
     done = fail_after(survivors, KeyboardInterrupt("stop"), monkeypatch)
     with pytest.raises(KeyboardInterrupt, match="stop"):
         write(small_spec, tmp_path / "out")
