@@ -63,18 +63,16 @@ def test_coverage_is_the_known_chance():
     assert found.holds[:2].all()
     assert (found.standard_error[:2] < 0.004).all()
     assert not found.holds[2]
+    # A map that promises too much is found out.
+    found = coverage(single_hits(20), (0.8,), 1_000, 0, 10, fit=shifted)
+    assert found.mean[0] == pytest.approx(8 / 11, abs=0.012)
+    assert not found.holds[0]
 
 
 def shifted(lists, floor, limit):
     """Promises .1 more than it keeps."""
     found = recall_map(lists, floor, limit)
     return KnobMap(found.knob_values + 0.1, found.cutoffs, found.queries)
-
-
-def test_a_map_that_promises_too_much_is_found_out():
-    found = coverage(single_hits(20), (0.8,), 1_000, 0, 10, fit=shifted)
-    assert found.mean[0] == pytest.approx(8 / 11, abs=0.012)
-    assert not found.holds[0]
 
 
 @pytest.fixture(scope="module")

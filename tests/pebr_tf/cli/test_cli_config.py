@@ -15,11 +15,17 @@ def _in_an_empty_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_init_writes_the_commented_default(capsys):
+def test_init_writes_the_commented_default_which_check_accepts(capsys):
     assert run("config", "init") == 0
     assert capsys.readouterr() == ("Wrote pebr.yaml.\n", "")
     assert Path("pebr.yaml").read_text(encoding="utf-8") == Config().to_yaml()
     assert Config.load("pebr.yaml") == Config()
+    assert run("config", "check", "pebr.yaml") == 0
+    assert capsys.readouterr().out == (
+        "pebr.yaml is valid.\n"
+        "beta_nce on dssm towers of dimension auto, cut off by level at recall auto.\n"
+        "Every setting has its default.\n"
+    )
 
 
 def test_init_replaces_only_by_force(capsys):
@@ -34,16 +40,6 @@ def test_init_replaces_only_by_force(capsys):
     assert path.read_text(encoding="utf-8") == "mine"
     assert run("config", "init", "--force") == 0
     assert Config.load(path) == Config()
-
-
-def test_check_accepts_the_default(capsys):
-    Config().dump("pebr.yaml")
-    assert run("config", "check", "pebr.yaml") == 0
-    assert capsys.readouterr().out == (
-        "pebr.yaml is valid.\n"
-        "beta_nce on dssm towers of dimension auto, cut off by level at recall auto.\n"
-        "Every setting has its default.\n"
-    )
 
 
 def test_check_names_what_was_changed(capsys):
