@@ -56,11 +56,11 @@ def memory_store(monkeypatch):
 
     store = MemoryStore()
     found = storage.file_system_of
-    monkeypatch.setattr(
-        storage,
-        "file_system_of",
-        lambda scheme: store.file_system if scheme == "ram" else found(scheme),
-    )
+
+    def chosen(scheme):
+        return store.file_system if scheme == "ram" else found(scheme)
+
+    monkeypatch.setattr(storage, "file_system_of", chosen)
     tf.io.gfile.makedirs("ram://bucket")
     yield store
     # If the name of one folder begins with that of another, TensorFlow fails to find the second.

@@ -33,11 +33,8 @@ def make_world(queries=60, items=300, dimension=8, seed=0):
         places += np.unique(drawn).tolist()
         rows += [row] * (len(places) - len(rows))
     strata = generator.integers(0, 3, queries)
-    return (
-        corpus,
-        QueryVectors(vectors, tau, strata),
-        ClickedPairs(np.array(rows), np.array(places)),
-    )
+    relevant = ClickedPairs(np.array(rows), np.array(places))
+    return corpus, QueryVectors(vectors, tau, strata), relevant
 
 
 def clicks_by_breadth():

@@ -57,9 +57,7 @@ class Running:
         """Waits for its end; kills it when patience ends."""
         self._process.join(PATIENCE)
         self.stop()
-        return Finished(
-            self._process.exitcode, *(path.read_text("utf-8") for path in self._streams)
-        )
+        return Finished(self._process.exitcode, *(each.read_text("utf8") for each in self._streams))
 
     def stop(self):
         if self._process.exitcode is None:

@@ -42,9 +42,8 @@ def test_sub_packages_form_no_cycle(package):
     graph = {}
     for module in files(package):
         edges = graph.setdefault(sub_package(module), set())
-        edges |= {
-            sub_package(each) for each in imported_modules(module) if each.startswith(package + ".")
-        }
+        imported = imported_modules(module)
+        edges |= {sub_package(each) for each in imported if each.startswith(f"{package}.")}
         edges.discard(sub_package(module))
     # The package itself is imported before each of its modules.
     graph.pop(package)

@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import subprocess
 import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
@@ -107,9 +108,7 @@ def test_the_locks_of_images_agree_with_modern():
 
 @pytest.mark.parametrize("package", PACKAGES + RESEARCH)
 def test_every_import_is_in_the_lock_of_its_image_and_none_is_a_tool(package):
-    available = {
-        lock: set().union(*map(installed_by, locked(lock))) for lock in {*LOCK_OF.values()}
-    }
+    available = {each: set().union(*map(installed_by, locked(each))) for each in LOCK_OF.values()}
     own = {*PACKAGES, *RESEARCH, *sys.stdlib_module_names, *UNLOCKED}
     for module in files(package):
         # Only the pipeline writes reports.
@@ -119,3 +118,14 @@ def test_every_import_is_in_the_lock_of_its_image_and_none_is_a_tool(package):
             root = ".".join(parts[: 2 if parts[0] == "google" else 1])
             assert parts[0] in own or root in available[lock], (module, name, lock)
             assert parts[0] not in TOOLS, module
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 11), reason="set native generates them")
+def test_stubs_are_what_make_proto_writes(tmp_path):
+    outputs = [f"--python_out={tmp_path}", f"--grpc_python_out={tmp_path}"]
+    command = [sys.executable, "-W", "ignore", "-m", "grpc_tools.protoc", "-I.", *outputs]
+    subprocess.run([*command, "serving/proto/retrieval.proto"], cwd=ROOT, check=True)
+    written = [path.relative_to(tmp_path) for path in tmp_path.rglob("*.py")]
+    assert len(written) == 2
+    for path in written:
+        assert (ROOT / path).read_text() == (tmp_path / path).read_text(), "run make proto"

@@ -28,9 +28,7 @@ def base(tmp_path_factory):
     """`pebr run` on the tiny world, by the installed command; read-only."""
     folder = tmp_path_factory.mktemp("tiny_world")
     write_world(folder)
-    done = subprocess.run(
-        [PEBR, *RUN], cwd=folder, capture_output=True, encoding="utf-8", check=False
-    )
+    done = subprocess.run([PEBR, *RUN], cwd=folder, capture_output=True, encoding="utf-8")
     return BaseRun(folder, FinishedPebr(done.returncode, done.stdout, done.stderr))
 
 

@@ -60,10 +60,8 @@ class Vertex:
             key: self._new(definition["artifactType"], f"{root}/{key}")
             for key, definition in component["outputDefinitions"]["artifacts"].items()
         }
-        parameters = {
-            key: value["runtimeValue"]["constant"]
-            for key, value in task["inputs"]["parameters"].items()
-        }
+        given = task["inputs"]["parameters"]
+        parameters = {key: value["runtimeValue"]["constant"] for key, value in given.items()}
         given = {
             "inputs": {
                 "artifacts": {key: {"artifacts": found} for key, found in inputs.items()},
@@ -135,9 +133,7 @@ class KubeflowContainers(Vertex):
         pod = Path(given["outputs"]["outputFile"]).parent
         shutil.rmtree(pod, ignore_errors=True)
         pod.mkdir()
-        read, written = (
-            [artifact["uri"] for (artifact,) in _artifacts(side)] for side in given.values()
-        )
+        read, written = ([each["uri"] for (each,) in _artifacts(side)] for side in given.values())
         try:
             for uri in read:
                 self.copy(uri, local(uri))
@@ -170,11 +166,8 @@ def in_order(tasks):
     """The names of the tasks, each after those that it depends on or reads from."""
     ordered = []
     while len(ordered) < len(tasks):
-        ready = [
-            name
-            for name, task in tasks.items()
-            if name not in ordered and _needed(task) <= set(ordered)
-        ]
+        waiting = [name for name in tasks if name not in ordered]
+        ready = [name for name in waiting if _needed(tasks[name]) <= set(ordered)]
         assert ready, "cyclic dependencies"
         ordered += ready
     return ordered

@@ -61,9 +61,8 @@ def environment(folder):
 
 
 def run(folder, *command):
-    done = subprocess.run(
-        command, cwd=folder, env=environment(folder), capture_output=True, text=True
-    )
+    options = {"env": environment(folder), "text": True}
+    done = subprocess.run(command, cwd=folder, capture_output=True, **options)
     assert done.returncode == 0, done.stdout[-3_000:] + done.stderr[-3_000:]
     return done.stdout
 

@@ -35,9 +35,7 @@ def answers(release, **knob):
 def test_every_container_uses_the_tfx_entry_point(cloud_runs):
     for name, job in cloud_runs.jobs.items():
         executors = job["pipelineSpec"]["deploymentSpec"]["executors"]
-        containers = {
-            key: each["container"] for key, each in executors.items() if "container" in each
-        }
+        containers = {key: one["container"] for key, one in executors.items() if "container" in one}
         assert len(containers) == (11 if name == "whole" else 9)
         assert all(each["command"] == ENTRYPOINT for each in containers.values())
         ordered = in_order(job["pipelineSpec"]["root"]["dag"]["tasks"])

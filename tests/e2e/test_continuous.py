@@ -59,9 +59,8 @@ def test_a_new_span_starts_from_the_last_blessed_model(world):
     assert release.manifest.span == 2
     evaluation = ModelEvaluation.load(release.directory)
     assert evaluation.data.span == 2
-    pointer = json.loads(
-        (world.folder / evaluation.baseline.model / "blessed_model.json").read_text()
-    )
+    model = world.folder / evaluation.baseline.model
+    pointer = json.loads((model / "blessed_model.json").read_text())
     assert pointer["model"] == int(releases[0].name)
     assert evaluation.previous.version == int(releases[0].name)
     assert "min_baseline_recall_lift" in [gate.name for gate in evaluation.gates]

@@ -195,10 +195,8 @@ def test_pods_push_releases_that_answer_queries(runs):
         assert release["metadata"]["pushed"] == 1
         versions.append(int(release["metadata"]["version"]))
     here = runs.folder / "fetched"
-    fetched = pebr(
-        runs.folder,
-        *("fetch", "--from", f"s3://{runs.s3.bucket}/releases", "--releases", str(here)),
-    )
+    source = f"s3://{runs.s3.bucket}/releases"
+    fetched = pebr(runs.folder, "fetch", "--from", source, "--releases", str(here))
     assert fetched.code == 0, fetched.err
     assert max(versions) in {int(path.name) for path in here.iterdir() if path.name.isdigit()}
     answered = pebr(runs.folder, "query", "--release", str(here), "--limit", "3", "huawei phone")
@@ -257,11 +255,8 @@ def api():
             path = self.path.partition("?")[0]
             api.received.append((self.command, path, body, self.headers["authorization"]))
             # The client lists experiments before it creates one.
-            status, content = (
-                (200, {})
-                if (self.command == "GET" and path.endswith("experiments"))
-                else api.answer(path)
-            )
+            listing = self.command == "GET" and path.endswith("experiments")
+            status, content = (200, {}) if listing else api.answer(path)
             text = (api.page or json.dumps(content)).encode()
             self.send_response(status)
             self.send_header("content-type", "application/json")
@@ -315,11 +310,8 @@ def test_the_client_sends_what_a_dry_run_prints(with_client, api, command, path,
     assert (code, err) == (0, "")
     assert out.splitlines()[:2] == ["compiling", f"name      {number}"]
     _, experiment, (method, sent_to, body, authorization) = api.received
-    assert experiment[:3] == (
-        "POST",
-        "/apis/v2beta1/experiments",
-        {"display_name": "shop-search", "namespace": "search"},
-    )
+    named = {"display_name": "shop-search", "namespace": "search"}
+    assert experiment[:3] == ("POST", "/apis/v2beta1/experiments", named)
     assert (method, sent_to) == ("POST", f"/apis/v2beta1/{path}")
     assert authorization == "Bearer a-token"
     assert body == {**json.loads(printed), "experiment_id": "experiment-1"}

@@ -21,9 +21,8 @@ pytestmark = pytest.mark.engine
 @pytest.fixture(scope="module")
 def server():
     """The address of a server that starts empty; it does not run as root."""
-    programs = [
-        shutil.which(name, path=SEARCHED) for name in ("mariadb-install-db", "mariadbd", "mariadb")
-    ]
+    names = ("mariadb-install-db", "mariadbd", "mariadb")
+    programs = [shutil.which(name, path=SEARCHED) for name in names]
     if None in programs:
         pytest.skip("mariadb-server must be installed")
     install, daemon, client = programs

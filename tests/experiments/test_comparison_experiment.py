@@ -21,10 +21,7 @@ def run(changes=None, queries=40, seed=0):
     """
     pairs = dict.fromkeys(POLICIES, (0.1, 0.5)) | {"oracle": (0.2, 0.9)} | (changes or {})
     pairs = {name: (p, r + seed / 100) for name, (p, r) in pairs.items()}
-    at = {
-        name: {str(k): figures(*pair, average=float(k)) for k in AVERAGES}
-        for name, pair in pairs.items()
-    }
+    at = {name: {str(k): figures(*each, k) for k in AVERAGES} for name, each in pairs.items()}
     wiggle = np.linspace(-0.05, 0.05, queries)
     columns = {
         name: {
@@ -53,9 +50,7 @@ def run(changes=None, queries=40, seed=0):
 
 
 def found(changes=None, seeds=1):
-    runs = {
-        kind: [run(changes, seed=seed) for seed in range(seeds)] for kind in comparison.COMPARED
-    }
+    runs = {kind: [run(changes, seed=n) for n in range(seeds)] for kind in comparison.COMPARED}
     return comparison.figures_of(runs, AVERAGES)
 
 

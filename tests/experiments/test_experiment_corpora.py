@@ -65,9 +65,7 @@ def test_frequencies_are_clicks_of_the_training_split(data, tables, split_of):
     assert data.frequency.tolist() == [queries[text] for text in data.queries]
     assert data.features["query_frequency"].numpy().tolist() == data.frequency.tolist()
     items = train_clicks(tables, split_of, "item_id")
-    assert data.features["item_frequency"].numpy().tolist() == [
-        items[name] for name in data.item_ids
-    ]
+    assert data.features["item_frequency"].numpy().tolist() == [items[i] for i in data.item_ids]
     assert min(queries.values()) == 0
 
 
@@ -115,9 +113,8 @@ def test_categories_are_looked_up_whole_and_an_empty_one_is_no_word(data, tables
     brands = vocabulary(tables, split_of, ("brand",), lambda text: [text])
     assert set(brands) == {"acme", "uni"}
     assert data.vocabulary_sizes["values_brand"] == 2
-    for row, ids in zip(
-        tables[1].values(), data.features["item_brand_value"].to_list(), strict=True
-    ):
+    found = data.features["item_brand_value"].to_list()
+    for row, ids in zip(tables[1].values(), found, strict=True):
         if row["brand"]:
             assert ids == [brands.index(row["brand"])]
         else:

@@ -27,12 +27,8 @@ def test_a_result_comes_back_plain(tmp_path):
     assert deep["deep"].dtype == np.int8
     assert deep["deep"].tolist() == [[0, 1, 2], [3, 4, 5]]
     deep["deep"] = None
-    assert found == {
-        "text": "größer",
-        "nothing": None,
-        "scalar": 0.5,
-        "nested": {"sequence": [1, {"deep": None}]},
-    }
+    nested = {"sequence": [1, {"deep": None}]}
+    assert found == {"text": "größer", "nothing": None, "scalar": 0.5, "nested": nested}
     assert type(found["scalar"]) is float
 
 
@@ -55,13 +51,12 @@ def test_only_what_decides_a_result_is_in_its_name(tmp_path):
     assert name(step_of({"b": [2, 3], "a": 1}, title="another")) == same
     assert name(step_of({"a": 1, "b": (2, 3)}, ("pebr_tf.files",) * 2)) == same
     need = step_of({"x": 0})
+    sources = (("pebr_tf.errors",), ("pebr_tf.files", "pebr_tf.errors"))
+    needs = ((need,), (step_of({"x": 1}),), (need, need))
     others = [
         step_of({"a": 1, "b": (2, 4)}),
-        step_of({"a": 1, "b": (2, 3)}, ("pebr_tf.errors",)),
-        step_of({"a": 1, "b": (2, 3)}, ("pebr_tf.files", "pebr_tf.errors")),
-        step_of({"a": 1, "b": (2, 3)}, needs=(need,)),
-        step_of({"a": 1, "b": (2, 3)}, needs=(step_of({"x": 1}),)),
-        step_of({"a": 1, "b": (2, 3)}, needs=(need, need)),
+        *(step_of({"a": 1, "b": (2, 3)}, each) for each in sources),
+        *(step_of({"a": 1, "b": (2, 3)}, needs=each) for each in needs),
     ]
     assert len({same, *map(name, others)}) == 1 + len(others)
 

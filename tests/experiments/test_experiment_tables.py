@@ -32,8 +32,8 @@ def run(level, top_k=(0.1, 0.5), cdf=(0.3, 0.1)):
 
 def ablation_cutoffs():
     at = {
-        cut.level_temperature_name(each): (0.3 - 0.1 * each, 0.4 + 0.1 * each)
-        for each in cut.LEVEL_TEMPERATURES
+        cut.level_temperature_name(t): (0.3 - 0.1 * t, 0.4 + 0.1 * t)
+        for t in cut.LEVEL_TEMPERATURES
     }
     at |= {cut.TUNED: (0.2, 0.55), cut.SAMPLE: (0.2, 0.52), **dict.fromkeys(PROBED, (0.2, 0.551))}
     errors = {**dict.fromkeys(PROBED, 0.01), cut.SAMPLE: 0.2}

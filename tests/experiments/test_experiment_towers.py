@@ -129,11 +129,8 @@ def test_a_batch_has_the_features_of_its_own_rows(data, shown):
 
 def test_validation_is_what_training_leaves_out(data, shown):
     _, validation = shown(**{"training.batch_size": 4})
-    left_out = {
-        pair
-        for pair in rows_as_pairs(data, data.rows("train"))
-        if (pair[0] ^ pair[1]) % VALIDATION_PART == 0
-    }
+    pairs = rows_as_pairs(data, data.rows("train"))
+    left_out = {pair for pair in pairs if (pair[0] ^ pair[1]) % VALIDATION_PART == 0}
     assert left_out
     assert pairs_of(validation) == left_out
     for batch in validation:

@@ -1,7 +1,7 @@
 """An experiment's folder: all of it or none, and figures that any reader takes."""
 
 import json
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,25 +16,18 @@ def results_of(figures=None, names=("one", "two"), fails=()):
             raise KeyboardInterrupt
         figure.subplots().set_title(name)
 
-    plots = tuple(
-        Plot(name, name, name, lambda figure, name=name: draw(figure, name), (3, 2))
-        for name in names
-    )
+    plots = tuple(Plot(name, name, name, partial(draw, name=name), (3, 2)) for name in names)
     table = ResultTable("Table", ("a", "b"), (("x", "1"),))
     return ExperimentResults("Title", ("Found.",), figures or {"é": 1}, (table,), plots)
 
 
-def content_of(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
 def test_a_run_that_is_stopped_while_drawing_leaves_what_was_there(tmp_path):
     write_results(results_of({"a": 1}, ()), tmp_path / "out")
-    before = content_of(tmp_path / "out")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     with pytest.raises(KeyboardInterrupt):
         write_results(results_of({"a": 2}, fails=("two",)), tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert content_of(tmp_path / "out") == before
+    assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
 def test_figures_are_json_that_any_reader_takes(tmp_path):

@@ -125,10 +125,8 @@ def test_a_folder_without_the_books_is_rejected(experiments, tmp_path, capsys):
     library.mkdir()
     (library / "books.csv").write_text("goodreads_book_id,title\n1,A\n")
     (library / "tags.csv").write_text("tag_id,tag_name\n1,a\n")
-    message = (
-        f"{library} must hold book_tags.csv or book_tags.csv.zip of goodbooks-10k. "
-        "Received: neither."
-    )
+    one_of = "book_tags.csv or book_tags.csv.zip"
+    message = f"{library} must hold {one_of} of goodbooks-10k. Received: neither."
     rejected(capsys, message, "one", "--out", out, "--goodbooks", library)
     assert not out.exists()
     (library / "book_tags.csv.zip").write_text("looked at when it is read")

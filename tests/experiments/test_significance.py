@@ -128,9 +128,8 @@ def test_seeds_are_averaged_before_queries_are_drawn():
     found = compare(ours, theirs)
     assert found.by_seed == pytest.approx((ours - theirs).mean(axis=1).tolist())
     alone = compare(ours.mean(axis=0), theirs.mean(axis=0))
-    assert (found.low, found.high, found.p_value) == pytest.approx(
-        (alone.low, alone.high, alone.p_value)
-    )
+    assert found.p_value == pytest.approx(alone.p_value)
+    assert (found.low, found.high) == pytest.approx((alone.low, alone.high))
     # The same queries three times are no more queries.
     same = compare(np.tile(ours[:1], (3, 1)), np.tile(theirs[:1], (3, 1)))
     once = compare(ours[0], theirs[0])

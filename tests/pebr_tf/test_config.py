@@ -151,10 +151,8 @@ def test_a_text_describes_a_machine():
 
 
 def test_fingerprints_ignore_the_order_of_keys_and_sections_have_their_own():
-    backwards = {
-        name: dict(reversed(section.items()))
-        for name, section in reversed(Config().to_mapping().items())
-    }
+    sections = reversed(Config().to_mapping().items())
+    backwards = {name: dict(reversed(each.items())) for name, each in sections}
     assert Config.from_mapping(backwards).fingerprint() == Config().fingerprint()
     changed = Config().replace("training.seed", 9000)
     assert changed.serving.fingerprint() == Config().serving.fingerprint()

@@ -50,7 +50,6 @@ def texts_of(rows, item_columns):
 def transformed(output, rows):
     """The columns of all rows, by the graph that training and the exported model use."""
     columns = {
-        name: tf.constant([[row[name]] for row in rows], TYPES.get(name, tf.string))
-        for name in rows[0]
+        key: tf.constant([[row[key]] for row in rows], TYPES.get(key, tf.string)) for key in rows[0]
     }
     return tf.function(output.transform_features_layer(), autograph=False)(columns)

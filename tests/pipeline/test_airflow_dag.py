@@ -117,6 +117,7 @@ def test_pods(read):
         },
     }
     keys = {"accesskey": "AWS_ACCESS_KEY_ID", "secretkey": "AWS_SECRET_ACCESS_KEY"}
+    secret = {"name": "pebr", "optional": True}
     limits = {"cpu": "16", "memory": "64G", "nvidia.com/gpu": "1"}
     assert container == {
         "name": "base",
@@ -124,10 +125,7 @@ def test_pods(read):
         "env": [
             {"name": "AWS_ENDPOINT_URL", "value": "http://minio.search:9000"},
             *(
-                {
-                    "name": name,
-                    "valueFrom": {"secretKeyRef": {"name": "pebr", "key": key, "optional": True}},
-                }
+                {"name": name, "valueFrom": {"secretKeyRef": {**secret, "key": key}}}
                 for key, name in {**keys, "metadata-password": "PEBR_METADATA_PASSWORD"}.items()
             ),
         ],

@@ -21,6 +21,8 @@ ADVICE = (
     "set GOOGLE_APPLICATION_CREDENTIALS to a credentials file. Received: "
 )
 ABSENT = f"{ADVICE}{_CLOUD_SDK_MISSING_CREDENTIALS}"
+INVALID_TYPE = f"does not have a valid type. Type is None, expected one of {_VALID_TYPES}"
+NO_OBJECT = "'list' object has no attribute 'get'"
 FOLDER = "a folder, not a file"
 UNKNOWN = "Not checked: permissions, quotas, and whether the image and the buckets exist."
 
@@ -201,15 +203,8 @@ def test_credentials_are_found(nowhere, monkeypatch, recwarn):
         (None, "File {file} was not found"),
         (FOLDER, "{file}: Is a directory"),
         ("a: 1", "File {file} is not a valid json file"),
-        (
-            "{}",
-            "The file {file} does not have a valid type. Type is None, expected one of "
-            f"{_VALID_TYPES}",
-        ),
-        (
-            "[]",
-            "credentials that cannot be read, AttributeError: 'list' object has no attribute 'get'",
-        ),
+        ("{}", f"The file {{file}} {INVALID_TYPE}"),
+        ("[]", f"credentials that cannot be read, AttributeError: {NO_OBJECT}"),
         ('{"type": "service_account"}', "Failed to load service account credentials from {file}"),
         ('{"type": "authorized_user"}', "Failed to load authorized user credentials from {file}"),
     ],

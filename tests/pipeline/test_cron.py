@@ -6,6 +6,7 @@ import pytest
 
 from pipeline.cron import read_cron
 
+MONTHS = "JAN, FEB, MAR, APR, MAY, JUN, JUL, AUG, SEP, OCT, NOV, DEC"
 START = "--cron must be five fields, minute hour day month weekday. Received: "
 
 
@@ -42,11 +43,7 @@ def test_times_that_are_taken(text, expected):
         ("1.5 3 * * *", "minute '1.5' is no number"),
         ("² 3 * * *", "minute '²' is no number"),
         ("0 3 * * JAN", "weekday 'JAN' is no number, nor one of SUN, MON, TUE, WED, THU, FRI, SAT"),
-        (
-            "0 3 * JUNE *",
-            "month 'JUNE' is no number, nor one of JAN, FEB, MAR, APR, MAY, JUN, JUL, AUG, SEP, "
-            "OCT, NOV, DEC",
-        ),
+        ("0 3 * JUNE *", f"month 'JUNE' is no number, nor one of {MONTHS}"),
         ("0 5-1 * * *", "hour 5-1 ends before it begins"),
         ("0 3 * 2-JAN *", "month 2-JAN ends before it begins"),
         ("*/0 3 * * *", "minute */0 has a step that is no number above 0"),

@@ -65,9 +65,8 @@ def test_the_file_has_what_kubeflow_reads(example, index_only):
         container = executor["container"]
         assert container["command"] == ENTRY
         assert "lifecycle" not in container
-        assert container["env"] == [
-            {"name": "AWS_ENDPOINT_URL", "value": "http://minio-service.kubeflow:9000"}
-        ]
+        address = {"name": "AWS_ENDPOINT_URL", "value": "http://minio-service.kubeflow:9000"}
+        assert container["env"] == [address]
         # Without a project, Beam bills none.
         assert not any("--project" in argument for argument in container["args"])
         labels = {"pool": "batch"}
@@ -83,9 +82,8 @@ def test_one_document_if_pods_need_no_more(example):
     (spec,) = compile_documents(config, span=7)
     parameters = spec["root"]["dag"]["tasks"]["ClickLogExampleGen"]["inputs"]["parameters"]
     assert parameters["wanted_span"]["runtimeValue"]["constant"] == 7
-    assert not any(
-        "env" in each["container"] for each in spec["deploymentSpec"]["executors"].values()
-    )
+    executors = spec["deploymentSpec"]["executors"].values()
+    assert not any("env" in each["container"] for each in executors)
     assert to_yaml([spec]) == to_yaml(compile_documents(config, span=7))
 
 
@@ -102,10 +100,8 @@ def test_the_check_looks_for_no_credentials(pebr, tmp_path):
     config = EXAMPLES.format("kubeflow")
     code, out, _ = pebr("check", "--target", "kubeflow", "--config", config)
     assert code == 0
-    assert out.splitlines()[:2] == [
-        "image     registry.example.org/pebr/pebr:1-gpu",
-        "root      minio://mlpipeline/pebr",
-    ]
+    image, root = "registry.example.org/pebr/pebr:1-gpu", "minio://mlpipeline/pebr"
+    assert out.splitlines()[:2] == [f"image     {image}", f"root      {root}"]
     (tmp_path / "pebr.yaml").write_text("{}")
     rejected = pebr("compile", "--target", "kubeflow", "--config", tmp_path / "pebr.yaml")
     more = "(and 4 more: pebr check --target kubeflow --config FILE lists them).\n"
@@ -178,11 +174,8 @@ def test_the_entry_point_gives_types_and_local_paths_and_reports_addresses(tmp_p
             key: given[side]["artifacts"][key]["artifacts"][0]
             for side, key in (("inputs", "model"), ("inputs", "schema"), ("outputs", "index"))
         }
-        assert {key: each["uri"] for key, each in found.items()} == {
-            "model": "/s3/b/run/model",
-            "schema": "/mnt/schema",
-            "index": "/minio/b/i",
-        }
+        uris = [each["uri"] for each in found.values()]
+        assert uris == ["/s3/b/run/model", "/mnt/schema", "/minio/b/i"]
         assert all(each["type"] == model for each in found.values())
         index = {"uri": "/minio/b/i", "metadata": {"version": 3.0, "nothing": None}}
         out.write_text(json.dumps({"artifacts": {"index": {"artifacts": [index]}}}))

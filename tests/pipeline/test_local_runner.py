@@ -40,6 +40,7 @@ def below(*errors):
     return errors[0]
 
 
+FULL, SPACE = "No space left on device", "must have space. Received:"
 BAD_CONFIG = ConfigError("index.leaves", "be a number", "'b'", "c.yaml")
 WORKER = f"Traceback (most recent call last):\n  File ...\npebr_tf.errors.UserError: {SENTENCE}"
 HANDLED = KeyError("query")
@@ -56,18 +57,9 @@ HANDLED.__context__, HANDLED.__suppress_context__ = UserError(SENTENCE), True
         (RuntimeError(f"Pipeline failed: {WORKER} [while running 'Embed/Map']\n"), SENTENCE),
         (below(RuntimeError("Execution 3."), KeyError("executor"), UserError(SENTENCE)), SENTENCE),
         (HANDLED, None),
-        (
-            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "run/artifacts/x"),
-            "run/artifacts/x must have space. Received: No space left on device.",
-        ),
-        (
-            OSError(errno.EDQUOT, os.strerror(errno.EDQUOT)),
-            "run must have space. Received: Disk quota exceeded.",
-        ),
-        (
-            tf.errors.ResourceExhaustedError(None, None, "variables.data; No space left on device"),
-            "run must have space. Received: No space left on device.",
-        ),
+        (OSError(errno.ENOSPC, FULL, "run/artifacts/x"), f"run/artifacts/x {SPACE} {FULL}."),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), f"run {SPACE} Disk quota exceeded."),
+        (tf.errors.ResourceExhaustedError(None, None, f"data; {FULL}"), f"run {SPACE} {FULL}."),
         (OSError(errno.EACCES, os.strerror(errno.EACCES)), None),
         (
             RuntimeError(f"Traceback ...\nOSError: {AWS} [while running 'Read']\n"),

@@ -115,16 +115,12 @@ def test_the_description_of_the_towers(model):
     assert np.shape(law.linear) == (3, 2)
     # In place of auto.
     changes = {"features": {"vocabulary_size": 100_000}}
-    assert description == {
-        "family": "beta",
-        "dimension": 8,
-        "loss": "beta_nce",
-        "steps": 3,
-        "config": {
-            name: getattr(CONFIG, name).to_mapping() | changes.get(name, {})
-            for name in ("features", "towers", "loss", "split", "strata")
-        },
+    config = {
+        name: getattr(CONFIG, name).to_mapping() | changes.get(name, {})
+        for name in ("features", "towers", "loss", "split", "strata")
     }
+    expected = {"family": "beta", "dimension": 8, "loss": "beta_nce", "steps": 3}
+    assert description == {**expected, "config": config}
     assert not list((model.parent / "checkpoints").rglob("*")), "of a finished training"
 
 
@@ -166,20 +162,13 @@ def answer(folder, model):
 
 def test_the_signatures(answer):
     assert answer["imported"] == []
-    law = {
-        "tau": ["float32", [None]],
-        "frequency": ["float32", [None]],
-        "stratum": ["int64", [None]],
-        "known_share": ["float32", [None]],
-    }
+    numbers, vectors = ["float32", [None]], ["float32", [None, 8]]
+    law = dict.fromkeys(("tau", "frequency", "known_share"), numbers)
+    law["stratum"] = ["int64", [None]]
     assert answer["signatures"] == {
-        "query": {"embedding": ["float32", [None, 8]], **law},
-        "item": {"embedding": ["float32", [None, 8]]},
-        "serialized_examples": {
-            "query_embedding": ["float32", [None, 8]],
-            "item_embedding": ["float32", [None, 8]],
-            **law,
-        },
+        "query": {"embedding": vectors, **law},
+        "item": {"embedding": vectors},
+        "serialized_examples": {"query_embedding": vectors, "item_embedding": vectors, **law},
     }
 
 

@@ -106,9 +106,8 @@ def test_the_requests_are_those_of_the_library(server, config, credentials, tmp_
     }
     assert server.received == theirs + ours
     assert server.callers[2:] == [EMAIL] * 2
-    assert all(
-        vertex.TIMEOUT_SECONDS / 2 < each <= vertex.TIMEOUT_SECONDS for each in server.patience[2:]
-    )
+    patience = server.patience[2:]
+    assert all(vertex.TIMEOUT_SECONDS / 2 < each <= vertex.TIMEOUT_SECONDS for each in patience)
     assert set(server.hosts) == {"europe-west4-aiplatform.googleapis.com:443"}
 
 

@@ -8,16 +8,7 @@ import itertools
 import shutil
 
 import pytest
-from example_gen_runs import (
-    HEADER,
-    LOG,
-    config_of,
-    csv_of,
-    left_behind,
-    run,
-    write_catalogue,
-    write_log,
-)
+from example_gen_runs import LOG, config_of, csv_of, left_behind, run, write_catalogue, write_log
 
 from components.click_log_example_gen import bundle_writer, publish, settings
 from pebr_tf.config import Config, Split
@@ -44,7 +35,7 @@ def error_of(folder, config):
 
 
 def test_click_logs_that_cannot_be_used(folder):
-    (folder / "log.csv").write_text(HEADER)
+    (folder / "log.csv").write_text(csv_of([]))
     assert error_of(folder, config_of(folder)) == (
         "The click log must have a good row. Received: no row in DIR/log.csv."
     )

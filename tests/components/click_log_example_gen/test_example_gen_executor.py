@@ -4,22 +4,12 @@ import collections
 import gzip
 import json
 
+import example_gen_runs as runs
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from example_gen_runs import (
-    ITEMS,
-    LOG,
-    SPLITS,
-    config_of,
-    csv_of,
-    left_behind,
-    letters_in,
-    run,
-    write_catalogue,
-    write_log,
-)
+from example_gen_runs import ITEMS, LOG, config_of, csv_of, run, write_catalogue, write_log
 from tfx.types import artifact_utils
 
 from components.click_log_example_gen import bundle_writer, clicks
@@ -69,13 +59,13 @@ def test_every_click_comes_out_once_in_the_split_of_its_pair(folder, monkeypatch
     assert multiset(left.all_clicks()) == multiset(expected_click(*row) for row in LOG)
     query, item = (pa.array([row[column] for row in LOG]) for column in (0, 1))
     places = splits.assign(Split(), query, item, np.zeros(len(LOG)))
-    for number, name in enumerate(SPLITS):
+    for number, name in enumerate(splits.NAMES):
         chosen = [expected_click(*row) for row, at in zip(LOG, places, strict=True) if at == number]
         assert multiset(left.clicks(name)) == multiset(chosen)
         assert multiset(left.sample(name)) == multiset(map(with_item, chosen))
     assert left.items() == [expected_item(n) for n in range(ITEMS)]
     examples, catalogue = (left.artifacts[name] for name in ("examples", "catalogue"))
-    counts = {name: len(left.clicks(name)) for name in SPLITS}
+    counts = {name: len(left.clicks(name)) for name in splits.NAMES}
     accounts = {
         table: all_kept(count) | {"files": [f"{folder}/{name}"]}
         for table, count, name in (("clicks", 400, "log.csv"), ("items", ITEMS, "items.csv"))
@@ -85,8 +75,8 @@ def test_every_click_comes_out_once_in_the_split_of_its_pair(folder, monkeypatch
     different = len({row["query"] for row in trained})
     assert LogSize.load(examples.uri) == LogSize(len(trained), different, ITEMS)
     assert left.letters == []
-    assert not any(".writing" in name for name in left_behind(folder))
-    assert artifact_utils.decode_split_names(examples.split_names) == [*SPLITS, "texts"]
+    assert not any(".writing" in name for name in runs.left_behind(folder))
+    assert artifact_utils.decode_split_names(examples.split_names) == [*splits.NAMES, "texts"]
     assert artifact_utils.decode_split_names(catalogue.split_names) == ["items"]
     assert examples.get_string_custom_property("payload_format") == "FORMAT_TF_EXAMPLE"
     assert examples.get_string_custom_property("file_format") == "tfrecords_gzip"
@@ -110,7 +100,7 @@ def test_texts_have_every_training_query_and_every_item_once_with_its_clicks(fol
         if query
     ]
     items = [
-        {"query": b"", "clicks": counts[b"", f"i{n}".encode()], **expected_item(n)}
+        {"query": b"", "clicks": counts[b"", b"i%d" % n], **expected_item(n)}
         for n in range(ITEMS + 1)
     ]
     assert items[-1]["clicks"] == 0
@@ -170,11 +160,11 @@ def test_too_many_bad_rows_end_the_run_and_the_dead_letters_survive(folder, reje
         "440 rows (9.091%): 30 item not in the catalogue, 10 no query. They are listed in "
         f"{rejected}/dead_letters.jsonl.gz."
     )
-    assert left_behind(folder) == [
+    assert runs.left_behind(folder) == [
         "dead_letters/1.rejected/accounting.json",
         "dead_letters/1.rejected/dead_letters.jsonl.gz",
     ]
-    assert sorted(letter["row"] for letter in letters_in(rejected)) == list(range(401, 441))
+    assert sorted(letter["row"] for letter in runs.letters_in(rejected)) == list(range(401, 441))
     assert json.loads((rejected / "accounting.json").read_text())["clicks"]["kept"] == 400
     write_log(folder)
     run(folder, config_of(folder))
@@ -256,6 +246,5 @@ def test_payload_columns_and_long_texts(folder):
     assert set(left.clicks("texts")[0]) == columns
     assert set(left.sample("train")[0]) == {*columns, "timestamp"}
     found = [row for row in left.clicks("texts") if row["item_id"]] + left.sample("train")
-    assert {(row["title"], row["colour"]) for row in found} == {
-        (("é" * 10).encode(), colour.encode())
-    }
+    expected = {("é".encode() * 10, colour.encode())}
+    assert {(row["title"], row["colour"]) for row in found} == expected

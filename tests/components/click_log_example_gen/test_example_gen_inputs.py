@@ -26,10 +26,7 @@ def touched(folder, *names):
 
 
 def resolved(folder, log, catalogue=None, span=None):
-    data = Data(
-        click_log=str(folder / log),
-        catalogue=None if catalogue is None else str(folder / catalogue),
-    )
+    data = Data(click_log=str(folder / log), catalogue=catalogue and str(folder / catalogue))
     found = inputs.resolve(data, span)
     log, catalogue = (
         None if where is None else os.path.relpath(where, folder)

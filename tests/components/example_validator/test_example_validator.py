@@ -44,9 +44,8 @@ def clicks(count, seed):
 
 
 def splits(seed=0):
-    return {
-        split: clicks(size, 10 * seed + place) for place, (split, size) in enumerate(SIZES.items())
-    }
+    sizes = enumerate(SIZES.items())
+    return {split: clicks(size, 10 * seed + place) for place, (split, size) in sizes}
 
 
 def statistics_of(columns):
@@ -124,11 +123,8 @@ def test_good_data_passes_on_the_first_run_and_on_the_next(run, caplog):
         )
         assert not diff.anomaly_info
     report = run.folder() / "anomalies" / "anomalies.json"
-    assert json.loads(report.read_text()) == {
-        "accepted": True,
-        "compared_with_last_accepted_run": False,
-        "anomalies": [],
-    }
+    expected = {"accepted": True, "compared_with_last_accepted_run": False, "anomalies": []}
+    assert json.loads(report.read_text()) == expected
     assert not (run.folder() / "anomalies.json").exists()
     run(splits(1))
     report = run.folder() / "anomalies" / "anomalies.json"

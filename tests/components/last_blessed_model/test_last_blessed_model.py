@@ -6,13 +6,9 @@ from tfx.types import Channel
 from tfx.types.standard_artifacts import Examples, Model
 from withdrawals import withdraw
 
-from components.last_blessed_model import LastBlessedModel
+from components.last_blessed_model import LastBlessedModel, executor
 from components.last_blessed_model.driver import LastBlessedModelDriver
-from components.last_blessed_model.executor import (
-    LastBlessedModelExecutor,
-    examples_identity,
-    reading_of,
-)
+from components.last_blessed_model.executor import examples_identity, reading_of
 from pebr_tf import storage
 from pebr_tf.config import Config
 from pebr_tf.release.pointers import BlessedModel, Pointers
@@ -28,9 +24,8 @@ def config(request, tmp_path, memory_store):
     for version in (5, 6, 7):
         storage.write_bytes(f"{root}/releases/{version}/manifest.json", b"")
         storage.write_bytes(f"{root}/releases/{version}/query_model/file", b"")
-    return Config().replace_all(
-        {"pipeline.root": f"{root}/run", "pipeline.releases": f"{root}/releases"}
-    )
+    paths = {"pipeline.root": f"{root}/run", "pipeline.releases": f"{root}/releases"}
+    return Config().replace_all(paths)
 
 
 def examples_of(fingerprint):
@@ -65,7 +60,7 @@ class Run:
         model = Model()
         model.uri = str(folder)
         properties = self.drive() if driven else self.properties
-        LastBlessedModelExecutor().Do(self.inputs, {"model": [model]}, properties)
+        executor.LastBlessedModelExecutor().Do(self.inputs, {"model": [model]}, properties)
         return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 

@@ -69,9 +69,8 @@ def inputs_at(artifacts, blessed=1, span=0):
 
 def run(inputs, folder, releases):
     release = artifact_at(PushedRelease, folder / "release")
-    config = CONFIG.replace_all(
-        {"pipeline.root": str(folder / "root"), "pipeline.releases": str(releases)}
-    )
+    paths = {"pipeline.root": str(folder / "root"), "pipeline.releases": str(releases)}
+    config = CONFIG.replace_all(paths)
     properties = {
         "config": CONFIG.to_yaml(comments=False),
         "pointers": Pointers.folder_of(config),

@@ -75,7 +75,6 @@ def test_the_law_is_the_background_times_the_density_ratio(world, family):
     density = scipy.stats.beta.logpdf(point, mean * concentration, (1 - mean) * concentration)
     ratio = np.log(point) / queries.tau if family == "beta" else (2 * point - 1) / queries.tau
     expected = np.diff(density + ratio, axis=0)
-    received = np.diff(
-        (alpha - 1) * np.log(point) + (beta - 1) * np.log1p(-point) + rate * point, axis=0
-    )
+    logs = (alpha - 1) * np.log(point) + (beta - 1) * np.log1p(-point)
+    received = np.diff(logs + rate * point, axis=0)
     np.testing.assert_allclose(received, expected, rtol=1e-5)

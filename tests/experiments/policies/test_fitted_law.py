@@ -75,9 +75,8 @@ def test_every_query_has_a_weight_of_one():
     candidates, _ = drawn_candidates(depth=80, queries=100)
     rows = np.append(candidates.relevant.rows, np.zeros(30, int))
     ranks = np.append(candidates.relevant.ranks, np.arange(30))
-    candidates = replace(
-        candidates, relevant=Ranks(rows, ranks), totals=np.bincount(rows, minlength=100)
-    )
+    totals = np.bincount(rows, minlength=100)
+    candidates = replace(candidates, relevant=Ranks(rows, ranks), totals=totals)
     cosines, weights, below = _clicks(candidates, np.random.default_rng(0))
     assert cosines.shape == weights.shape == (100, CLICKS)
     np.testing.assert_allclose(weights.sum(axis=1) + below[:, 1], 1, rtol=1e-5)

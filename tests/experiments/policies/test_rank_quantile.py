@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from cutoff_worlds import clicks_by_breadth
 
-from experiments.policies.rank_quantile import (
-    SHARES,
-    RankQuantilePolicy,
-    features_of,
-    fit_rank_quantile,
-)
+from experiments.policies import rank_quantile
 
 
 class Constant:
@@ -29,14 +24,14 @@ def candidates():
 
 @pytest.fixture(scope="module")
 def fitted(candidates, quick_fits):
-    return fit_rank_quantile(candidates)
+    return rank_quantile.fit_rank_quantile(candidates)
 
 
 def test_ranks_are_the_quantiles_of_the_clicks(candidates, fitted):
     ends = np.exp(fitted.log_ranks(candidates))
     assert (np.diff(ends, axis=1) >= 0).all()
     broad = candidates.queries.breadth > 100
-    for share, end in zip(SHARES, ends.T, strict=True):
+    for share, end in zip(rank_quantile.SHARES, ends.T, strict=True):
         assert np.median(end[broad]) == pytest.approx(200 * share, abs=14)
         assert np.median(end[~broad]) == pytest.approx(20 * share, abs=2.5)
 
@@ -44,7 +39,7 @@ def test_ranks_are_the_quantiles_of_the_clicks(candidates, fitted):
 def test_shares_by_hand(candidates):
     """Quantiles at ranks 1, 1, 2, 2, 4, 8, 16, 8, 32: the 8 behind 16 counts as 16."""
     ends = (1, 1, 2, 2, 4, 8, 16, 8, 32)
-    trees = RankQuantilePolicy(trees=tuple(Constant(np.log(end)) for end in ends))
+    trees = rank_quantile.RankQuantilePolicy(trees=tuple(Constant(np.log(end)) for end in ends))
     scores = trees.scores(candidates)
     assert scores.dtype == np.float32
     expected = {1: 0.25, 2: 0.5, 3: 0.5 + 0.1 * np.log2(1.5), 4: 0.6, 8: 0.7, 16: 0.9, 32: 0.95}
@@ -55,7 +50,7 @@ def test_shares_by_hand(candidates):
 
 
 def test_features_are_what_a_server_knows(candidates):
-    features = features_of(candidates)
+    features = rank_quantile.features_of(candidates)
     row = 11
     logits = np.log((1 + candidates.cosines[row].astype(np.float64)) / 2) / candidates.tau[row]
     mass = np.exp(logits) / np.exp(logits).sum()

@@ -46,9 +46,8 @@ def test_shares_are_those_of_statsmodels(users, converted, confidence):
     interval = confint_proportions_2indep(k1, n1, k0, n0, method="wald", alpha=alpha)
     assert (found.low, found.high) == pytest.approx(interval, rel=1e-9)
     if k0:
-        interval = confint_proportions_2indep(
-            k1, n1, k0, n0, method="log", compare="ratio", alpha=alpha
-        )
+        counts = (k1, n1, k0, n0)
+        interval = confint_proportions_2indep(*counts, method="log", compare="ratio", alpha=alpha)
         assert (found.lift_low + 1, found.lift_high + 1) == pytest.approx(interval, rel=1e-9)
         assert found.lift == pytest.approx(k1 * n0 / (n1 * k0) - 1)
     else:
@@ -67,9 +66,8 @@ def test_ratios_and_their_lifts_are_those_of_regressions_on_rows_with_clusters()
     arms = sm.add_constant((frame["arm"] == "new").astype(float))
     clicks, searches = frame["clicks"], frame["searches"]
     by_user = {"groups": frame["user"], "use_correction": False}
-    fitted = sm.WLS(clicks / searches, arms, weights=searches).fit(
-        cov_type="cluster", cov_kwds=by_user
-    )
+    weighted = sm.WLS(clicks / searches, arms, weights=searches)
+    fitted = weighted.fit(cov_type="cluster", cov_kwds=by_user)
     assert found.difference == pytest.approx(fitted.params.iloc[1], rel=1e-9)
     assert (found.high - found.difference) / 1.959964 == pytest.approx(fitted.bse.iloc[1], rel=2e-3)
     assert found.p_value == pytest.approx(fitted.pvalues.iloc[1], rel=2e-2)
@@ -105,9 +103,7 @@ def test_cuped_is_the_regression_on_arm_and_past():
         clicks, searches = (users.totals[name][chosen] for name in ("clicks", "searches"))
         ratio = clicks.sum() / searches.sum()
         lines.append(ratio + (clicks - ratio * searches) / searches.mean())
-    columns = [
-        np.stack([users.past[name][users.arms == place] for name in past]).T for place in range(3)
-    ]
+    columns = [np.stack([users.past[name][users.arms == k] for name in past]).T for k in range(3)]
     arms = np.repeat(np.arange(3), list(map(len, lines)))
     dummies = np.stack([np.ones(len(arms)), arms == 1, arms == 2], axis=1)
     fitted = sm.OLS(

@@ -48,9 +48,7 @@ def chance(share):
 
 @pytest.mark.parametrize("adjusted", [False, True])
 @pytest.mark.parametrize("metric", [metric.name for metric in METRICS])
-def test_intervals_hold_the_lift_and_arms_that_are_alike_rarely_differ(
-    lifted, alike, metric, adjusted
-):
+def test_intervals_hold_the_lift_and_equal_arms_rarely_differ(lifted, alike, metric, adjusted):
     _, low, high, _, _ = lifted[metric, adjusted].T
     held = np.mean((low <= LIFT) & (high >= LIFT))
     least, most = chance(0.95)

@@ -50,9 +50,8 @@ def test_users_are_summed_as_pandas_sums_them(name, waiting, tmp_path, monkeypat
     monkeypatch.setattr("pebr_tf.data.tables.read.PARQUET_ROWS", 100)
     log = draw_log(0, 80, ["new", "control", "other"], [0, 0, 0])
     frame = log.to_pandas().groupby("user")
-    expected = frame.agg(
-        {"arm": "first", "searches": "sum", "clicks": "sum", "clicks_before": "first"}
-    )
+    sums = {"searches": "sum", "clicks": "sum"}
+    expected = frame.agg({"arm": "first", **sums, "clicks_before": "first"})
     expected.insert(1, "rows", frame.size())
     expected["arm"] = expected["arm"].map(["control", "new", "other"].index)
     found = read(write(log, tmp_path / name))

@@ -48,10 +48,8 @@ def test_cosines_ranks_and_totals_are_those_of_a_loop(world, block, margin, extr
     assert received == sorted(zip(relevant.rows, expected, strict=True))
     ordered = ClickedPairs(np.array([0, 3]), np.array([299, 7]))
     assert found.known.rows.tolist() == [0, 3]
-    assert (
-        found.known.ranks.tolist()
-        == np.minimum(ranks_by_loop(corpus, queries, ordered), 40).tolist()
-    )
+    expected = np.minimum(ranks_by_loop(corpus, queries, ordered), 40)
+    assert found.known.ranks.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("family", ["beta", "exponential"])
@@ -122,7 +120,6 @@ def test_what_does_not_fit_is_rejected(world):
     corpus, queries, relevant = world
     with pytest.raises(ValueError, match=r"depth must be from 1 to .* Received: 301 of 300\."):
         collect_candidates(corpus, queries, relevant, "beta", (1.0,), 301)
+    one = ClickedPairs(np.array([0]), np.array([0]))
     with pytest.raises(ValueError, match=r"every query must have a relevant item\."):
-        collect_candidates(
-            corpus, queries, ClickedPairs(np.array([0]), np.array([0])), "beta", (1.0,), 5
-        )
+        collect_candidates(corpus, queries, one, "beta", (1.0,), 5)

@@ -18,10 +18,8 @@ from pebr_tf.metrics.strata import STRATA
 
 
 def candidates_of(seed, queries=400, depth=200):
-    corpus, found, relevant = make_world(queries, 300, seed=seed)
-    candidates = collect_candidates(
-        corpus, found, relevant, "beta", (0.6, 1.0), depth, known=relevant
-    )
+    world = make_world(queries, 300, seed=seed)
+    candidates = collect_candidates(*world, "beta", (0.6, 1.0), depth, known=world[2])
     return replace(candidates, sample_levels=candidates.levels[0.6] + np.float32(0.01))
 
 

@@ -26,11 +26,8 @@ def drawn(seed):
     background = np.full(QUERIES, 30.0), np.full(QUERIES, 26.0)
     rows = np.repeat(np.arange(QUERIES), PAIRS)
     noisy = generator.random(len(rows)) < noise[rows]
-    z = np.where(
-        noisy,
-        generator.beta(background[0][rows], background[1][rows]),
-        generator.beta(alpha[rows], beta[rows]),
-    )
+    noise_z = generator.beta(background[0][rows], background[1][rows])
+    z = np.where(noisy, noise_z, generator.beta(alpha[rows], beta[rows]))
     strata = np.where(frequency > 20, 0, 2)
     clicks = HeldOutClicks(2 * z - 1, rows, tau, level, frequency, *background, strata)
     return clicks, alpha, beta, noise, noisy

@@ -76,9 +76,7 @@ def test_top_k_is_served_for_lists_without_an_order(candidates):
     pairs = np.unique(candidates.relevant.rows * candidates.depth + ranks)
     rows, ranks = np.divmod(pairs, candidates.depth)
     totals = np.bincount(rows, minlength=len(candidates))
-    noise = replace(
-        candidates, relevant=Ranks(rows, ranks), totals=totals, seen=np.zeros(len(rows), bool)
-    )
+    noise = replace(candidates, relevant=Ranks(rows, ranks), totals=totals, seen=rows < 0)
     assert tune_level_temperature(noise, (5,), fixed=1.0).beats_top_k
     found = tune_level_temperature(candidates, (3, 20), served=0.8)
     assert found.beats_top_k

@@ -56,10 +56,7 @@ def test_a_search_finds_the_items_that_score_at_least_the_cutoff(candidates, wor
     """For all served policies: scores of candidates, search and threshold give the same lists."""
     corpus, queries, _ = world
     sample_levels = candidates.levels[0.5] + np.float32(0.1)
-    law = {
-        "alpha": np.linspace(20, 60, 60, dtype=np.float32),
-        "beta": np.linspace(4, 8, 60, dtype=np.float32),
-    }
+    law = {"alpha": np.linspace(20, 60, 60, dtype="f4"), "beta": np.linspace(4, 8, 60, dtype="f4")}
     candidates = replace(
         candidates, sample_levels=sample_levels, queries=replace(candidates.queries, **law)
     )

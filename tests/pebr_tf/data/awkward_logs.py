@@ -150,9 +150,8 @@ def empty_columns(folder):
 
 def clicked_equally(folder):
     log = Log(clicks=0)
-    log.rows = [
-        [query, item] for n, item in enumerate(log.titles) for query in log.queries[n % 20 :: 20]
-    ]
+    some = log.queries
+    log.rows = [[query, item] for n, item in enumerate(log.titles) for query in some[n % 20 :: 20]]
     return log.write(folder)
 
 

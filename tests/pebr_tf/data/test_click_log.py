@@ -8,12 +8,8 @@ import pyarrow as pa
 import pytest
 
 from pebr_tf.config import Data
-from pebr_tf.data.click_log import (
-    CLOCK_SLACK,
-    check_clicks,
-    check_clicks_and_items,
-    check_items,
-)
+from pebr_tf.data import click_log
+from pebr_tf.data.click_log import check_clicks, check_clicks_and_items, check_items
 from pebr_tf.data.item_places import ItemPlaces
 from pebr_tf.data.tables import Batch, Rejected
 
@@ -27,9 +23,8 @@ def batch_of(**columns):
         for name, values in columns.items()
     }
     count = len(next(iter(columns.values())))
-    return Batch(
-        pa.RecordBatch.from_pydict(columns), np.arange(11, 11 + count), Rejected.of([3], "broken")
-    )
+    batch = pa.RecordBatch.from_pydict(columns)
+    return Batch(batch, np.arange(11, 11 + count), Rejected.of([3], "broken"))
 
 
 def reasons(batch):
@@ -76,14 +71,14 @@ def test_every_reason_and_the_first_of_several():
         "negative clicks": (b"q", b"a", b"-1", b"0"),
         "more than 1,000,000,000 clicks": (b"q", b"a", b"9" * 18, b"0"),
         "timestamp is not a time": (b"q", b"a", b"1", b"yesterday"),
-        "time in the future": (b"q", b"a", b"1", str(NOW + CLOCK_SLACK + 1).encode()),
+        "time in the future": (b"q", b"a", b"1", str(NOW + click_log.CLOCK_SLACK + 1).encode()),
         "item not in the catalogue": (b"q", b"unknown", b"1", b"0"),
-        "kept": (b"q", b"a", b"0", str(NOW + CLOCK_SLACK).encode()),
+        "kept": (b"q", b"a", b"0", str(NOW + click_log.CLOCK_SLACK).encode()),
     }
     names = ("query", "item_id", "clicks", "timestamp")
     columns = dict(zip(names, map(list, zip(*rows.values(), strict=True)), strict=True))
     kept = check_clicks(batch_of(**columns), Data(), NOW, known=ItemPlaces(pa.array(["a"])))
-    assert rows_of(kept) == [("q", "a", 0, NOW + CLOCK_SLACK)]
+    assert rows_of(kept) == [("q", "a", 0, NOW + click_log.CLOCK_SLACK)]
     expected = {row: reason for row, reason in enumerate(rows, 11) if reason != "kept"}
     assert reasons(kept) == {3: "broken", **expected}
 

@@ -18,9 +18,7 @@ BOOKS = "\n".join(
         "19,119,Livre,Émile Zola,,",
     ]
 )
-TAGS = (
-    "tag_id,tag_name\n1,sci-fi\n2,sci--fi\n3,to-read\n4,rare\n5,everything\n6,手机\n7,2014\n8,--\n"
-)
+TAGS = "tag_id,tag_name\n1,sci-fi\n2,sci--fi\n3,to-read\n4,rare\n5,every\n6,手机\n7,2014\n8,--\n"
 PAIRS = [
     *((100 + n, 1, 7) for n in range(5)),
     (100, 2, 1_000),  # the same words as tag 1

@@ -233,9 +233,8 @@ def test_queries_count_where_they_were_clicked(tmp_path):
         rows = list(csv.DictReader(file))
     clicked = {row["query"] for row in rows if row["clicked"] == "true"}
     assert len(clicked) < len({row["query"] for row in rows})
-    assert look(config).facts["queries"] == (
-        f"{len(clicked)} (text), with clicks in 25.0% of the rows"
-    )
+    expected = f"{len(clicked)} (text), with clicks in 25.0% of the rows"
+    assert look(config).facts["queries"] == expected
     assert unused_columns(config) == ["position (whole number)"]
     header = ",".join(rows[0])
     lines = [",".join({**row, "clicked": "0"}.values()) for row in rows]

@@ -33,9 +33,8 @@ def read_all(source, required=("query", "item_id"), optional=()):
     for batch in read_table(source, list(required), list(optional)):
         values = zip(*batch.columns.to_pydict().values(), strict=True)
         rows |= dict(zip(batch.rows.tolist(), values, strict=True))
-        rejected |= dict(
-            zip(batch.rejected.rows.tolist(), batch.rejected.reasons.tolist(), strict=True)
-        )
+        bad = batch.rejected
+        rejected |= dict(zip(bad.rows.tolist(), bad.reasons.tolist(), strict=True))
     assert not rows.keys() & rejected.keys()
     assert sorted(rows.keys() | rejected.keys()) == list(range(1, len(rows) + len(rejected) + 1))
     return rows, rejected

@@ -74,11 +74,8 @@ def test_spherical_beta_matches_mpmath(alpha, beta, dimension):
     """Integrates h(x) * (1 - x^2)^((n - 3) / 2) as the paper's appendix writes it."""
 
     def density(x):
-        return (
-            (1 + x) ** (mp.mpf(alpha) - 1)
-            * (1 - x) ** (mp.mpf(beta) - 1)
-            * (1 - x**2) ** (mp.mpf(dimension - 3) / 2)
-        )
+        h = (1 + x) ** (mp.mpf(alpha) - 1) * (1 - x) ** (mp.mpf(beta) - 1)
+        return h * (1 - x**2) ** (mp.mpf(dimension - 3) / 2)
 
     law = Beta(np.float32(alpha), np.float32(beta)).on_sphere(dimension)
     middle = float(2 * law.alpha / (law.alpha + law.beta) - 1)

@@ -59,11 +59,7 @@ class TestCoverage:
             ("beta_nce", {}, Beta.from_tau),
             ("beta_nce", {"delta_beta": 0.5}, lambda tau: Beta(1.0 + 1.0 / tau, 1.5)),
             ("beta_nce", {"convention": "paper"}, lambda tau: Beta(1.0 / tau, 1.0)),
-            (
-                "beta_nce",
-                {"delta_beta": 0.5, "convention": "paper"},
-                lambda tau: Beta(1.0 / tau, 1.5),
-            ),
+            ("beta_nce", {"delta_beta": 0.5, "convention": "paper"}, lambda t: Beta(1 / t, 1.5)),
             ("mle", {}, Beta.from_tau),
         ],
     )

@@ -86,9 +86,8 @@ def test_parts_and_heads():
 def test_a_summary_by_hand():
     """Counts 0, 1, 4 and 4 with 1, 2, 4 and 1 relevant items of 1, 2, 4 and 2."""
     relevant = Ranks(np.array([1, 2, 2, 3]), np.array([0, 0, 1, 3]))
-    lists = RankedLists(
-        np.tile(-np.arange(4, dtype=np.float32), (4, 1)), relevant, np.array([1, 2, 4, 2])
-    )
+    scores = np.tile(-np.arange(4, dtype=np.float32), (4, 1))
+    lists = RankedLists(scores, relevant, np.array([1, 2, 4, 2]))
     counts = np.array([0, 1, 4, 4])
     found = vars(ListSummary.of(lists.figures(counts), counts >= 4))
     expected = {"precision": (0 + 1 + 0.5 + 0.25) / 4, "recall": (0 + 0.5 + 0.5 + 0.5) / 4}
@@ -127,11 +126,8 @@ def test_figures_are_those_of_a_loop(seed):
     ],
 )
 def test_lists_that_do_not_fit_are_rejected(change, error):
-    good = {
-        "scores": np.array([[2.0, 1.0]]),
-        "relevant": Ranks(np.array([0]), np.array([1])),
-        "totals": np.array([1]),
-    }
+    relevant = Ranks(np.array([0]), np.array([1]))
+    good = {"scores": np.array([[2.0, 1.0]]), "relevant": relevant, "totals": np.array([1])}
     with pytest.raises(ValueError, match=error):
         RankedLists(**{**good, **change})
 

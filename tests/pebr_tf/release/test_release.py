@@ -136,9 +136,7 @@ def test_a_push_under_way_is_left_alone(tmp_path, sources, release, monkeypatch)
 
 
 @pytest.mark.parametrize(("owner", "name"), [(shutil, "copyfile"), (Path, "rename")])
-def test_a_killed_push_is_never_seen_and_the_next_one_removes_it(
-    tmp_path, sources, rejection, owner, name
-):
+def test_a_killed_push_is_unseen_and_the_next_removes_it(tmp_path, sources, rejection, owner, name):
     child = os.fork()
     if not child:
         try:
@@ -176,9 +174,7 @@ def test_a_push_needs_all_sources(tmp_path, sources, rejection, name):
     assert not (tmp_path / "releases").exists()
 
 
-def test_a_model_that_does_not_belong_to_its_index_is_rejected(
-    tmp_path, sources, release, rejection
-):
+def test_a_model_that_is_not_that_of_its_index_is_rejected(tmp_path, sources, release, rejection):
     other = write_sources(tmp_path / "other", seed=1)
     mixed = ReleaseSources(other.cutoff, sources.index, sources.evaluation, sources.config)
     mismatch = "query_model must be made for the index beside it, identity "
@@ -293,9 +289,7 @@ def test_what_is_not_a_release_is_rejected(tmp_path, release, rejection):
     sentence = f"{nowhere} must be a release or a folder of releases."
     assert rejection(find_release, nowhere) == sentence
     edit(release, format=2)
-    assert rejection(Release.load, release.directory) == (
-        f"{path} must have format 1. Received: 2."
-    )
+    assert rejection(Release.load, path.parent) == f"{path} must have format 1. Received: 2."
     edit(release, format=1, surprise=True)
     assert re.search(
         r"must have the keys of a manifest\. .*surprise", rejection(Release.load, release.directory)

@@ -18,6 +18,7 @@ from pebr_tf.release.release import Release, write_release
 from pebr_tf.release.remote import CLAIM, CLAIMS, fetch, upload
 from pebr_tf.release.versions import newest_served, restore, roll_back, served, versions
 
+MANIFEST = "manifest.json"
 BUCKET = "ram://bucket"
 REMOTE = f"{BUCKET}/releases"
 NONE = f"{REMOTE} must have a release that is whole and not withdrawn."
@@ -65,9 +66,7 @@ def test_a_release_goes_there_and_back_and_its_manifest_comes_last(release, here
     assert pushed.path == f"{REMOTE}/{pushed.version}"
     claim, *copied = written
     assert claim.startswith(f"{pushed.path}/{CLAIM}")
-    assert copied == [
-        f"{pushed.path}/{name}" for name in (*release.manifest.files, "manifest.json")
-    ]
+    assert copied == [f"{pushed.path}/{each}" for each in (*release.manifest.files, MANIFEST)]
     assert confirmed == [len(written) - 1]
     put(f"releases/{pushed.version}/query_model/added", b"not in the manifest")
     assert fetch(REMOTE, here) == here / str(pushed.version)
@@ -346,7 +345,6 @@ def test_a_folder_that_cannot_be_written_is_named(release, here, tmp_path, monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(storage, "replacing_file", full)
-    assert rejection(fetch, REMOTE, here) == (
-        f"{here} must have space. Received: No space left on device."
-    )
+    sentence = f"{here} must have space. Received: No space left on device."
+    assert rejection(fetch, REMOTE, here) == sentence
     assert nothing_left(here)

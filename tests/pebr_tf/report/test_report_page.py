@@ -108,10 +108,8 @@ def test_single_tables(page):
     assert served in calibration.rows()
     assert calibration.one("tr", class_="default").one("th").text == "0.900"
     assert calibration.rows()[-1] == ["mean error", "0.0041", "0.0136", "0.0071", "0.0182", ""]
-    assert under(page, "budget").one("table").rows()[1:3] == [
-        ["50", "51.2", "+2.4%"],
-        ["150", "148", "−1.5%"],
-    ]
+    budget = [["50", "51.2", "+2.4%"], ["150", "148", "−1.5%"]]
+    assert under(page, "budget").one("table").rows()[1:3] == budget
     gates = under(page, "gates").one("table").rows()
     passed = ["≥ 0.00", "0.429", "2,391 queries", "✓ passed"]
     assert gates[1] == ["gain in precision over top_k", *passed]

@@ -12,9 +12,8 @@ def assert_same(result, expected, rtol=0.0):
         left, right = getattr(result, name), getattr(expected, name)
         np.testing.assert_array_equal(left, right, name)
         assert left.dtype == right.dtype, name
-    np.testing.assert_allclose(
-        result.expected_counts, expected.expected_counts, rtol, atol=rtol / 1e3
-    )
+    counts = (result.expected_counts, expected.expected_counts)
+    np.testing.assert_allclose(*counts, rtol, atol=rtol / 1e3)
 
 
 def rows_of(result):

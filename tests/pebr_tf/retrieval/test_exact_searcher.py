@@ -19,6 +19,7 @@ from pebr_tf.retrieval.searcher import DEFAULT_LIMIT
 THRESHOLDS = [-2.0, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0, math.inf, -math.inf]
 # The oracle of the others keeps more than the 5e-7 that every searcher promises.
 CLOSE = 3e-7
+ONE_EACH = "thresholds must be one number or 2, one per query."
 ABOVE_ONE = np.nextafter(np.float32(1), np.float32(2))
 
 
@@ -126,9 +127,7 @@ def test_random_vectors_score_close_to_the_real_cosine(seed, size, dimension, th
     ids, scores = (array.tolist() for array in result.row(0))
     assert all(-1 <= score <= 1 for score in scores)
     assert all(abs(real[item_id] - score) <= CLOSE for item_id, score in result_pairs(result))
-    assert result_pairs(result) == sorted(
-        result_pairs(result), key=lambda pair: (-pair[1], pair[0])
-    )
+    assert result_pairs(result) == sorted(result_pairs(result), key=lambda p: (-p[1], p[0]))
     if threshold > -1:
         assert all(score >= np.float32(threshold) for score in scores)
     if top_k is None or len(ids) < top_k:
@@ -221,10 +220,7 @@ def test_bad_queries_are_rejected_even_by_an_empty_index():
     ("options", "message"),
     [
         ({}, "search requires thresholds, top_k or both. Received: neither."),
-        (
-            {"thresholds": [0.5]},
-            "thresholds must be one number or 2, one per query. Received: shape (1,).",
-        ),
+        ({"thresholds": [0.5]}, f"{ONE_EACH} Received: shape (1,)."),
         ({"thresholds": [0.5, np.nan]}, "thresholds must be numbers. Received: row 1."),
         ({"thresholds": np.nan}, "thresholds must be numbers. Received: rows 0, 1."),
         ({"top_k": 0}, "top_k must be a whole number of at least 1. Received: 0."),
@@ -268,9 +264,8 @@ def test_the_background_of_a_large_corpus_predicts_its_counts():
     np.testing.assert_array_equal(searcher.background, sample_of(searcher.vectors))
     result = searcher.search(vectors[:50], 0.2)
     # Five standard deviations of a share p = 0.4 in a sample of 2,000.
-    assert np.abs(result.expected_counts - result.counts).max() <= 5 * 5_000 * math.sqrt(
-        0.4 * 0.6 / 2_000
-    )
+    allowed = 5 * 5_000 * math.sqrt(0.4 * 0.6 / 2_000)
+    assert np.abs(result.expected_counts - result.counts).max() <= allowed
 
 
 @pytest.mark.parametrize("dimension", [16, 64, 200])

@@ -82,9 +82,8 @@ def test_a_scann_index_comes_back_as_it_was(sample_of, name):
     assert_same(again.search(queries, top_k=7), first.search(queries, top_k=7))
     order = np.argsort(first.ids)
     np.testing.assert_array_equal(first.ids[order], np.sort(sample.ids))
-    np.testing.assert_array_equal(
-        first.vectors[order], sample.exact.vectors[np.argsort(sample.ids)]
-    )
+    expected = sample.exact.vectors[np.argsort(sample.ids)]
+    np.testing.assert_array_equal(first.vectors[order], expected)
     np.testing.assert_array_equal(first.background, sample.exact.background)
 
 

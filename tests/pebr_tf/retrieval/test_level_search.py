@@ -219,9 +219,8 @@ def test_an_item_opposite_to_its_query_has_a_finite_logit(level_temperature):
     queries, tau = np.array([[1, 0]], np.float32), np.array([0.5], np.float32)
     result = search_by_level(searcher, queries, tau, LevelCut(-0.1, level_temperature, floor=0))
     logits = relevance_logit(tf.constant([[1.0, 0.0, -1.0]], tf.float64), 0.5)
-    np.testing.assert_allclose(
-        result.levels, level_of(logits.numpy(), level_temperature), rtol=1e-5
-    )
+    expected = level_of(logits.numpy(), level_temperature)
+    np.testing.assert_allclose(result.levels, expected, rtol=1e-5)
 
 
 def test_a_scann_index_gives_nearly_the_same(sample_of):
@@ -266,8 +265,7 @@ def test_an_approximate_search_after_the_probe_leaves_the_floor(sample_of, floor
     sample = sample_of("many")
     queries = np.random.default_rng(3).normal(size=(2_000, sample.vectors.shape[1]))
     tau = np.full(len(queries), 0.02, np.float32)
-    found = search_by_level(
-        sample.searcher, queries, tau, LevelCut(1e6, probe_size=20, floor=floor)
-    )
+    cut = LevelCut(1e6, probe_size=20, floor=floor)
+    found = search_by_level(sample.searcher, queries, tau, cut)
     assert found.extended.any()
     assert found.items.counts.min() == floor

@@ -101,9 +101,7 @@ def assert_covers(count, pairs, cover, least):
     min_leaves=st.integers(1, 80),
     thresholds=st.lists(st.floats(-0.999, 1.2), min_size=1, max_size=6),
 )
-def test_a_plan_is_that_of_the_dense_model(
-    seed, count, dimension, relative, cover, min_leaves, thresholds
-):
+def test_plans_of_the_dense_model(seed, count, dimension, relative, cover, min_leaves, thresholds):
     generator = np.random.default_rng(seed)
     leaves = random_leaves(generator, count, dimension)
     tuning = IndexTuning(relative * dimension, cover, min_leaves)
@@ -213,9 +211,7 @@ def assert_ends_at_the_best(planner, query, threshold, limit, tolerance):
     cover=st.floats(0.8, 0.99),
     threshold=st.sampled_from([-np.inf, -0.5, 0.0, 0.3]),
 )
-def test_a_limit_ends_a_plan_where_the_best_items_are_expected(
-    seed, count, limit, cover, threshold
-):
+def test_a_limit_ends_a_plan_where_the_best_are_expected(seed, count, limit, cover, threshold):
     generator = np.random.default_rng(seed)
     leaves = random_leaves(generator, count, 16)
     query = unit(generator.normal(size=(1, 16)))[0]
@@ -282,9 +278,8 @@ def test_a_query_alone_is_planned_as_in_a_batch(seed, count, threshold, cover):
     threshold = np.float32(threshold)
     planner = Planner(leaves, IndexTuning(8.0, cover=cover, min_leaves=2))
     together = planner.plan(queries, np.full(2, threshold), limit=10**9)
-    for query, leaf_count, expected in zip(
-        queries, together.leaves, together.expected, strict=True
-    ):
+    rows = zip(queries, together.leaves, together.expected, strict=True)
+    for query, leaf_count, expected in rows:
         alone, alone_expected = planner.plan_one(query, threshold)
         assert alone_expected == pytest.approx(expected, rel=TOLERANCE, abs=1e-30)
         pairs = expected_items(query, threshold, leaves, planner.tuning)

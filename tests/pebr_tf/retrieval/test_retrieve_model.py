@@ -44,10 +44,8 @@ class Numbered(tf.Module):
 
     def __call__(self, query):
         number = tf.strings.to_number(query, tf.int32)
-        return {
-            "embedding": tf.gather(self.embeddings, number),
-            "threshold": tf.gather(self.thresholds, number),
-        }
+        thresholds = tf.gather(self.thresholds, number)
+        return {"embedding": tf.gather(self.embeddings, number), "threshold": thresholds}
 
 
 def halfway(sample, queries, counts):
@@ -100,10 +98,8 @@ def asked(sample_of, everywhere, queries, tmp_path_factory):
 
 
 def items_of(answers):
-    return [
-        set(answers["item_ids"][begin:end])
-        for begin, end in itertools.pairwise(answers["row_splits"])
-    ]
+    rows = itertools.pairwise(answers["row_splits"])
+    return [set(answers["item_ids"][begin:end]) for begin, end in rows]
 
 
 def test_answers_are_those_of_the_searcher(everywhere, queries, asked):
@@ -140,9 +136,8 @@ def test_answers_are_planned_as_the_searcher_plans(sample_of, queries, asked):
 def test_a_query_alone_gets_what_it_gets_in_a_batch(asked):
     for answers in asked.values():
         part = slice(*answers["answers"]["row_splits"][3:5])
-        np.testing.assert_array_equal(
-            answers["alone"]["item_ids"], answers["answers"]["item_ids"][part]
-        )
+        expected = answers["answers"]["item_ids"][part]
+        np.testing.assert_array_equal(answers["alone"]["item_ids"], expected)
         assert answers["alone"]["row_splits"].tolist() == [0, part.stop - part.start]
 
 

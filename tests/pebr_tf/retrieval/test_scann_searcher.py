@@ -23,9 +23,9 @@ NAMES = [
 # What `Searcher.search` promises.
 TOLERANCE = 6e-7
 
-property_test = settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
-)
+SLOW = [HealthCheck.too_slow]
+property_test = settings(deadline=None, max_examples=25, suppress_health_check=SLOW)
+SHARES = st.floats(0, 1) | st.floats(0, 0.02)
 names = st.sampled_from(NAMES)
 seeds = st.integers(0, 2**32 - 1)
 EXAMPLE_TUNINGS = st.sampled_from(["tuned", "everywhere", "narrow"])
@@ -56,9 +56,8 @@ def assert_valid(result, sample, queries):
     assert (result.scores >= thresholds).all()
     np.testing.assert_allclose(result.scores, true, rtol=0, atol=TOLERANCE)
     assert len(np.unique(rows * len(sample.ids) + positions)) == len(rows)
-    np.testing.assert_array_equal(
-        np.lexsort((result.item_ids, -result.scores, rows)), np.arange(len(rows))
-    )
+    order = np.lexsort((result.item_ids, -result.scores, rows))
+    np.testing.assert_array_equal(order, np.arange(len(rows)))
     assert result.scores.dtype == np.float32
     assert result.thresholds.dtype == np.float32
     assert result.expected_counts.dtype == np.float32
@@ -74,15 +73,8 @@ def scores_to_cut_at(sample, queries, shares):
 
 
 @property_test
-@given(
-    names,
-    seeds,
-    st.lists(st.floats(0, 1) | st.floats(0, 0.02), min_size=1, max_size=8),
-    st.booleans(),
-)
-def test_looking_everywhere_finds_what_the_exact_searcher_finds(
-    sample_of, name, seed, shares, above
-):
+@given(names, seeds, st.lists(SHARES, min_size=1, max_size=8), st.booleans())
+def test_looking_everywhere_finds_what_exact_search_finds(sample_of, name, seed, shares, above):
     """Thresholds at the very scores of items, which >= includes, and just above, which do not."""
     sample = sample_of(name)
     queries = sample.queries(len(shares), seed)
@@ -188,10 +180,7 @@ def test_eight_callers_at_once_get_what_one_gets_alone(sample_of):
 
     def call(shift):
         together.wait()
-        return [
-            sample.searcher.search(*asked[(shift + step) % len(asked)])
-            for step in range(len(asked))
-        ]
+        return [sample.searcher.search(*asked[(shift + n) % len(asked)]) for n in range(len(asked))]
 
     with ThreadPoolExecutor(8) as threads:
         for shift, results in enumerate(threads.map(call, range(8))):

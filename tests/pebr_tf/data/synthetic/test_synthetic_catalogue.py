@@ -7,11 +7,7 @@ from pebr_tf.data.synthetic.catalogue import make_catalogue
 from pebr_tf.data.synthetic.text import catalogue_table, item_ids
 from pebr_tf.data.synthetic.vocabulary import DEPARTMENTS, SERIES_PER_LINE
 
-CATEGORIES = {
-    category.name: (department, category)
-    for department in DEPARTMENTS
-    for category in department.categories
-}
+CATEGORIES = {kind.name: (each, kind) for each in DEPARTMENTS for kind in each.categories}
 ALLOWED = {
     name: {f"{a.name}={value}" for a in category.attributes for value in a.values}
     for name, (_, category) in CATEGORIES.items()

@@ -78,9 +78,8 @@ def test_files_hold_the_world(written, small_world, small_spec):
     out = written / "parquet"
     queries = small_world.queries
     assert read_part(out, "catalogue") == catalogue_table(small_world.catalogue, 0, 300).to_pylist()
-    assert read_part(out, "clicks") == (
-        pa.concat_tables(click_chunks(small_world, small_spec)).to_pylist()
-    )
+    clicked = pa.concat_tables(click_chunks(small_world, small_spec))
+    assert read_part(out, "clicks") == clicked.to_pylist()
     truth = read_part(out, "truth")
     assert [row["query"] for row in truth] == queries.texts.to_pylist()
     for query, row in enumerate(truth):
@@ -100,18 +99,11 @@ def test_the_description_holds_parameters_and_statistics(written, small_world, s
     counts = sorted(small_world.queries.relevant_counts.tolist())
     sampler = clicks.ClickSampler(small_world, small_spec)
     noise = sum(int(sampler.chunk(number).is_noise.sum()) for number in range(3))
-    assert description["statistics"] == {
-        "items": 300,
-        "queries": 700,
-        "clicks": 2_300,
-        "relevant_pairs": sum(counts),
-        "relevant_p10": counts[69],
-        "relevant_p50": counts[349],
-        "relevant_p90": counts[629],
-        "relevant_max": counts[-1],
-        "breadth_correlation": small_world.breadth_correlation,
-        "noise_share": noise / 2_300,
-    }
+    relevant = {"pairs": sum(counts), **{f"p{n}": counts[7 * n - 1] for n in (10, 50, 90)}}
+    expected = {f"relevant_{name}": value for name, value in relevant.items()}
+    expected |= {"items": 300, "queries": 700, "clicks": 2_300, "relevant_max": counts[-1]}
+    expected["breadth_correlation"] = small_world.breadth_correlation
+    assert description["statistics"] == {**expected, "noise_share": noise / 2_300}
 
 
 def test_a_seed_gives_the_same_bytes_whatever_the_progress(written, tmp_path, small_spec):
@@ -150,9 +142,7 @@ def test_tiny_sizes(tmp_path, items, queries, number):
 
 
 @pytest.mark.parametrize("survivors", [0, 3, 9])
-def test_an_interrupted_write_leaves_nothing(
-    tmp_path, monkeypatch, prepared, small_spec, survivors
-):
+def test_an_interrupt_leaves_nothing(tmp_path, monkeypatch, prepared, small_spec, survivors):
     done = fail_after(survivors, KeyboardInterrupt("stop"), monkeypatch)
     with pytest.raises(KeyboardInterrupt, match="stop"):
         write(small_spec, tmp_path / "out")
