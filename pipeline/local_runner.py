@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2
@@ -32,6 +31,7 @@ from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
 from pebr_tf.release.evaluation import REPORT_FILE, ModelEvaluation
 from pebr_tf.release.release import PushResult
+from pipeline.display import RunDisplay
 from pipeline.metadata import connect
 from pipeline.pipeline import NEVER_CACHED, WHOLE, Options, create_pipeline
 
@@ -47,21 +47,9 @@ _STORE = "AWS Error"
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "database or disk is full")
 
 
-class Display(Protocol):
-    """Receives the progress of a run."""
-
-    def begin(self, name: str) -> None: ...
-    def end(self, name: str, took: str) -> None:
-        """Called when a component has finished, with its time or why it took none."""
-
-
 @dataclass(frozen=True)
 class Outcome:
-    """The results of a run; those that the run did not reach are None.
-
-    Attributes:
-      size: Size of the log, which determines the settings that are `auto`.
-    """
+    """The results of a run; those that the run did not reach are None."""
 
     size: LogSize | None
     evaluation: ModelEvaluation | None
@@ -72,7 +60,7 @@ class Outcome:
 
 def run(
     config: Config,
-    display: Display,
+    display: RunDisplay,
     until: str | None = None,
     cache: bool = True,
     options: Options = WHOLE,
@@ -83,10 +71,7 @@ def run(
 
     With `only`, it runs one component as a part of the run `run_id`, where those that it depends on
     must have succeeded. Without a name, the first component begins a run and the others belong to
-    the last one.
-
-    Raises:
-      UserError: The user has to fix something, or another run uses the same root.
+    the last one. Raises a UserError if another run uses the same root.
     """
     began = time.monotonic()
     root = Path(config.pipeline.root)
@@ -105,7 +90,7 @@ def run(
 def _run(
     pipeline: Pipeline,
     connection: metadata_store_pb2.ConnectionConfig,
-    display: Display,
+    display: RunDisplay,
     only: str | None,
     run_id: str | None,
 ) -> str:

@@ -39,11 +39,7 @@ class ClickLogExampleGenExecutor(BaseBeamExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
-        """Writes the artifacts. A run that fails leaves them empty.
-
-        Raises:
-          UserError: A file cannot be read, too many rows are bad, or a split has no click.
-        """
+        """Writes the artifacts. A run that fails leaves them empty."""
         self._log_startup(input_dict, output_dict, exec_properties)
         artifacts = {
             name: artifact_utils.get_single_instance(output_dict[name])
@@ -148,11 +144,7 @@ def _check_splits(ingest: Ingest, summaries: list[BundleSummary]) -> None:
 
 
 def _account(table: str, files: Sequence[str], summaries: list[BundleSummary]) -> Account:
-    """Sums the bundles of a table.
-
-    Raises:
-      RuntimeError: A row was lost or counted twice.
-    """
+    """Sums the bundles of a table; RuntimeError if a row was lost or counted twice."""
     read = 0
     kept: collections.Counter[str] = collections.Counter()
     reasons: collections.Counter[str] = collections.Counter()
