@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2
@@ -26,15 +27,17 @@ from tfx.orchestration.portable.mlmd.execution_lib import is_execution_successfu
 
 from components.artifacts import PushedRelease, RetrievalEvaluation
 from pebr_tf.config import Config
+from pebr_tf.config import Pipeline as PipelineSettings
 from pebr_tf.data.log_size import FILE as SIZE_FILE
 from pebr_tf.data.log_size import LogSize
-from pebr_tf.errors import UserError
+from pebr_tf.environment import PASSWORD, metadata_password
+from pebr_tf.errors import UserError, one_line
 from pebr_tf.release.evaluation import REPORT_FILE, ModelEvaluation
 from pebr_tf.release.release import PushResult
 from pipeline.display import RunDisplay
-from pipeline.metadata import connect
 from pipeline.pipeline import NEVER_CACHED, WHOLE, Options, create_pipeline
 
+MYSQL_PORT = 3306
 # The last line of the traceback of a worker.
 _SENTENCE = re.compile(
     r"^pebr_tf\.(?:errors\.UserError|config\.error\.ConfigError): (.*)$", re.MULTILINE
@@ -138,6 +141,24 @@ def _run(
             cached = recorded.last_known_state == metadata_store_pb2.Execution.CACHED
             display.end(name, "cached" if cached else f"{time.monotonic() - began:,.1f} s")
     return run_id
+
+
+def connect(settings: PipelineSettings) -> metadata_store_pb2.ConnectionConfig:
+    """How TFX connects to the metadata, in SQLite or MySQL; creates what is missing."""
+    if settings.metadata is None:
+        return metadata.sqlite_metadata_connection_config(f"{settings.root}/metadata.sqlite")
+    url = urlsplit(settings.metadata)
+    try:
+        connection = metadata.mysql_metadata_connection_config(
+            url.hostname, url.port or MYSQL_PORT, url.path[1:], url.username, metadata_password()
+        )
+        MetadataStore(connection)
+    except (RuntimeError, ValueError) as error:
+        raise UserError(
+            f"pipeline.metadata must be a MySQL server that accepts the password in {PASSWORD}. "
+            f"Received: {settings.metadata}, {one_line(error)}."
+        ) from error
+    return connection
 
 
 def _last_run(store: MetadataStore, pipeline: str) -> str | None:
