@@ -86,13 +86,9 @@ class ClickLogExampleGenExecutor(BaseBeamExecutor):
             of_table = [summary for summary in summaries if summary.table == table]
             publish.move_shards(of_table, name, artifacts[artifact].uri)
         publish.write_dead_letters(summaries, accounting, artifacts["dead_letters"].uri)
-        item_count = accounting["items"]["kept"]
-        text_count = sum(summary.kept.get(texts.SPLIT, 0) for summary in summaries)
-        LogSize(
-            rows=accounting["splits"]["train"],
-            queries=text_count - item_count,
-            items=item_count,
-        ).save(artifacts["examples"].uri)
+        rows, item_count = accounting["splits"]["train"], accounting["items"]["kept"]
+        queries = sum(summary.kept.get(texts.SPLIT, 0) for summary in summaries) - item_count
+        LogSize(rows, queries, item_count).save(artifacts["examples"].uri)
         publish.remove(working)
         _describe(artifacts["examples"], (*splits.NAMES, texts.SPLIT), found)
         _describe(artifacts["samples"], splits.NAMES, found)

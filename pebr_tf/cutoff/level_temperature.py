@@ -63,15 +63,10 @@ def tune_level_temperature(
 ) -> LevelTuning:
     """Chooses the level temperature with the best recall, if any is as good as top k.
 
-    Lists are measured at every average of `average_k`, and at the number of items with which top k
-    reaches the recall `served` if that is not near one of them. A level temperature competes if at
-    each of them its macro recall and its macro precision are at most a standard error below those
-    of top k. The one with the greatest mean recall is chosen; recalls within .002 count as equal,
-    and precision decides.
-
-    The choice is cross-validated: five times it is made without a fifth of the queries and measured
-    on that fifth. If these recalls are more than a standard error below those of top k, or if no
-    level temperature competes, then top k is to be served.
+    docs/pipeline.md, "The cut-off", has the rule. Lists are also measured at the number of items
+    with which top k reaches the recall `served`, if that is not near one of `average_k`. Recalls
+    within .002 count as equal, and precision decides. The choice is cross-validated: five times it
+    is made without a fifth of the queries and measured on that fifth.
 
     `candidates` are of calibrate queries, with levels at `level_temperatures_for(fixed)`. A level
     temperature `fixed` is used without tuning.

@@ -93,7 +93,6 @@ class RankedLists:
 
     Attributes:
       scores: [Q, M] float32, not rising along a row; -inf where a row has fewer candidates.
-      relevant: The relevant candidates.
       totals: [Q] relevant items of each query, at least 1, including those that are not candidates.
       offsets: [Q] float32 subtracted from the scores, or None for 0. Policies that differ by one
         number per query share one array of scores.
