@@ -17,8 +17,6 @@ _FIELDS: tuple[tuple[str, int, int, list[str]], ...] = (
     ("month", 1, 12, _MONTHS),
     ("weekday", 0, 7, _WEEKDAYS),
 )
-
-
 # The 29th of February may be eight years away.
 _LONGEST_WAIT_DAYS = 8 * 366
 

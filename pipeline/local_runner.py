@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from urllib.parse import urlsplit
 
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2
@@ -27,14 +27,17 @@ from tfx.orchestration.portable.mlmd.execution_lib import is_execution_successfu
 
 from components.artifacts import PushedRelease, RetrievalEvaluation
 from pebr_tf.config import Config
+from pebr_tf.config import Pipeline as PipelineSettings
 from pebr_tf.data.log_size import FILE as SIZE_FILE
 from pebr_tf.data.log_size import LogSize
-from pebr_tf.errors import UserError
+from pebr_tf.environment import PASSWORD, metadata_password
+from pebr_tf.errors import UserError, one_line
 from pebr_tf.release.evaluation import REPORT_FILE, ModelEvaluation
 from pebr_tf.release.release import PushResult
-from pipeline.metadata import connect
+from pipeline.display import RunDisplay
 from pipeline.pipeline import NEVER_CACHED, WHOLE, Options, create_pipeline
 
+MYSQL_PORT = 3306
 # The last line of the traceback of a worker.
 _SENTENCE = re.compile(
     r"^pebr_tf\.(?:errors\.UserError|config\.error\.ConfigError): (.*)$", re.MULTILINE
@@ -50,21 +53,9 @@ _STORE = "AWS Error"
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "database or disk is full")
 
 
-class Display(Protocol):
-    """Receives the progress of a run."""
-
-    def begin(self, name: str) -> None: ...
-    def end(self, name: str, took: str) -> None:
-        """Called when a component has finished, with its time or why it took none."""
-
-
 @dataclass(frozen=True)
 class Outcome:
-    """The results of a run; those that the run did not reach are None.
-
-    Attributes:
-      size: Size of the log, which determines the settings that are `auto`.
-    """
+    """The results of a run; those that the run did not reach are None."""
 
     size: LogSize | None
     evaluation: ModelEvaluation | None
@@ -75,7 +66,7 @@ class Outcome:
 
 def run(
     config: Config,
-    display: Display,
+    display: RunDisplay,
     until: str | None = None,
     cache: bool = True,
     options: Options = WHOLE,
@@ -86,10 +77,7 @@ def run(
 
     With `only`, it runs one component as a part of the run `run_id`, where those that it depends on
     must have succeeded. Without a name, the first component begins a run and the others belong to
-    the last one.
-
-    Raises:
-      UserError: The user has to fix something, or another run uses the same root.
+    the last one. Raises a UserError if another run uses the same root.
     """
     began = time.monotonic()
     root = Path(config.pipeline.root)
@@ -108,7 +96,7 @@ def run(
 def _run(
     pipeline: Pipeline,
     connection: metadata_store_pb2.ConnectionConfig,
-    display: Display,
+    display: RunDisplay,
     only: str | None,
     run_id: str | None,
 ) -> str:
@@ -156,6 +144,24 @@ def _run(
             cached = recorded.last_known_state == metadata_store_pb2.Execution.CACHED
             display.end(name, "cached" if cached else f"{time.monotonic() - began:,.1f} s")
     return run_id
+
+
+def connect(settings: PipelineSettings) -> metadata_store_pb2.ConnectionConfig:
+    """How TFX connects to the metadata, in SQLite or MySQL; creates what is missing."""
+    if settings.metadata is None:
+        return metadata.sqlite_metadata_connection_config(f"{settings.root}/metadata.sqlite")
+    url = urlsplit(settings.metadata)
+    try:
+        connection = metadata.mysql_metadata_connection_config(
+            url.hostname, url.port or MYSQL_PORT, url.path[1:], url.username, metadata_password()
+        )
+        MetadataStore(connection)
+    except (RuntimeError, ValueError) as error:
+        raise UserError(
+            f"pipeline.metadata must be a MySQL server that accepts the password in {PASSWORD}. "
+            f"Received: {settings.metadata}, {one_line(error)}."
+        ) from error
+    return connection
 
 
 def _last_run(store: MetadataStore, pipeline: str) -> str | None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pebr_tf.metrics.ranked import Figures, RankedLists
+from pebr_tf.metrics.ranked import ListSummary, RankedLists
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,12 @@ def cutoff_at(lists: UnrankedLists, average: float) -> float:
     return float(values[at_least <= allowed].min(initial=np.inf))
 
 
-def evaluate(lists: UnrankedLists, cutoff: float) -> Figures:
+def retrieved(lists: UnrankedLists, cutoff: float) -> np.ndarray:
+    return (lists.scores >= cutoff) & (lists.scores > -np.inf)
+
+
+def evaluate(lists: UnrankedLists, cutoff: float) -> ListSummary:
     """Precision and recall of what scores at least `cutoff`."""
-    retrieved = (lists.scores >= cutoff) & (lists.scores > -np.inf)
-    counts = retrieved.sum(axis=1)
-    hits = (retrieved & lists.relevant).sum(axis=1)
-    return Figures.of(counts, hits, lists.totals)
+    found = retrieved(lists, cutoff)
+    counts, hits = found.sum(axis=1), (found & lists.relevant).sum(axis=1)
+    return ListSummary.of(counts, hits, lists.totals)

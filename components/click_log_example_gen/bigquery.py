@@ -7,7 +7,6 @@ configuration must exist: for a table without clicks or times, set their columns
 from __future__ import annotations
 
 import decimal
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,16 +26,6 @@ BATCH_ROWS = 65_536
 def is_source(where: str) -> bool:
     """Whether a source is BigQuery rather than files."""
     return where.startswith(SCHEME)
-
-
-def needs_span(source: str) -> bool:
-    """Whether a query has a span parameter of TFX."""
-    return "@span_" in source
-
-
-def fingerprint() -> str:
-    """A fingerprint that is different in every run."""
-    return f"bigquery at {time.time_ns()}"
 
 
 def reader(source: str, columns: Sequence[str]) -> ReadFromBigQuery:

@@ -40,11 +40,7 @@ class ClickLogExampleGenExecutor(BaseBeamExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
-        """Writes the artifacts. A run that fails leaves them empty.
-
-        Raises:
-          UserError: A file cannot be read, too many rows are bad, or a split has no click.
-        """
+        """Writes the artifacts. A run that fails leaves them empty."""
         self._log_startup(input_dict, output_dict, exec_properties)
         artifacts = {
             name: artifact_utils.get_single_instance(output_dict[name])
@@ -91,16 +87,12 @@ class ClickLogExampleGenExecutor(BaseBeamExecutor):
             of_table = [summary for summary in summaries if summary.table == table]
             publish.move_shards(of_table, name, artifacts[artifact].uri)
         publish.write_dead_letters(summaries, accounting, artifacts["dead_letters"].uri)
-        item_count = accounting["items"]["kept"]
         fileio.rename(
             os.path.join(working, PAIRS_FILE), os.path.join(artifacts["examples"].uri, PAIRS_FILE)
         )
-        text_count = sum(summary.kept.get(texts.SPLIT, 0) for summary in summaries)
-        LogSize(
-            rows=accounting["splits"]["train"],
-            queries=text_count - item_count,
-            items=item_count,
-        ).save(artifacts["examples"].uri)
+        rows, item_count = accounting["splits"]["train"], accounting["items"]["kept"]
+        queries = sum(summary.kept.get(texts.SPLIT, 0) for summary in summaries) - item_count
+        LogSize(rows, queries, item_count).save(artifacts["examples"].uri)
         publish.remove(working)
         _describe(artifacts["examples"], (*splits.NAMES, texts.SPLIT), found)
         _describe(artifacts["samples"], splits.NAMES, found)
@@ -152,11 +144,7 @@ def _check_splits(ingest: Ingest, summaries: list[BundleSummary]) -> None:
 
 
 def _account(table: str, files: Sequence[str], summaries: list[BundleSummary]) -> Account:
-    """Sums the bundles of a table.
-
-    Raises:
-      RuntimeError: A row was lost or counted twice.
-    """
+    """Sums the bundles of a table; RuntimeError if a row was lost or counted twice."""
     read = 0
     kept: collections.Counter[str] = collections.Counter()
     reasons: collections.Counter[str] = collections.Counter()

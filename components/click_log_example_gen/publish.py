@@ -28,8 +28,7 @@ def write_summaries(summaries: list[BundleSummary], folder: str) -> None:
 
 def read_summaries(folder: str) -> list[BundleSummary]:
     with inputs.source_of(os.path.join(folder, SUMMARIES_FILE), "auto").open() as file:
-        summaries: list[BundleSummary] = pickle.load(file)
-    return summaries
+        return list(pickle.load(file))
 
 
 def move_shards(summaries: Iterable[BundleSummary], split: str, uri: str) -> None:

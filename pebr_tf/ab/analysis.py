@@ -60,9 +60,8 @@ class MetricReadout:
 class Analysis:
     """The read-out of an experiment, with arms, users and rows [A], control first.
 
-    Attributes:
-      crossing: Users left out because they were in more than one arm.
-      warnings: Sentences on what weakens the figures; a sample-ratio mismatch comes first.
+    Users in more than one arm (`crossing`) are left out. The warnings are sentences on what weakens
+    the figures; a sample-ratio mismatch comes first.
     """
 
     arms: tuple[str, ...]

@@ -57,10 +57,8 @@ def _verdict(analysis: Analysis) -> Text:
     ratio = analysis.sample_ratio
     verdict = "mismatch" if ratio.mismatch else "as expected"
     equals = "< 0.001" if ratio.p_value < 0.001 else f"= {ratio.p_value:.3f}"
-    return Text(
-        f"Sample ratio: {verdict}, p {equals}.",
-        style="bold red" if ratio.mismatch else "green",
-    )
+    style = "bold red" if ratio.mismatch else "green"
+    return Text(f"Sample ratio: {verdict}, p {equals}.", style)
 
 
 def metrics_table(analysis: Analysis) -> Table:
@@ -75,9 +73,8 @@ def metrics_table(analysis: Analysis) -> Table:
             table.add_row()
         table.add_row(Text(readout.name, "cyan"))
         largest = max(abs(arm.value) for arm in readout.arms)
-        places = DIGITS
-        if largest > 0:
-            places = min(max(DIGITS - 1 - math.floor(math.log10(largest)), 0), MAX_DECIMALS)
+        digits = math.floor(math.log10(largest)) if largest > 0 else -1
+        places = min(max(DIGITS - 1 - digits, 0), MAX_DECIMALS)
         for index, arm in enumerate(readout.arms):
             table.add_row(Text(f"  {arm.name}"), *_cells(arm, places, analysis.confidence))
             if readout.cuped and index:

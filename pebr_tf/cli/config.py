@@ -58,11 +58,8 @@ def check(file: Path, data: bool) -> None:
     click.echo(f"{file} is valid.")
     click.echo(_model_line(loaded))
     click.echo(_changes_line(loaded))
-    if data:
-        _check_data(loaded)
-
-
-def _check_data(loaded: Config) -> None:
+    if not data:
+        return
     from pebr_tf.data.look import look
 
     found = look(loaded)

@@ -61,12 +61,11 @@ class Calibration:
     """What the calibrated knobs mean: the content of cutoff.json.
 
     Attributes:
-      queries: Number of queries with held-out clicks that the maps were fitted to.
+      queries: Number of queries that the maps were fitted to.
       folds: Folds by which the maps are evaluated; 0 if they were fitted to the split calibrate.
       default_knob, default_value: What a request without a knob gets.
       default_items: Items per query that the default costs; None if that is not known.
       errors: [G] standard errors of the recall at the points of that map.
-      strata: What each stratum that has queries keeps.
       signature: The recall map of the exported query model, which has one level and one map for all
         queries, so that thresholds from TF Serving reach the recall without the service.
       share: From the share of each query's relevant items to the cut-off of the policy share.

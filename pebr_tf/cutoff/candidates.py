@@ -78,10 +78,9 @@ class Candidates:
 
     Attributes:
       cosines: [Q, M] float32, falling in a row; -inf where a row has fewer.
-      levels: Levels [Q] float32 by level temperature.
-      seen: [P] whether a relevant pair is also in the training split.
+      levels: [Q] float32 by level temperature.
+      seen: [P] whether a relevant pair is also in the training split, whose pairs are `known`.
       totals: [Q] number of relevant items, at least 1.
-      known: Ranks of the pairs of the training split.
       corpus_size: N, the number of items in the catalogue.
       sample_levels: [Q] float32 levels from the items that the query model holds, or None.
     """

@@ -1,7 +1,7 @@
 """Tunes the level temperature T of the level on held-out clicks, and compares it with top k."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,22 +19,11 @@ TIE = 0.002
 FOLDS = 5
 
 
-@dataclass(frozen=True)
-class LevelTuning:
-    """Figures of each level temperature on held-out clicks, and the chosen one.
-
-    Attributes:
-      beats_top_k: False if the level is worse than top k, which is then served instead.
-      level_temperatures: [T] the candidates.
-      recall: [T, K] macro recall at each average.
-      precision: [T, K] macro precision at each average.
-    """
+class LevelTuning(NamedTuple):
+    """The chosen level temperature, and whether it beats top k, which is served otherwise."""
 
     level_temperature: float
     beats_top_k: bool
-    level_temperatures: tuple[float, ...]
-    recall: np.ndarray
-    precision: np.ndarray
 
 
 def level_temperatures_for(fixed: float | None) -> tuple[float, ...]:
@@ -74,15 +63,10 @@ def tune_level_temperature(
 ) -> LevelTuning:
     """Chooses the level temperature with the best recall, if any is as good as top k.
 
-    Lists are measured at every average of `average_k`, and at the number of items with which top k
-    reaches the recall `served` if that is not near one of them. A level temperature competes if at
-    each of them its macro recall and its macro precision are at most a standard error below those
-    of top k. The one with the greatest mean recall is chosen; recalls within .002 count as equal,
-    and precision decides.
-
-    The choice is cross-validated: five times it is made without a fifth of the queries and measured
-    on that fifth. If these recalls are more than a standard error below those of top k, or if no
-    level temperature competes, then top k is to be served.
+    docs/pipeline.md, "The cut-off", has the rule. Lists are also measured at the number of items
+    with which top k reaches the recall `served`, if that is not near one of `average_k`. Recalls
+    within .002 count as equal, and precision decides. The choice is cross-validated: five times it
+    is made without a fifth of the queries and measured on that fifth.
 
     `candidates` are of calibrate queries, with levels at `level_temperatures_for(fixed)`. A level
     temperature `fixed` is used without tuning.
@@ -105,14 +89,8 @@ def tune_level_temperature(
     for each in range(FOLDS):
         best = _best(ours[..., fold != each], eligible)
         tested[..., fold == each] = ours[best][..., fold == each]
-    means = ours.mean(axis=-1)
-    return LevelTuning(
-        level_temperature=float(level_temperatures[chosen]),
-        beats_top_k=bool(competes.any() and _as_good(tested, theirs).all()) or fixed is not None,
-        level_temperatures=tuple(level_temperatures),
-        recall=means[:, 1, : len(average_k)],
-        precision=means[:, 0, : len(average_k)],
-    )
+    beats = bool(competes.any() and _as_good(tested, theirs).all()) or fixed is not None
+    return LevelTuning(float(level_temperatures[chosen]), beats)
 
 
 def _measure(lists: RankedLists, average_k: Sequence[int]) -> np.ndarray:

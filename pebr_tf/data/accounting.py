@@ -11,11 +11,7 @@ TITLES = {"items": "catalogue", "clicks": "click log"}
 
 @dataclass(frozen=True)
 class Account:
-    """What happened to the rows of a table.
-
-    Attributes:
-      examples: A rejected value of a reason.
-    """
+    """What happened to the rows of a table; `examples` has a rejected value of some reasons."""
 
     table: str
     files: Sequence[str]

@@ -68,8 +68,7 @@ def check_clicks_and_items(
 ) -> tuple[Batch, Batch]:
     """The rows of a log with item columns that are valid both as a click and as an item.
 
-    Returns:
-      As `check_clicks` and `check_items`, of the same rows; both with all rejected rows.
+    Both batches are of the same rows, and have all rejected rows.
     """
     clicks = check_clicks(batch, data, now)
     left = np.isin(batch.rows, clicks.rows, assume_unique=True)

@@ -1,9 +1,5 @@
 """goodbooks-10k as a click log: tags are queries, books are items, taggings are clicks.
 
-    clicks/clicks.parquet           query, item_id, clicks
-    catalogue/catalogue.parquet     item_id, title, authors, year, language
-    pebr.yaml                       a configuration that fits them; its runs go beside them
-
 Left out: shelves that do not describe a book (`to-read`, `owned`), tags on fewer than 5 books or on
 more than half of them, duplicate pairs, and counts below 1. With raw counts a few pairs would have
 almost all clicks, so a pair counts ceil(log2(1 + count)).
@@ -39,7 +35,7 @@ SHELF = re.compile(
 
 @dataclass(frozen=True)
 class Goodbooks:
-    """The two tables, with the columns that the module describes."""
+    """Clicks with query, item_id and clicks; items with item_id, title, authors, year, language."""
 
     clicks: pa.Table
     catalogue: pa.Table

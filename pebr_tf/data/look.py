@@ -26,14 +26,7 @@ from pebr_tf.data.ingest_settings import IngestSettings
 from pebr_tf.data.item_places import ItemPlaces
 from pebr_tf.data.local_files import SPAN, local_sources
 from pebr_tf.data.log_size import LogSize
-from pebr_tf.data.tables import (
-    Batch,
-    Source,
-    column_names,
-    convert,
-    read_table,
-    require_columns,
-)
+from pebr_tf.data.tables import Batch, Source, column_names, convert, read_table, require_columns
 from pebr_tf.errors import UserError
 
 # Tables with more bytes are sampled: their first batches are read.

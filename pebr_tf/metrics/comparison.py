@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pebr_tf.metrics.ranked import RankedLists
-from pebr_tf.metrics.results import CountHistogram, Curve, ListSummary
+from pebr_tf.metrics.ranked import ListSummary, RankedLists
+from pebr_tf.metrics.results import CountHistogram, Curve
 from pebr_tf.metrics.strata import STRATA
 
 CURVE_POINTS = 20
@@ -26,8 +26,7 @@ def by_group(
     """Summaries of lists of `counts` [Q] items, overall and by stratum [Q]."""
     truncated = is_truncated(counts)
     return {
-        name: ListSummary.of(lists.figures(counts, mask), truncated[mask])
-        for name, mask in groups_of(strata).items()
+        name: lists.figures(counts, mask, truncated) for name, mask in groups_of(strata).items()
     }
 
 

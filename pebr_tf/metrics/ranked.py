@@ -15,42 +15,53 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Figures:
-    """Precision and recall of Q lists of `counts` [Q] items.
+class ListSummary:
+    """Precision, recall and lengths of the lists of some queries; without a query, all are 0.
 
-    The mean over queries, where an empty list has precision 0; micro: over all items.
+    Precision and recall are means over queries, where an empty list has precision 0; micro: over
+    all items. `empty` is the share of queries without an item, `truncated` that of lists cut by the
+    limit, and `p10` to `p99` are percentiles of the items per query.
     """
 
     precision: float
     recall: float
     micro_precision: float
     micro_recall: float
-    counts: np.ndarray
+    average: float
+    empty: float
+    truncated: float
+    p10: int
+    p50: int
+    p90: int
+    p99: int
 
     @classmethod
-    def of(cls, counts: np.ndarray, hits: np.ndarray, totals: np.ndarray) -> Figures:
-        """Computes the figures of lists of `counts` [Q] items, of which `hits` [Q] are relevant.
+    def of(
+        cls,
+        counts: np.ndarray,
+        hits: np.ndarray,
+        totals: np.ndarray,
+        truncated: np.ndarray | None = None,
+    ) -> ListSummary:
+        """Summarizes lists of `counts` [Q] items, of which `hits` [Q] are relevant.
 
-        `totals` [Q] are the relevant items of each query, at least 1. Without a query, all are 0.
+        `totals` [Q] are the relevant items of each query, at least 1. `truncated` [Q] tells whether
+        a list was cut by the limit; without it none was.
         """
         queries = max(len(counts), 1)
+        percents = (10, 50, 90, 99)
+        # "lower" returns a number of items that some query has, not one between two queries.
+        lengths = np.percentile(counts, percents, method="lower") if len(counts) else [0] * 4
         return cls(
             precision=float(np.sum(hits / np.maximum(counts, 1)) / queries),
             recall=float(np.sum(hits / totals) / queries),
             micro_precision=float(hits.sum() / max(counts.sum(), 1)),
             micro_recall=float(hits.sum() / max(totals.sum(), 1)),
-            counts=counts,
+            average=float(counts.sum() / queries),
+            empty=float(np.sum(counts == 0) / queries),
+            truncated=0.0 if truncated is None else float(truncated.sum() / queries),
+            **{f"p{percent}": int(n) for percent, n in zip(percents, lengths, strict=True)},
         )
-
-    @property
-    def average(self) -> float:
-        """Items per query."""
-        return float(self.counts.sum() / max(len(self.counts), 1))
-
-    @property
-    def empty(self) -> float:
-        """Share of queries without an item."""
-        return float(np.sum(self.counts == 0) / max(len(self.counts), 1))
 
 
 @dataclass(frozen=True)
@@ -82,7 +93,6 @@ class RankedLists:
 
     Attributes:
       scores: [Q, M] float32, not rising along a row; -inf where a row has fewer candidates.
-      relevant: The relevant candidates.
       totals: [Q] relevant items of each query, at least 1, including those that are not candidates.
       offsets: [Q] float32 subtracted from the scores, or None for 0. Policies that differ by one
         number per query share one array of scores.
@@ -158,12 +168,16 @@ class RankedLists:
         hits = self.hits(counts)
         return hits / np.maximum(counts, 1), hits / self.totals
 
-    def figures(self, counts: np.ndarray, queries: np.ndarray | None = None) -> Figures:
+    def figures(
+        self,
+        counts: np.ndarray,
+        queries: np.ndarray | None = None,
+        truncated: np.ndarray | None = None,
+    ) -> ListSummary:
         """Figures of lists of `counts` [Q] items, of all queries or where `queries` [Q] is true."""
-        hits, totals = self.hits(counts), self.totals
-        if queries is not None:
-            counts, hits, totals = counts[queries], hits[queries], totals[queries]
-        return Figures.of(counts, hits, totals)
+        some = slice(None) if queries is None else queries
+        cut = None if truncated is None else truncated[some]
+        return ListSummary.of(counts[some], self.hits(counts)[some], self.totals[some], cut)
 
     def cutoff_at(self, average: float, floor: int = 0) -> float:
         """The lowest cut-off that retrieves at most `average` items per query on average.

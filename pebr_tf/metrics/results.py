@@ -7,53 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from pebr_tf.metrics.ranked import Figures
+from pebr_tf.metrics.ranked import ListSummary
 from pebr_tf.metrics.strata import STRATA
 
 GROUPS = ("overall", *STRATA)
-
-
-@dataclass(frozen=True)
-class ListSummary:
-    """Precision, recall and list lengths of a set of queries.
-
-    `truncated` is the share of queries whose list was cut by the limit; `p10` to `p99` are
-    percentiles of the items per query, and the other figures as in `Figures`.
-    """
-
-    precision: float
-    recall: float
-    micro_precision: float
-    micro_recall: float
-    average: float
-    empty: float
-    truncated: float
-    p10: int
-    p50: int
-    p90: int
-    p99: int
-
-    @classmethod
-    def of(cls, figures: Figures, truncated: np.ndarray) -> ListSummary:
-        """Summarizes figures of Q queries. Without a query, all numbers are 0.
-
-        `truncated` [Q] tells whether a list was cut by the limit.
-        """
-        # "lower" returns a number of items that some query has, not one between two queries.
-        percentiles = {
-            f"p{percent}": int(np.percentile(figures.counts, percent, method="lower"))
-            if len(figures.counts)
-            else 0
-            for percent in (10, 50, 90, 99)
-        }
-        measures = ("precision", "recall", "micro_precision", "micro_recall", "average", "empty")
-        return cls(
-            **{name: getattr(figures, name) for name in measures},
-            truncated=float(truncated.mean()) if len(figures.counts) else 0.0,
-            **percentiles,
-        )
 
 
 @dataclass(frozen=True)

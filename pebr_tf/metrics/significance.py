@@ -64,13 +64,11 @@ class Evidence:
     """Figures of each test query, from which the gates find out how sure they are.
 
     Attributes:
-      strata: [Q] indices into STRATA.
       precision, recall: [Q, 2] of the served lists and of top k, at the middle average.
       gain: [Q] recall of the query's own list less that of another query's list of that length.
       recalls: [Q, V] recall at each requested recall.
-      empty: [Q] whether the served list has no item.
       index_recall: [I, 2] macro and micro recall of the index; see `pebr_tf.retrieval.tune`.
-      baseline_recall: [Q] of the last blessed model at the middle average, or None.
+      baseline_recall: [Q] of the last blessed model at the middle average.
     """
 
     strata: np.ndarray

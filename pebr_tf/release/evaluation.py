@@ -79,8 +79,7 @@ class GateResult:
     """One gate.
 
     Attributes:
-      name: Key in the configuration.
-      bound: The least or largest value that passes.
+      name: Key in the configuration, of the bound.
       queries: Queries that the value was measured on; 0 if it is not a mean over queries.
       noise: How far chance alone takes the value beyond the bound, with a confidence of 95%.
       stratum: The stratum of these queries, or None for all.
@@ -186,10 +185,8 @@ class ModelEvaluation:
     """The content of evaluation.json.
 
     Attributes:
-      average_k: Averages that policies are compared at.
       policies: Every policy on the test clicks; the default, top_k and the oracle among them.
       unseen: The same without pairs of the training split; empty if nothing is left.
-      counts: Items per query at the default knob.
       examples: Queries from the fewest items to the most.
       latency: By batch size, the smallest first.
     """

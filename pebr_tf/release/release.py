@@ -59,11 +59,8 @@ REQUIRED = (QUERY_MODEL, CUTOFF, *EmbeddedCatalogue.SERVED, EVALUATION_FILE, REP
 class ReleaseManifest(FolderManifest):
     """The content of manifest.json.
 
-    Attributes:
-      created: Time of the push, ISO 8601 in UTC.
-      packages: Name -> version of the packages that wrote the release.
-      identity: Fingerprint of the item vectors, which ties the query model to the index.
-      model: The version that the towers were first pushed as; None: this one.
+    `identity` is the fingerprint of the item vectors, which ties the query model to the index.
+    `model` is the version that the towers were first pushed as; None: this one.
     """
 
     FILE: ClassVar[str] = MANIFEST
@@ -85,13 +82,7 @@ class Release:
 
     @classmethod
     def load(cls, directory: Path, verify: bool = True) -> Release:
-        """Opens a release.
-
-        Raises:
-          UserError: Not a release, another format, a file that is missing, was changed or is not in
-            the manifest, a query model that was not made for the index, or a folder that is named
-            after another version.
-        """
+        """Opens a release; UserError if it does not hold what its manifest and its name say."""
         directory = Path(directory)
         manifest = ReleaseManifest.load(directory)
         if is_version(directory.name) and directory.name != str(manifest.version):

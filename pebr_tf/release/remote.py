@@ -1,11 +1,8 @@
 """Releases in an object store: uploaded whole, and fetched to the folders that servers read.
 
-    <remote>/<version>/               a release
-    <remote>/<version>/manifest.json  comes last: a version without it is not a release
-    <remote>/<version>/.claim-...     marks the push that took the version
-
-An object store can neither rename nor lock a folder. What a killed push leaves has no manifest: it
-is never fetched, and its version is not used again.
+An object store can neither rename nor lock a folder. So manifest.json comes last, and a file whose
+name begins with CLAIM marks the push that took a version. What a killed push leaves has no
+manifest: it is never fetched, and its version is not used again.
 """
 
 import uuid
@@ -69,10 +66,7 @@ def fetch(remote: str, releases: Path) -> Path | None:
 
     Only releases that are whole and not withdrawn in `remote` count. The newest is fetched if it is
     above all versions that `releases` has or has withdrawn, so that after a local rollback only a
-    later push is fetched. Nothing in `releases` is withdrawn or deleted.
-
-    Returns:
-      The new folder, or None if there is nothing to fetch.
+    later push is fetched. Returns the new folder, or None if there is nothing to fetch.
     """
     remote, releases = remote_folder(remote), Path(releases)
     version = newest_served(remote)

@@ -7,7 +7,6 @@ of the three is needed to tell them apart.
 
 from __future__ import annotations
 
-import html
 import io
 import re
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # matplotlib measures in points; with 72 dots per inch they are the units of the SVG.
-_WIDTH, _HEIGHT, _DPI = 480, 350, 72
+WIDTH, HEIGHT, _DPI = 480, 350, 72
 _LABEL_GAP = 14.0
 _MARKERS_PER_LINE = 4
 # One colour variable, dash pattern and marker per line.
@@ -57,12 +56,7 @@ def recall_chart(evaluation: ModelEvaluation) -> Markup:
     lines = _policy_lines(evaluation.policies, "average", "recall")
     axes.set_xscale("log")
     _draw(axes, lines, "items per query on average, log scale", "recall", compact)
-    return _svg(
-        figure,
-        "recall-chart",
-        "Recall against the average number of items",
-        "One line per policy; the horizontal axis is logarithmic. Higher is better.",
-    )
+    return _drawing(figure, "recall-chart")
 
 
 def precision_recall_chart(evaluation: ModelEvaluation) -> Markup:
@@ -71,13 +65,7 @@ def precision_recall_chart(evaluation: ModelEvaluation) -> Markup:
     lines = _policy_lines(evaluation.policies, "recall", "precision")
     axes.set_yscale("log")
     _draw(axes, lines, "recall", "precision, log scale", _percent)
-    return _svg(
-        figure,
-        "precision-recall-chart",
-        "Precision against recall",
-        "One line per policy, from few items on the left to many on the right; the vertical axis "
-        "is logarithmic. Further up and to the right is better.",
-    )
+    return _drawing(figure, "precision-recall-chart")
 
 
 def calibration_chart(evaluation: ModelEvaluation) -> Markup:
@@ -95,12 +83,7 @@ def calibration_chart(evaluation: ModelEvaluation) -> Markup:
     values = [value for line in lines for point in line.points for value in point]
     ends = min(values), max(values)
     axes.plot(ends, ends, color=_COLOURS["muted"], linewidth=1, linestyle=(0, (3, 3)), zorder=1)
-    return _svg(
-        figure,
-        "calibration-chart",
-        "Measured against requested share of the held-out clicks",
-        "One line per stratum; on the diagonal the measured recall equals the requested one.",
-    )
+    return _drawing(figure, "calibration-chart")
 
 
 def counts_chart(evaluation: ModelEvaluation) -> Markup:
@@ -135,12 +118,7 @@ def counts_chart(evaluation: ModelEvaluation) -> Markup:
             ha="right" if position > len(queries) - 1.5 else "center",
             color=_COLOURS["ink"],
         )
-    return _svg(
-        figure,
-        "counts-chart",
-        "Items per query at the default knob",
-        "Queries by the number of items they get; the horizontal axis is logarithmic.",
-    )
+    return _drawing(figure, "counts-chart")
 
 
 def _policy_lines(policies: Sequence[PolicyResult], x: str, y: str) -> list[_Line]:
@@ -160,9 +138,9 @@ def _figure(right: int, top: int = 30) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
     left, bottom = 50, 48
-    figure = Figure((_WIDTH / _DPI, _HEIGHT / _DPI), dpi=_DPI)
-    size = (_WIDTH - left - right) / _WIDTH, (_HEIGHT - bottom - top) / _HEIGHT
-    axes = figure.add_axes((left / _WIDTH, bottom / _HEIGHT, *size))
+    figure = Figure((WIDTH / _DPI, HEIGHT / _DPI), dpi=_DPI)
+    size = (WIDTH - left - right) / WIDTH, (HEIGHT - bottom - top) / HEIGHT
+    axes = figure.add_axes((left / WIDTH, bottom / HEIGHT, *size))
     axes.spines[["left", "top", "right"]].set_visible(False)
     axes.spines["bottom"].set_color(_COLOURS["strong-rule"])
     axes.tick_params(which="both", left=False, color=_COLOURS["strong-rule"], pad=6)
@@ -264,12 +242,12 @@ def _percent(value: float) -> str:
     return percent(value, 0 if abs(value * 100 - round(value * 100)) < 1e-9 else 1)
 
 
-def _svg(figure: Figure, identifier: str, title: str, description: str) -> Markup:
-    """The figure as an element of the page; title and description are for screen readers."""
+def _drawing(figure: Figure, salt: str) -> Markup:
+    """The content of an SVG element of WIDTH by HEIGHT; the salt tells its markers from others."""
     import matplotlib
 
     target = io.StringIO()
-    settings = {"svg.fonttype": "none", "svg.hashsalt": identifier, "font.size": 12.5}
+    settings = {"svg.fonttype": "none", "svg.hashsalt": salt, "font.size": 12.5}
     with matplotlib.rc_context(settings):
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(target, format="svg", transparent=True, metadata=metadata)
@@ -282,10 +260,4 @@ def _svg(figure: Figure, identifier: str, title: str, description: str) -> Marku
     text = re.sub(r'<g id="tip:([^"]*)">', r"<g><title>\1</title>", text)
     # What is left are markers, which `use` elements refer to, and names that nothing refers to.
     text = re.sub(r' id="(?!m[0-9a-f]{10}")[^"]*"', "", text)
-    text = text.replace("xlink:href", "href")
-    return Markup(
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" class="chart" '
-        f'aria-labelledby="{identifier}-title {identifier}-desc">'
-        f'<title id="{identifier}-title">{html.escape(title)}</title>'
-        f'<desc id="{identifier}-desc">{html.escape(description)}</desc>{text}</svg>'
-    )
+    return Markup(text.replace("xlink:href", "href"))

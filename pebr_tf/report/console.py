@@ -12,10 +12,9 @@ from pebr_tf.report.verdict import outcome
 
 
 def summary_table(evaluation: ModelEvaluation) -> Table:
-    """Precision and recall of each policy at each average k; mean error of the recall knob.
+    """Precision and recall of each policy at each average k, in at most 80 characters.
 
-    Returns:
-      A table at most 80 characters wide; the best of each column is bold, the oracle last.
+    The best of each column is bold, the oracle last.
     """
     table = Table(
         title="Precision/recall on held-out clicks, at an average of k items per query",

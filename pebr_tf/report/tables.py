@@ -4,7 +4,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pebr_tf.metrics.results import GROUPS, ListSummary, PolicyResult
+from pebr_tf.metrics.ranked import ListSummary
+from pebr_tf.metrics.results import GROUPS, PolicyResult
 from pebr_tf.metrics.strata import STRATA
 from pebr_tf.release.evaluation import (
     ModelEvaluation,
@@ -12,15 +13,7 @@ from pebr_tf.release.evaluation import (
     default_result,
     named_policy,
 )
-from pebr_tf.report.formats import (
-    DASH,
-    average,
-    change,
-    count,
-    milliseconds,
-    percent,
-    share,
-)
+from pebr_tf.report.formats import DASH, average, change, count, milliseconds, percent, share
 
 MEASURES = ("precision", "recall")
 ORACLE = "oracle"

@@ -23,13 +23,7 @@ MANY_TIMES = 100
 
 
 def outcome(evaluation: ModelEvaluation) -> str:
-    """Whether the model is blessed, and which gates failed or are undecided, with both numbers.
-
-    Returns:
-      `Blessed: all 7 gates passed.`, `Blessed, with 1 warning: error of the recall knob is 0.0912
-      for 24 head queries, above the allowed 0.05 (...), which so few cannot decide.` or
-      `Not blessed: gain in recall over top_k is -0.012 for 900 queries, below the required 0.00.`
-    """
+    """Whether the model is blessed, and which gates failed or are undecided, with both numbers."""
     gates = evaluation.gates
     failed, undecided = failures(gates), failures(gates, "undecided")
     if failed:

@@ -14,8 +14,7 @@ import tensorflow as tf
 
 from pebr_tf.config import Config, ConfigError, Pipeline
 from pebr_tf.errors import UserError
-from pipeline.local_runner import find_user_error, run
-from pipeline.metadata import connect
+from pipeline.local_runner import connect, find_user_error, run
 
 ROOT = Path("run")
 AWS = "When reading 'a' in bucket 'b': AWS Error NETWORK_CONNECTION during GetObject operation: no"

@@ -25,12 +25,7 @@ from pebr_tf.retrieval.result import assemble, take_rows
 
 @dataclass(frozen=True, kw_only=True)
 class Policy(abc.ABC):
-    """A rule that ends lists, with everything it learned.
-
-    Attributes:
-      family: Logit that the towers were trained with; see `pebr_tf.distributions.logit`.
-      floor: Least number of items of a query.
-    """
+    """A rule that ends lists, with everything it learned; `floor` is the least number of items."""
 
     # Whether a list is everything at or above one cosine, or ends by rank or mass.
     ends_at_cosine: ClassVar[bool] = True
@@ -64,12 +59,8 @@ class Policy(abc.ABC):
 
     def lists(self, candidates: Candidates) -> RankedLists:
         """The candidates, scored by this policy."""
-        return RankedLists(
-            self.scores(candidates),
-            candidates.relevant,
-            candidates.totals,
-            self.offsets(candidates),
-        )
+        scores, offsets = self.scores(candidates), self.offsets(candidates)
+        return RankedLists(scores, candidates.relevant, candidates.totals, offsets)
 
     def threshold(self, cutoffs: Any, encoded: Any) -> tf.Tensor | None:
         """[B] cosines where lists end, or None if that is unknown before the search.

@@ -17,8 +17,7 @@ from pebr_tf.retrieval.level import LevelCut, search_by_level
 class NucleusPolicy(Policy):
     """score = log of the share of the softmax mass that an item and all items below it have.
 
-    Attributes:
-      probe_size: Items of the small search that gives the normaliser, the level at T = 1.
+    A small search of `probe_size` items gives the normaliser, the level at T = 1.
     """
 
     name = "nucleus"

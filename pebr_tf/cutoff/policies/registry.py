@@ -52,10 +52,7 @@ def served_policy(name: str, settings: Cutoff, family: Family, level_temperature
 def evaluated_policies(
     level_temperature: float, adapter: AdapterPolicy | None = None
 ) -> tuple[Policy, ...]:
-    """All policies of an evaluation: the project's own first, the oracle last.
-
-    An adapter of None is left out.
-    """
+    """All policies of an evaluation: the project's own first, the oracle last."""
     return (
         LevelPolicy(level_temperature=level_temperature),
         SampleLevelPolicy(level_temperature=level_temperature),

@@ -125,11 +125,8 @@ def _look_up(words: pa.Array, places: np.ndarray) -> pa.Array:
 
 
 def _join(separator: str, *parts: pa.Array) -> pa.Array:
-    """Joins the parts that are not null, string [n].
-
-    `null_handling="skip"` would say it in one call, but it loses the rows that are null in all
-    parts (pyarrow 10).
-    """
+    """Joins the parts that are not null, string [n]."""
+    # Arrow's null_handling="skip" loses rows that are null in all parts.
     separated = [pc.binary_join_element_wise(separator, part, "") for part in parts]
     joined = pc.binary_join_element_wise(
         *separated, "", null_handling="replace", null_replacement=""

@@ -43,11 +43,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Summary:
-    """What was written: counts, and percentiles of the relevant items per query.
-
-    Attributes:
-      noise_share: Share of the clicks that were drawn from the whole catalogue.
-    """
+    """What was written: counts, percentiles of the relevant items per query, share of noise."""
 
     items: int
     queries: int
@@ -152,13 +148,8 @@ class _Files:
             done += len(table)
             if shards:
                 self._progress(part, done, rows)
-        columns = table.column_names
-        self.description[part] = {
-            "path": path,
-            "shards": shards or 1,
-            "rows": rows,
-            "columns": columns,
-        }
+        described = {"path": path, "shards": shards or 1, "rows": rows}
+        self.description[part] = {**described, "columns": table.column_names}
 
 
 def _write(spec: SyntheticSpec, directory: Path, format: str, progress: Progress) -> Summary:

@@ -2,11 +2,4 @@
 
 from pebr_tf.data.tables import convert
 from pebr_tf.data.tables.batch import Batch, Rejected
-from pebr_tf.data.tables.read import (
-    Format,
-    Source,
-    column_names,
-    format_of,
-    read_table,
-    require_columns,
-)
+from pebr_tf.data.tables.read import Source, column_names, read_table, require_columns

@@ -186,18 +186,14 @@ def _whole(digits: pa.Array) -> np.ndarray:
 
 
 def _is(texts: pa.Array, word: str) -> np.ndarray:
-    same = pc.equal(pc.ascii_upper(texts), word).fill_null(False)
-    return same.to_numpy(zero_copy_only=False)
+    return pc.equal(pc.ascii_upper(texts), word).fill_null(False).to_numpy(zero_copy_only=False)
 
 
 def is_number(kind: pa.DataType) -> bool:
     """Whether values of a type are numbers; truth values are 0 and 1."""
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_boolean(kind)
-    )
+    types = pa.types
+    tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    return any(test(kind) for test in tests)
 
 
 def _decoded(value: bytes | None) -> str | None:

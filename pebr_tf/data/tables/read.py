@@ -339,13 +339,10 @@ def _keys(source: Source, lines: Sequence[bytes]) -> list[str]:
     return list({key: None for each in records for key in each})
 
 
-def _first_record(lines: Sequence[bytes]) -> dict[str, Any]:
-    return next((each for each in map(_record, lines) if isinstance(each, dict)), {})
-
-
 def _json_block(lines: Sequence[bytes], numbers: np.ndarray, wanted: Sequence[str]) -> Batch:
     """A batch from lines: all at once where they are alike and whole, else line by line."""
-    first, block = _first_record(lines), b"".join(lines)
+    first = next((each for each in map(_record, lines) if isinstance(each, dict)), {})
+    block = b"".join(lines)
     named = [name for name in wanted if name in first or json.dumps(name).encode() in block]
     types = {name: JSON_TYPES.get(type(first.get(name))) for name in named}
     if None not in types.values():

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
-from pebr_tf.data.tables import Source, column_names, convert, format_of, read, read_table
+from pebr_tf.data.tables import Source, column_names, convert, read, read_table
 
 FIELDS = "another number of fields than the header"
 
@@ -234,9 +234,9 @@ def test_a_file_without_the_columns_is_rejected(content, kind, error, rejection)
 def test_the_format_goes_by_the_name(rejection):
     names = ["a.csv", "s3://x/b.c/a.TSV", "a.jsonl.gz", "a.json", "part-0.parquet"]
     formats = ["csv", "tsv", "jsonl", "jsonl", "parquet"]
-    assert [format_of(name) for name in names] == formats
-    assert [format_of("anything", format) for format in formats] == formats
-    assert rejection(format_of, "logs/part-00000") == (
+    assert [read.format_of(name) for name in names] == formats
+    assert [read.format_of("anything", format) for format in formats] == formats
+    assert rejection(read.format_of, "logs/part-00000") == (
         "logs/part-00000 must end in .csv, .tsv, .jsonl or .parquet, with or without .gz: rename "
         "it, or set data.format. Received: no ending."
     )
