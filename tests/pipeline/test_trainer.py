@@ -247,14 +247,16 @@ def test_towers_on_a_pretrained_encoder_take_raw_text(folder, tmp_path, layers, 
     texts = tables[0].texts
     answer = towers.signatures["query"](query=texts)
     trained = model.encode_query(tables[0].features)
-    np.testing.assert_allclose(answer["embedding"], trained.vectors, atol=2e-2 if layers else 1e-5)
+    np.testing.assert_allclose(
+        answer["embedding"], trained.vectors, atol=2e-2 if precision else 1e-5
+    )
     example = rows()[3]
     columns = ("title", "brand", "price", "item_id")
     given = {name: tf.constant([example[name]]) for name in columns}
     place = tables[1].texts.numpy().tolist().index(b"i3")
     expected = model.encode_item(tables[1].at(tf.constant([place])))
     answer = towers.signatures["item"](**given)
-    np.testing.assert_allclose(answer["embedding"], expected, atol=2e-2 if layers else 1e-5)
+    np.testing.assert_allclose(answer["embedding"], expected, atol=2e-2 if precision else 1e-5)
 
 
 def test_a_trial_of_both_ways_decides_on_log_q(folder, tmp_path, monkeypatch):
