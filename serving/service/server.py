@@ -13,7 +13,6 @@ from grpc_health.v1.health_pb2 import HealthCheckResponse
 
 from pebr_tf.config import Serving
 from pebr_tf.errors import UserError
-from serving.encoder import tune_for_small_graphs
 from serving.service import logs
 from serving.service.access import Access
 from serving.service.engine import Engine
@@ -145,7 +144,6 @@ def run(source: ReleaseSource, settings: Serving) -> bool:
     load_credentials(settings.tls)
     logs.event("start", source=str(source.directory), follow=source.follow, pid=os.getpid())
     _warn(settings)
-    tune_for_small_graphs()
     sys.setswitchinterval(SWITCH_SECONDS)
     metrics = Metrics()
     engine = Engine(ReleaseManager(source, settings, metrics), settings, metrics)
