@@ -72,7 +72,7 @@ def main(release: Path, queries: Path, seconds: float, every: float) -> None:
         config.write_text("serving:\n  poll_seconds: 0.5\n")
         push_again(release, releases, first)
         options = ("--releases", str(releases), "--config", str(config))
-        with pebr_serve(*options) as (url, server):
+        with pebr_serve(*options) as (url, _, server):
             clients = closed_loop(url, listed, CLIENTS, seconds=seconds, warm_up=0)
             used, version = [memory(server)], first
             next_push = time.monotonic() + every

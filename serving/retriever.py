@@ -46,14 +46,14 @@ class Retriever:
     ) -> Retriever:
         """Loads the release in a folder.
 
-        `verify` compares the checksums of all files; without an `encoder`, the release's query
-        model encodes in this process.
+        `verify` compares the checksums of all files and repeats the index's check; without an
+        `encoder`, the release's query model encodes in this process.
         """
         release = Release.load(directory, verify)
         return cls(
             release=release,
             encoder=encoder or EmbeddedEncoder(release.query_model),
-            searcher=load_index(release.catalogue.index, checksums=False),
+            searcher=load_index(release.catalogue.index, verify, checksums=False),
             payload=Payload.load(release.catalogue.payload),
             calibration=Calibration.load(release.directory),
             settings=release.config().cutoff,
