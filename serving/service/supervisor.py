@@ -390,7 +390,9 @@ def run(source: ReleaseSource, settings: Serving) -> bool:
     Raises:
       UserError: The settings or the release must be fixed.
     """
-    with tempfile.TemporaryDirectory(prefix="pebr-serve-") as metrics:
+    # In memory where there is such a folder: the root file system may be read-only.
+    folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="pebr-serve-", dir=folder) as metrics:
         supervisor = Supervisor(source, settings, Path(metrics))
         logs.event("start", source=str(source.directory), follow=source.follow, pid=os.getpid())
         warn(settings)

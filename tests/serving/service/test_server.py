@@ -73,6 +73,20 @@ def test_while_stopping_new_calls_are_rejected_and_admitted_ones_finish(held):
     assert stopping.result(PATIENCE) is True
 
 
+def test_a_server_that_retires_answers_each_connection_once_more(retriever):
+    with served(retriever.release.directory, drain_seconds=20) as service:
+        assert "connection" not in service.http.get("/healthz").headers
+        loop = service.server._http_task.get_loop()
+        retiring = asyncio.run_coroutine_threadsafe(service.server.retire(), loop)
+        poll(lambda: service.engine.retiring)
+        assert not retiring.done()
+        answer = service.post({"queries": ["phone"]})
+        assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+        assert retiring.result(PATIENCE) is True
+        # The end of the block stops the server too.
+        service.server.stop = lambda: asyncio.sleep(0)
+
+
 def test_the_drain_has_an_end(retriever):
     directory = retriever.release.directory
     with served(directory, kind=GatedEngine, drain_seconds=0.1) as service:
