@@ -15,6 +15,7 @@ import contextlib
 import logging
 import multiprocessing
 import os
+import shutil
 import signal
 import socket
 import tempfile
@@ -122,8 +123,8 @@ class Supervisor:
         self._stop_at: float | None = None
         self._finished = True
 
-    def run(self) -> bool:
-        """Serves until a signal; returns whether all admitted requests were finished.
+    def run(self) -> None:
+        """Serves until a signal, and until the admitted requests are finished.
 
         Raises:
           UserError: No release can be loaded; gives the reason for the newest.
@@ -139,12 +140,8 @@ class Supervisor:
         finally:
             for worker in self._workers():
                 worker.process.kill()
-        logs.event(
-            "stop",
-            level=logging.INFO if self._finished else logging.WARNING,
-            finished=self._finished,
-        )
-        return self._finished
+        level = logging.INFO if self._finished else logging.WARNING
+        logs.event("stop", level=level, finished=self._finished)
 
     def _step(self, woken: socket.socket) -> bool:
         """Handles what has happened; returns whether to go on."""
@@ -210,6 +207,7 @@ class Supervisor:
                 worker.process.kill()
             logs.event("stop", level=logging.WARNING, finished=False, signal=number.name)
             logging.shutdown()
+            shutil.rmtree(self._folder, ignore_errors=True)
             os._exit(1)
         seconds = self._settings.drain_seconds
         logs.event("drain", signal=number.name, seconds=seconds)
@@ -239,7 +237,7 @@ class Supervisor:
         worker.channel.close()
         mark_process_dead(worker.place, str(self._folder))
         code = worker.process.exitcode
-        if self._stop_at is not None:
+        if self._stop_at is not None and worker.is_ready:
             self._finished &= code == 0
         if worker in self._retired:
             self._retired.remove(worker)
@@ -268,9 +266,9 @@ class Supervisor:
             self._fill(self._current)
         try:
             self._look()
-        except UserError:
-            raise
         except Exception as error:
+            if self._current is None:
+                raise
             # The directory may be unavailable for a while; the current release goes on.
             logs.event("look_failed", logging.ERROR, reason=f"{type(error).__name__}: {error}")
 
@@ -384,8 +382,8 @@ class Supervisor:
         )
 
 
-def run(source: ReleaseSource, settings: Serving) -> bool:
-    """Serves until a signal arrives; returns whether all admitted requests were finished.
+def run(source: ReleaseSource, settings: Serving) -> None:
+    """Serves until a signal arrives, and the admitted requests are finished.
 
     Raises:
       UserError: The settings or the release must be fixed.
@@ -396,7 +394,7 @@ def run(source: ReleaseSource, settings: Serving) -> bool:
         supervisor = Supervisor(source, settings, Path(metrics))
         logs.event("start", source=str(source.directory), follow=source.follow, pid=os.getpid())
         warn(settings)
-        return supervisor.run()
+        supervisor.run()
 
 
 def warn(settings: Serving) -> None:
