@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Sequence
@@ -39,6 +40,8 @@ class Retriever:
 
     def __post_init__(self) -> None:
         self.knobs = ReleaseKnobs(self.calibration, self.settings)
+        notes = functools.partial(self.calibration.notes, catalogue=len(self.searcher))
+        self._notes = functools.lru_cache(maxsize=1024)(notes)
 
     @classmethod
     def load(
@@ -145,7 +148,7 @@ class Retriever:
                     encoded=encoded.take(rows),
                     level_source=source,
                     expected_recall=expected[rows],
-                    notes=self.calibration.notes(knob, value, len(self.searcher)),
+                    notes=self._notes(knob, value),
                     seconds=StageSeconds(
                         encode=encoded_at - begin,
                         search=searched_at - encoded_at,
@@ -165,13 +168,21 @@ class Retriever:
         most = self.calibration.limit
         limits = np.array([request.limit or most for request in requests])[owner]
         cutoffs = np.stack([rule.cutoffs for rule in rules])[owner, encoded.stratum]
-        levels, parts = np.empty_like(encoded.level), []
-        for policy in {rule.policy for rule in rules}:
-            rows = np.flatnonzero(np.array([rule.policy == policy for rule in rules])[owner])
-            found = policy.search(self.searcher, encoded.take(rows), cutoffs[rows], limits[rows])
-            levels[rows] = found.levels
-            parts.append((rows, found.items))
-        items = parts[0][1] if len(parts) == 1 else assemble(parts)
+        # Equal policies are mostly the same object, and comparing them takes time.
+        policies = {id(rule.policy): rule.policy for rule in rules}
+        if len(policies) == 1:
+            found = rules[0].policy.search(self.searcher, encoded, cutoffs, limits)
+            items, levels = found.items, found.levels
+        else:
+            levels, parts = np.empty_like(encoded.level), []
+            for policy in set(policies.values()):
+                rows = np.flatnonzero(np.array([rule.policy == policy for rule in rules])[owner])
+                found = policy.search(
+                    self.searcher, encoded.take(rows), cutoffs[rows], limits[rows]
+                )
+                levels[rows] = found.levels
+                parts.append((rows, found.items))
+            items = assemble(parts)
         unfamiliar = encoded.unfamiliar & np.array([rule.is_calibrated for rule in rules])[owner]
         if unfamiliar.any():
             rows, others = np.flatnonzero(unfamiliar), np.flatnonzero(~unfamiliar)
