@@ -306,7 +306,15 @@ class Supervisor:
     def _start(self, generation: _Generation, verify: bool) -> None:
         taken = {each.place for each in self._workers()}
         place = next(str(number) for number in range(len(taken) + 1) if str(number) not in taken)
-        job = Job(generation.directory, self._settings, self._folder, place, verify, self._patience)
+        job = Job(
+            generation.directory,
+            self._settings,
+            self._folder,
+            place,
+            verify,
+            is_aside=bool(self._ready()),
+            patience=self._patience,
+        )
         ours, theirs = socket.socketpair()
         inherited = [ours, self._listener, *(each.channel for each in self._workers())]
 

@@ -33,8 +33,8 @@ from serving.service.server import Server
 WARM_UP_QUERY = "warm up"
 # Messages to a worker, with the socket of a connection or alone; and its first message.
 CONNECTION, RETIRE, READY = b"c", b"r", b"ready"
-# While a release loads, other processes answer.
-LOADING_NICENESS = 10
+# How much nicer a thread is that loads a release while other processes answer.
+LOADING_NICENESS = 5
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Job:
       directory: The release.
       place: The worker's place among the metrics in `metrics`, a folder.
       verify: Whether the release is verified; not where another worker has done so.
+      is_aside: Whether other workers answer meanwhile.
       patience: Seconds that TF Serving may take to load the release's query model.
     """
 
@@ -53,7 +54,8 @@ class Job:
     metrics: Path
     place: str
     verify: bool
-    patience: float
+    is_aside: bool = False
+    patience: float = 0.0
 
 
 def load(job: Job) -> Retriever:
@@ -120,9 +122,11 @@ def work(job: Job, channel: socket.socket) -> None:
 
 
 def _load_aside(job: Job, loaded: list[Any]) -> None:
-    """Loads in a thread of low priority; priorities of threads exist on Linux only."""
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOADING_NICENESS)
+    """Loads in a thread, whose priority can be lower; on Linux only."""
+    if job.is_aside and sys.platform == "linux":
+        thread = threading.get_native_id()
+        niceness = os.getpriority(os.PRIO_PROCESS, thread) + LOADING_NICENESS
+        os.setpriority(os.PRIO_PROCESS, thread, niceness)
     try:
         loaded.append(load(job))
     except Exception as error:

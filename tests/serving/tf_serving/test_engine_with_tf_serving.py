@@ -20,7 +20,7 @@ QUERIES = ("red phone", "laptop bag 3")
 def open_engine(directory, address):
     backend = {"tf_serving__address": address, "tf_serving__deadline_milliseconds": 60_000}
     settings = service_settings(backend="tf_serving", **backend)
-    retriever = load(Job(directory, settings, Path(), "0", verify=True, patience=0))
+    retriever = load(Job(directory, settings, Path(), "0", verify=True))
     return Engine(retriever, settings, Metrics(), executor_of(settings))
 
 
