@@ -91,8 +91,9 @@ class ResponseCache:
         """The response to an equal request, which took no time; None if it is not kept."""
         found = self._kept.get(replace(request, deadline=math.inf))
         self._count("responses", found is not None, found is None)
-        return None if found is None else replace(found, seconds=StageSeconds())
+        return found
 
     def put(self, request: RetrievalRequest, response: RetrievalResponse) -> None:
         if len(response.items.scores) <= MOST_ITEMS:
-            self._kept.put(replace(request, deadline=math.inf), response)
+            timeless = replace(response, seconds=StageSeconds())
+            self._kept.put(replace(request, deadline=math.inf), timeless)
