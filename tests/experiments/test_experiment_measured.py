@@ -9,6 +9,7 @@ from random_towers import random_towers
 
 from experiments import ablation_cutoffs, measured
 from pebr_tf.retrieval import ExactSearcher
+from pebr_tf.retrieval import level as levels_of_search
 from pebr_tf.retrieval.level import LevelCut, search_by_level
 
 AVERAGES = (3, 5)
