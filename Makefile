@@ -26,7 +26,10 @@ test: lint  ## Lint, format and type checks, then all tests.
 test-fast: setup  ## The tests that are not slow, up to the first failure.
 	@$(BIN)/pytest -n auto -m 'not slow and not engine' -x
 
-test-engines: setup  ## The tests with real engines (a JVM, Go); each is skipped without its toolchain.
+demo/releases:
+	@$(MAKE) --no-print-directory demo
+
+test-engines: setup demo/releases  ## The tests with real engines (a JVM, Go); each is skipped without its toolchain.
 	@$(BIN)/pytest -m engine -rs
 
 lint: setup  ## Lint, format and type checks.

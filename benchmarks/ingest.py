@@ -77,7 +77,7 @@ def run_ours(folder: Path) -> float:
 
     from components.artifacts import DeadLetters
     from components.click_log_example_gen import settings
-    from components.click_log_example_gen.executor import Executor
+    from components.click_log_example_gen.executor import ClickLogExampleGenExecutor
     from pebr_tf.config import Config
 
     config = Config().replace_all(
@@ -96,7 +96,9 @@ def run_ours(folder: Path) -> float:
     for name, [artifact] in outputs.items():
         artifact.uri = str(folder / "ours" / name)
     start = time.perf_counter()
-    Executor(Executor.Context()).Do({}, outputs, settings.exec_properties(config))
+    ClickLogExampleGenExecutor(ClickLogExampleGenExecutor.Context()).Do(
+        {}, outputs, settings.exec_properties(config)
+    )
     return time.perf_counter() - start
 
 

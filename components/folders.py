@@ -25,7 +25,7 @@ def local_folder(uri: str) -> Iterator[Path]:
 @contextlib.contextmanager
 def published_folder(uri: str) -> Iterator[Path]:
     """A new local folder whose content becomes the artifact once it is complete."""
-    # What is made here is copied to a remote place at the end: it needs no folder there before.
+    # A remote artifact is uploaded at the end and needs no work folder beside it.
     work = contextlib.nullcontext("") if is_remote(uri) else work_folder(uri)
     with work as folder, artifact_folder(uri, folder) as content:
         yield content
@@ -33,7 +33,7 @@ def published_folder(uri: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def work_folder(uri: str) -> Iterator[str]:
-    """A folder beside the artifact, where workers reach it; cleared of what a killed try left."""
+    """A folder beside the artifact for workers; emptied of files that a killed attempt left."""
     work = f"{uri.rstrip('/')}.work"
     if fileio.exists(work):
         fileio.rmtree(work)

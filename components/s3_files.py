@@ -17,19 +17,17 @@ SCHEMES = ("s3://", "minio://")
 
 
 def is_s3(path: str) -> bool:
-    """Whether a path is on S3 or MinIO."""
     return path.startswith(SCHEMES)
 
 
 def open_file(path: str) -> BinaryIO:
-    """Opens a file for reading, at any position."""
-    file_system, inner = _place(path)
+    file_system, inner = storage.file_system_and_path(path)
     return cast(BinaryIO, file_system.open_input_file(inner))
 
 
 def info_of(path: str) -> fs.FileInfo:
     """Kind, size and time of change of a file or folder, which may be missing."""
-    file_system, inner = _place(path)
+    file_system, inner = storage.file_system_and_path(path)
     return file_system.get_file_info(inner)
 
 
@@ -67,9 +65,9 @@ class S3Files(Filesystem):
 
     @staticmethod
     def glob(pattern: str) -> list[str]:
-        file_system, inner = _place(pattern)
-        scheme = pattern.removesuffix(inner)
-        return sorted(scheme + found for found in _matches(file_system, inner.split("/")))
+        file_system, inner = storage.file_system_and_path(pattern)
+        scheme, _, _ = pattern.partition("://")
+        return sorted(f"{scheme}://{found}" for found in _matches(file_system, inner.split("/")))
 
 
 def _matches(file_system: fs.FileSystem, parts: list[str]) -> Iterator[str]:
@@ -86,11 +84,6 @@ def _matches(file_system: fs.FileSystem, parts: list[str]) -> Iterator[str]:
                 yield found.path
             elif found.type == fs.FileType.Directory:
                 yield from _matches(file_system, [*found.path.split("/"), *parts[fixed + 1 :]])
-
-
-def _place(path: str) -> tuple[fs.FileSystem, str]:
-    scheme, _, inner = path.partition("://")
-    return storage.file_system_of(scheme), inner
 
 
 # Before TensorFlow's, which claims s3:// too.

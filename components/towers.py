@@ -16,9 +16,7 @@ _QUERY_OUTPUTS = ("embedding", "tau", "stratum", "frequency", "known_share")
 _KINDS = {tf.string: "bytes_list", tf.float32: "float_list"}
 
 
-class Towers:
-    """Embeds items and queries."""
-
+class TowersModel:
     def __init__(self, path: str | Path, payload_columns: Sequence[str] = ()):
         """Loads the SavedModel.
 

@@ -28,7 +28,7 @@ EXPERIMENTS = {
     "law": ("experiments.law", "Whether the law of each query is true."),
     "calibration": (
         "experiments.calibration",
-        "What the recall knob promises and keeps.",
+        "Expected and measured recall of the recall knob.",
     ),
     "first-run": (
         "experiments.first_run",

@@ -38,7 +38,7 @@ class _Command(click.Command):
     type=click.Path(path_type=Path),
     required=True,
     metavar="DIR",
-    help="Results go to DIR/NAME, what is worth keeping to DIR/cache.",
+    help="Results go to DIR/NAME, finished steps to DIR/cache.",
 )
 @click.option("--seeds", type=int, help="Trainings of each kind; 3, or 1 if the scale is small.")
 @click.option(

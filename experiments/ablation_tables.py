@@ -81,12 +81,12 @@ def change_table(
 
 def _change(change: Mapping[str, Any], error: Mapping[str, float]) -> str:
     """Differences in precision and recall, those beyond noise in bold."""
-    said = []
+    texts = []
     for measure in MEASURES:
         value = change[measure]["mean"]
         text = signed(value)
-        said.append(f"**{text}**" if clear(value, error[measure]) else text)
-    return "/".join(said)
+        texts.append(f"**{text}**" if clear(value, error[measure]) else text)
+    return "/".join(texts)
 
 
 def level_temperature_table(

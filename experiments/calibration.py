@@ -1,4 +1,4 @@
-"""What the recall knob promises and keeps: reliability before and after, and its guarantee."""
+"""Expected and measured recall of the recall knob, before and after calibration; its guarantee."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from experiments.calibration_measured import (
-    ASKED,
     CALIBRATED,
+    REQUESTED,
     SOURCES,
     WAYS,
     measure,
@@ -21,7 +21,7 @@ from experiments.study import study
 from experiments.towers import tower_step
 from pebr_tf.report.formats import DASH, change, share
 
-TITLE = "What the recall knob promises and keeps"
+TITLE = "Expected and measured recall of the recall knob"
 # Mean absolute errors on test queries that a calibrated knob must not exceed.
 BAR, STRATUM_BAR = 0.02, 0.04
 _DRAWS = {"full": 200, "small": 40}
@@ -53,7 +53,7 @@ def results(
 ) -> ExperimentResults:
     """Tables and plots of what is kept."""
     figures: dict[str, Any] = {
-        "asked": list(ASKED),
+        "requested": list(REQUESTED),
         "seeds": settings.seeds,
         "draws": _DRAWS[settings.scale],
         "bars": {"overall": BAR, "stratum": STRATUM_BAR},
@@ -95,18 +95,18 @@ def _figures(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def reliability(way: str, name: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
     """What a way keeps of the queries of a group: [K] means over seeds, and errors of each seed."""
-    kept, promised = (
-        np.array([run[part][way][name] for run in runs]) for part in ("kept", "promised")
+    recall, expected = (
+        np.array([run[part][way][name] for run in runs]) for part in ("recall", "expected")
     )
-    error = np.abs(kept - promised).mean(axis=1)
+    error = np.abs(recall - expected).mean(axis=1)
     bar = BAR if name == "overall" else STRATUM_BAR
     return {
-        "kept": kept.mean(axis=0),
+        "recall": recall.mean(axis=0),
         # Seeds are a sample of all trainings; one alone shows no spread.
-        "deviation": kept.std(axis=0, ddof=min(1, len(runs) - 1)),
-        "promised": promised.mean(axis=0),
+        "deviation": recall.std(axis=0, ddof=min(1, len(runs) - 1)),
+        "expected": expected.mean(axis=0),
         "error": error,
-        "error_to_asked": np.abs(kept - np.array(ASKED)).mean(axis=1),
+        "error_to_requested": np.abs(recall - np.array(REQUESTED)).mean(axis=1),
         "bar": bar,
         "passed": bool(error.mean() <= bar),
     }
@@ -115,21 +115,21 @@ def reliability(way: str, name: str, runs: list[dict[str, Any]]) -> dict[str, An
 def _coverage(name: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Draws of a group over seeds. Seeds share their halves, so each draw is their mean."""
     parts = [run["coverage"][name] for run in runs]
-    asked = np.array(ASKED)
+    requested = np.array(REQUESTED)
     reached = np.all([part["reached"] for part in parts], axis=0)
     each = Coverage(
-        asked, np.mean([part["kept"] for part in parts], axis=0), reached, parts[0]["queries"]
+        requested, np.mean([part["recall"] for part in parts], axis=0), reached, parts[0]["queries"]
     )
-    pooled = np.concatenate([part["kept"] for part in parts])
+    pooled = np.concatenate([part["recall"] for part in parts])
     return {
-        "mean": each.mean - asked,
+        "mean": each.mean - requested,
         "standard_error": each.standard_error,
-        "p5": np.percentile(pooled, 5, axis=0) - asked,
-        "p95": np.percentile(pooled, 95, axis=0) - asked,
+        "p5": np.percentile(pooled, 5, axis=0) - requested,
+        "p95": np.percentile(pooled, 95, axis=0) - requested,
         "reached": reached,
         "holds": each.holds,
         # Of one seed, as the errors are.
-        "chance": Coverage(asked, pooled, reached, each.queries).chance,
+        "chance": Coverage(requested, pooled, reached, each.queries).chance,
         "queries": each.queries,
     }
 
@@ -143,7 +143,7 @@ def _summary(dataset: str, found: dict[str, Any], draws: int) -> str:
     passed = [found["ways"]["level"][name]["passed"] for name in found["queries"]]
     shares, reached, broken = _held(found["coverage"])
     return (
-        f"{dataset}: what the recall knob keeps differs from what it promises by {errors('level')} "
+        f"{dataset}: the measured recall differs from the expected recall by {errors('level')} "
         f"as served; with one map for all by {errors('level_one_map')}, by the raw softmax mass by "
         f"{errors('nucleus')}, by literal pEBR by {errors('cdf')}. "
         f"{'All' if all(passed) else 'Not all'} errors as served are within the bars, {BAR:g} "
@@ -154,7 +154,7 @@ def _summary(dataset: str, found: dict[str, Any], draws: int) -> str:
 
 
 def _held(found: dict[str, Any]) -> tuple[int, int, int]:
-    """Shares that can be promised; those whose mean is reached; those below by more than chance."""
+    """Shares that can be reached; those whose mean is reached; those below by more than chance."""
     means, holds = (
         np.concatenate([np.array(each[part])[each["reached"]] for each in found.values()])
         for part in ("mean", "holds")
@@ -177,8 +177,8 @@ def _errors(dataset: str, found: dict[str, Any], seeds: int) -> ResultTable:
                     f"{title}: {_group(name)}",
                     share(each["error"].mean()),
                     deviation(each["error"]),
-                    share(each["error_to_asked"].mean()),
-                    deviation(each["error_to_asked"]),
+                    share(each["error_to_requested"].mean()),
+                    deviation(each["error_to_requested"]),
                     share(found["coverage"][name]["chance"]) if calibrated else DASH,
                     f"{each['bar']:.2f}",
                     f"{'yes' if each['passed'] else '**no**'}, {within} of {seeds}",
@@ -189,7 +189,7 @@ def _errors(dataset: str, found: dict[str, Any], seeds: int) -> ResultTable:
         ("way: queries", "error", "sd", "to asked", "sd", "chance", "bar", "within, seeds"),
         tuple(rows),
         "Mean absolute difference, over shares from .5 to .95, of what is kept of the held-out "
-        "clicks and what is promised, then of what is kept and what was asked for, which no list "
+        "clicks and what was expected, then of what is kept and what was asked for, which no list "
         "may be long enough for; standard deviation over seeds. Chance: the same error between "
         "random halves of the held-out queries, one of which made the map; so much comes of having "
         "no more queries. The mean over seeds must be within the bar.",
@@ -199,14 +199,14 @@ def _errors(dataset: str, found: dict[str, Any], seeds: int) -> ResultTable:
 def _kept(dataset: str, found: dict[str, Any]) -> ResultTable:
     rows = []
     for name in found["queries"]:
-        promised = found["ways"]["level"][name]["promised"]
-        rows.append((f"{_group(name)}: promised as served", *map(_short, promised)))
+        expected = found["ways"]["level"][name]["expected"]
+        rows.append((f"{_group(name)}: expected as served", *map(_short, expected)))
         for way, title in reversed(WAYS.items()):
-            kept = found["ways"][way][name]["kept"]
-            rows.append((f"{_group(name)}: {title}", *map(_short, kept)))
+            recall = found["ways"][way][name]["recall"]
+            rows.append((f"{_group(name)}: {title}", *map(_short, recall)))
     return ResultTable(
         f"{dataset}: share of the held-out clicks kept, by share asked for",
-        ("queries: way", *(f"{asked:g}".removeprefix("0") for asked in ASKED)),
+        ("queries: way", *(f"{requested:g}".removeprefix("0") for requested in REQUESTED)),
         tuple(rows),
         "Literal pEBR ends a list where the query's own law says that P(x >= t) is the share; the "
         "softmax mass where the items so far have that share of the softmax over the corpus.",
@@ -228,14 +228,14 @@ def _covered(dataset: str, found: dict[str, Any], draws: int) -> ResultTable:
     error = max(float(np.max(each["standard_error"])) for each in found.values())
     return ResultTable(
         f"{dataset}: share kept less share asked for, over random halves",
-        ("queries", *(f"{asked:g}".removeprefix("0") for asked in ASKED)),
+        ("queries", *(f"{requested:g}".removeprefix("0") for requested in REQUESTED)),
         tuple(rows),
         f"{draws} draws of the queries of both held-out splits: one half makes the map, the other "
         "is measured. The level temperature of the level is that of the calibrate split, so it "
-        "has seen half "
-        "of the queries. Conformal risk control promises a mean of at least 0; the standard error "
+        "has seen half of the queries. Conformal risk control guarantees a mean of at least 0; the "
+        "standard error "
         f"of a mean is at most {error:.4f} here, and {_held(found)[2]} are below 0 by more than "
-        f"{ERRORS:g} of them. A dash is a share that some half cannot promise.",
+        f"{ERRORS:g} of them. A dash is a share that some half cannot reach.",
     )
 
 

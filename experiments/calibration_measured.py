@@ -11,12 +11,12 @@ from experiments.cutoffs_measured import counts_of
 from experiments.released import Released, released
 from experiments.study import Study
 from pebr_tf.cutoff.candidates import levels_of
-from pebr_tf.cutoff.evaluation import RECALLS as ASKED
+from pebr_tf.cutoff.evaluation import RECALLS as REQUESTED
 from pebr_tf.cutoff.policies.nucleus import NucleusPolicy
 from pebr_tf.metrics.comparison import groups_of
 from pebr_tf.metrics.ranked import RankedLists, Ranks
 
-__all__ = ["ASKED", "CALIBRATED", "SOURCES", "WAYS", "measure"]
+__all__ = ["CALIBRATED", "REQUESTED", "SOURCES", "WAYS", "measure"]
 
 SOURCES = (
     *CUTOFFS_SOURCES,
@@ -43,15 +43,15 @@ def measure(towers: Study, draws: int) -> dict[str, Any]:
       draws: Random halves; see `coverage`.
 
     Returns:
-      `kept` and `promised` by way and group, [K] with a share for each of ASKED; `average` by way
-      [K], items a query; `coverage` by group, the attributes of a `Coverage` but for `asked`;
-      `queries` by group, of the test; `level_temperature` and `depth`.
+      `recall` and `expected` by way and group, [K] with a share for each of REQUESTED; `average` by
+      way [K], items per query; `coverage` by group, the attributes of a `Coverage` but for
+      `requested`; `queries` by group, of the test; `level_temperature` and `depth`.
     """
     release = released(towers)
     strata = release.test.queries.strata
     groups = groups_of(strata)
     counts = {way: _counts(towers, release, way) for way in WAYS}
-    kept = {
+    recall = {
         way: {
             name: [release.lists.figures(row, mask).recall for row in rows]
             for name, mask in groups.items()
@@ -59,8 +59,8 @@ def measure(towers: Study, draws: int) -> dict[str, Any]:
         for way, rows in counts.items()
     }
     return {
-        "kept": kept,
-        "promised": {way: _promised(release, way, groups) for way in WAYS},
+        "recall": recall,
+        "expected": {way: _expected(release, way, groups) for way in WAYS},
         "average": {way: rows.mean(axis=1) for way, rows in counts.items()},
         "coverage": _coverages(towers, release, draws),
         "queries": {name: int(mask.sum()) for name, mask in groups.items()},
@@ -73,25 +73,25 @@ def _counts(towers: Study, release: Released, way: str) -> np.ndarray:
     """[K, Q] items of the test queries."""
     test = release.test
     if way != "nucleus":
-        return counts_of(towers, release, way, ASKED)
+        return counts_of(towers, release, way, REQUESTED)
     level = levels_of(towers.items, test.queries, test.family, 1.0)
     massed = replace(test, levels={**test.levels, 1.0: level})
     masses = NucleusPolicy().lists(massed)
     # The score is the log of the mass from an item on, so 1 less what is before it.
-    return np.stack([masses.counts_at(np.log1p(-recall)) for recall in ASKED])
+    return np.stack([masses.counts_at(np.log1p(-recall)) for recall in REQUESTED])
 
 
-def _promised(release: Released, way: str, groups: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """[K] by group, what a way says it keeps: a raw law what is asked, a map what it reaches."""
+def _expected(release: Released, way: str, groups: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """[K] by group, the recall that a way expects: what is requested, or what its map reaches."""
     calibration = release.calibration
     if way == "level":
         strata = release.test.queries.strata
-        each = np.stack([calibration.expected_recall(recall, strata) for recall in ASKED])
+        each = np.stack([calibration.expected_recall(recall, strata) for recall in REQUESTED])
         return {name: each[:, mask].mean(axis=1) for name, mask in groups.items()}
-    said = np.array(ASKED)
+    expected = np.array(REQUESTED)
     if way in CALIBRATED:
-        said = np.clip(said, calibration.recall.lowest, calibration.recall.highest)
-    return dict.fromkeys(groups, said)
+        expected = np.clip(expected, calibration.recall.lowest, calibration.recall.highest)
+    return dict.fromkeys(groups, expected)
 
 
 def _coverages(towers: Study, release: Released, draws: int) -> dict[str, Any]:
@@ -109,8 +109,8 @@ def _coverages(towers: Study, release: Released, draws: int) -> dict[str, Any]:
     for name, mask in groups_of(strata).items():
         if mask.sum() < _LEAST_QUERIES:
             continue
-        each = coverage(lists.part(mask), ASKED, draws, floor, limit)
-        found[name] = {"kept": each.kept, "reached": each.reached, "queries": each.queries}
+        each = coverage(lists.part(mask), REQUESTED, draws, floor, limit)
+        found[name] = {"recall": each.recall, "reached": each.reached, "queries": each.queries}
     return found
 
 

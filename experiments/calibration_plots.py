@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.calibration_measured import ASKED, WAYS
+from experiments.calibration_measured import REQUESTED, WAYS
 from experiments.plots import INK, MUTED, legend_below, line_style
 from experiments.results import Plot
 from pebr_tf.report.formats import change
@@ -34,8 +34,8 @@ def plots_of(dataset: str, found: dict[str, Any]) -> list[Plot]:
             f"Share of the held-out clicks of the test queries of {dataset} that lists keep, by "
             "the share that was asked for, overall and by stratum: two raw laws, and the level "
             "calibrated with one map and with one per stratum, as served. Bars are the standard "
-            "deviation over seeds. The dotted line is what the calibration promises: the share "
-            "asked for, until no list can be long enough.",
+            "deviation over seeds. The dotted line is the recall that the calibration expects: the "
+            "share asked for, until no list can be long enough.",
             lambda figure: _draw_reliability(figure, found),
             (10.0, 3.9),
         ),
@@ -44,8 +44,8 @@ def plots_of(dataset: str, found: dict[str, Any]) -> list[Plot]:
             f"{dataset}: coverage over random halves",
             f"Share kept less the share asked for, when a random half of the held-out queries of "
             f"{dataset} calibrates and the other half tests: the mean, which conformal risk "
-            f"control promises to be at least 0, and from {_BAND[0]}% to {_BAND[1]}% of "
-            "the draws. Shares that some half cannot promise are left out.",
+            f"control guarantees to be at least 0, and from {_BAND[0]}% to {_BAND[1]}% of "
+            "the draws. Shares that some half cannot reach are left out.",
             lambda figure: _draw_coverage(figure, found["coverage"]),
             (10.0, 3.3),
         ),
@@ -60,8 +60,8 @@ def _draw_reliability(figure: Figure, found: dict[str, Any]) -> None:
         for way, title in WAYS.items():
             each = found["ways"][way][name]
             axes.errorbar(
-                ASKED,
-                each["kept"],
+                REQUESTED,
+                each["recall"],
                 each["deviation"],
                 label=title,
                 capsize=2,
@@ -69,13 +69,13 @@ def _draw_reliability(figure: Figure, found: dict[str, Any]) -> None:
                 **_STYLES[way].line(),
             )
         axes.plot(
-            ASKED,
-            found["ways"]["level"][name]["promised"],
+            REQUESTED,
+            found["ways"]["level"][name]["expected"],
             color=INK,
             linestyle=(0, (1, 1.2)),
             linewidth=1.4,
             zorder=5,
-            label="promised",
+            label="expected",
         )
         _title(axes, name, found["queries"][name])
         axes.set_xlabel("share asked for")
@@ -88,7 +88,7 @@ def _draw_coverage(figure: Figure, found: dict[str, Any]) -> None:
     panels = figure.subplots(1, len(found), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (name, each) in zip(panels, found.items(), strict=True):
         reached = each["reached"]
-        shares = np.array(ASKED)[reached]
+        shares = np.array(REQUESTED)[reached]
         low, high = (np.array(each[f"p{percent}"])[reached] for percent in _BAND)
         colour = line_style(name).colour
         axes.axhline(0, color=INK, linewidth=1, linestyle=(0, (4, 2)))

@@ -72,11 +72,11 @@ def bars_of(dataset: str, figures: Mapping[str, Any]) -> list[dict[str, Any]]:
             ours, fixed = (mean(found, name, k, measure) for name in ("level", "top_k"))
             add(f"{measure} of the level", k, f">= {plain(fixed)}", plain(ours), ours >= fixed)
         ratio, level_temperature = strongest_point(figures, place)
-        said = f"{ratio:.2f}" + (
+        text = f"{ratio:.2f}" + (
             "" if level_temperature is None else f" at T = {level_temperature:g}"
         )
         required = f">= {_RATIO} of top k's"
-        add("precision on the T dial, recall not lower", k, required, said, ratio >= _RATIO)
+        add("precision on the T dial, recall not lower", k, required, text, ratio >= _RATIO)
         for rival in RIVALS:
             how = beats(figures, "level", rival, k)
             why = {"recall": "higher recall", "precision": "more precise at its recall"}

@@ -95,8 +95,8 @@ def results(
             for share in SHARES
             for policy in POLICIES
         ]
-        said = noise(rows, averages, settings.seeds) + short_lists(rows, averages)
-        tables.append(_table(dataset, found, averages, said))
+        text = noise(rows, averages, settings.seeds) + short_lists(rows, averages)
+        tables.append(_table(dataset, found, averages, text))
         details.append(_gain_table(dataset, gains, averages))
         details += spread_tables(dataset, rows, averages, settings.seeds)
         summary.append(_summary(dataset, gains, averages))
@@ -110,11 +110,11 @@ def _summary(dataset: str, gains: Mapping[float, Any], averages: tuple[int, ...]
     """Whether the level's gain over top k is there with every share of the log."""
     sentences = []
     for k in averages:
-        said = ", ".join(
+        text = ", ".join(
             f"{signed(gains[share]['level'][str(k)]['recall']['mean'])} from {share:.0%}"
             for share in SHARES
         )
-        sentences.append(f"{said} at k = {k}")
+        sentences.append(f"{text} at k = {k}")
     cases = [gains[share]["level"][str(k)] for share in SHARES for k in averages]
     above = {
         measure: sum(case[measure]["mean"] > 0 for case in cases)
@@ -128,7 +128,7 @@ def _summary(dataset: str, gains: Mapping[float, Any], averages: tuple[int, ...]
 
 
 def _table(
-    dataset: str, found: Mapping[float, FiguresByPolicy], averages: tuple[int, ...], said: str
+    dataset: str, found: Mapping[float, FiguresByPolicy], averages: tuple[int, ...], text: str
 ) -> ResultTable:
     """Every policy with every share; bold within a share."""
     compared = [policy != "oracle" for policy in POLICIES]
@@ -149,7 +149,7 @@ def _table(
         "Towers see a random part of the training rows, in as many steps; test queries, held-out "
         "clicks, strata and vocabulary are those of the whole log. Every policy has k items a "
         "query on average; best of each share in bold, but for the oracle, which knows the clicks."
-        + said,
+        + text,
     )
 
 

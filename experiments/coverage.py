@@ -1,8 +1,8 @@
 """The guarantee of the recall knob, put to the test: many random halves of the same queries.
 
-Conformal risk control promises that over draws of calibrate and test queries the mean of what is
-kept is at least what was asked for. Every random half calibrates once and tests once; the errors of
-the two nearly cancel, so that a few hundred draws tell the mean to a few ten-thousandths.
+Conformal risk control guarantees that over draws of calibrate and test queries the mean
+recall is at least what was requested. Every random half calibrates once and tests once; the errors
+of the two nearly cancel, so that a few hundred draws tell the mean to a few ten-thousandths.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,47 +24,47 @@ class Coverage:
     """What random halves keep.
 
     Attributes:
-      asked: [K] shares.
-      kept: [S, K] macro recall of the half that a map was not fitted to; halves 2 i and 2 i + 1 are
-        each other's.
-      reached: [K] whether the map of every half promises so much.
+      requested: [K] shares.
+      recall: [S, K] macro recall of the half that a map was not fitted to; halves 2 i and 2 i + 1
+        are each other's.
+      reached: [K] whether the map of every half reaches so much.
       queries: Of both halves.
     """
 
-    asked: np.ndarray
-    kept: np.ndarray
+    requested: np.ndarray
+    recall: np.ndarray
     reached: np.ndarray
     queries: int
 
     @property
     def mean(self) -> np.ndarray:
         """[K] over the draws."""
-        mean: np.ndarray = self.kept.mean(axis=0)
+        mean: np.ndarray = self.recall.mean(axis=0)
         return mean
 
     @property
     def standard_error(self) -> np.ndarray:
         """[K] of the mean, from pairs of halves, for these are independent."""
-        pairs = self.kept.reshape(-1, 2, len(self.asked)).mean(axis=1)
+        pairs = self.recall.reshape(-1, 2, len(self.requested)).mean(axis=1)
         error: np.ndarray = pairs.std(axis=0, ddof=1) / np.sqrt(len(pairs))
         return error
 
     @property
     def chance(self) -> float:
-        """How far a draw is from what was asked for, over the shares that are reached; else NaN."""
-        errors = np.abs(self.kept - self.asked)[:, self.reached]
+        """How far a draw is from what was requested, over the shares that are reached; else NaN."""
+        errors = np.abs(self.recall - self.requested)[:, self.reached]
         return float(errors.mean()) if errors.size else float("nan")
 
     @property
     def holds(self) -> np.ndarray:
-        """[K] whether the mean is at least what was asked for, but for chance; see ERRORS."""
-        held: np.ndarray = self.mean >= self.asked - ERRORS * self.standard_error - 1e-12
+        """[K] whether the mean is at least what was requested, but for chance; see ERRORS."""
+        held: np.ndarray = self.mean >= self.requested - ERRORS * self.standard_error - 1e-12
         return held
 
 
 def coverage(
     lists: RankedLists,
-    asked: Sequence[float],
+    requested: Sequence[float],
     draws: int,
     floor: int,
     limit: int,
@@ -75,7 +75,7 @@ def coverage(
 
     Args:
       lists: Of at least two queries, all of one kind.
-      asked: Shares.
+      requested: Shares.
       draws: Even; half as many pairs of halves. At least 4, for a standard error.
       floor: Items that a query always gets.
       limit: Items that a query never exceeds.
@@ -92,8 +92,8 @@ def coverage(
         )
     short = telling_part(lists, floor, limit)
     generator = np.random.default_rng(seed)
-    wanted = np.asarray(asked, np.float64)
-    kept = np.empty((draws, len(wanted)))
+    wanted = np.asarray(requested, np.float64)
+    recall = np.empty((draws, len(wanted)))
     reached = np.ones(len(wanted), bool)
     for pair in range(draws // 2):
         first = np.zeros(len(lists), bool)
@@ -101,8 +101,8 @@ def coverage(
         for place, half in enumerate((first, ~first)):
             found = fit(short.part(half), floor, limit)
             reached &= wanted <= found.highest
-            kept[2 * pair + place] = _kept(short.part(~half), found.cutoff(wanted), floor)
-    return Coverage(wanted, kept, reached, len(lists))
+            recall[2 * pair + place] = _kept(short.part(~half), found.cutoff(wanted), floor)
+    return Coverage(wanted, recall, reached, len(lists))
 
 
 def telling_part(lists: RankedLists, floor: int, limit: int) -> RankedLists:

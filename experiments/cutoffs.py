@@ -18,8 +18,8 @@ from pebr_tf.report.formats import average, count
 from pebr_tf.report.formats import share as whole_share
 
 TITLE = "Retrieved items by share kept and query frequency"
-# Where more lists than this end for want of candidates, their lengths tell nothing.
-_MOST_CAPPED = 0.5
+# Above this share of lists cut for lack of candidates, lengths are not compared.
+_MOST_TRUNCATED = 0.5
 _PERCENTILES = (10, 50, 90, 99)
 # The paper's Table 2, from its own logs.
 _PAPER = {
@@ -57,7 +57,7 @@ def results(
         found = {policy: _figures(policy, runs) for policy in POLICIES}
         figures[dataset] = {
             "policies": found,
-            "promised": _mean([run["promised"] for run in runs]),
+            "expected": _mean([run["expected"] for run in runs]),
             "literal_at_equal_average": _equal(runs),
             "level_temperature": [run["level_temperature"] for run in runs],
             "queries": {name: int(m.sum()) for name, m in groups_of(runs[0]["strata"]).items()},
@@ -91,7 +91,7 @@ def _figures(policy: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
         for name, mask in groups.items()
     }
     strata = [means[name].mean(axis=0) for name in STRATA if name in means]
-    capped = _mean([run["capped"][policy] for run in runs])
+    truncated = _mean([run["truncated"][policy] for run in runs])
     # Seeds are a sample of all trainings; one alone shows no spread.
     freedom = min(1, len(runs) - 1)
     return {
@@ -105,13 +105,13 @@ def _figures(policy: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
             for name, each in pooled.items()
         },
         "empty": {name: (each == 0).mean(axis=1) for name, each in pooled.items()},
-        "kept": _mean([run["kept"][policy] for run in runs]),
-        "capped": capped,
+        "recall": _mean([run["recall"][policy] for run in runs]),
+        "truncated": truncated,
         # The shares fall, so the counts must not rise.
         "monotone": all(bool((np.diff(each, axis=0) <= 0).all()) for each in pooled.values()),
         "ordered": [
-            bool((np.diff(at_share) < 0).all()) if share <= _MOST_CAPPED else None
-            for at_share, share in zip(np.transpose(strata), capped, strict=True)
+            bool((np.diff(at_share) < 0).all()) if share <= _MOST_TRUNCATED else None
+            for at_share, share in zip(np.transpose(strata), truncated, strict=True)
         ],
     }
 
@@ -174,10 +174,10 @@ def _averages(dataset: str, found: dict[str, Any], seeds: int) -> ResultTable:
 
 
 def _kept(dataset: str, found: dict[str, Any]) -> ResultTable:
-    rows = [("promised by the calibration", *map(_share, found["promised"]))]
+    rows = [("expected by the calibration", *map(_share, found["expected"]))]
     for policy in POLICIES:
         each = found["policies"][policy]
-        rows.append((f"{POLICIES[policy]}, kept", *map(_share, each["kept"])))
+        rows.append((f"{POLICIES[policy]}, kept", *map(_share, each["recall"])))
     for policy in POLICIES:
         each = found["policies"][policy]
         rows.append((f"{POLICIES[policy]}, empty lists", *map(_share, each["empty"]["overall"])))
@@ -186,7 +186,7 @@ def _kept(dataset: str, found: dict[str, Any]) -> ResultTable:
         ("", *(_plain(recall) for recall in RECALLS)),
         tuple(rows),
         f"Lists look {count(found['depth'])} items deep at most. Where more is asked for than the "
-        "calibration can promise, they are as long as they can be, and their order says nothing.",
+        "calibration can reach, they are as long as they can be, and their order says nothing.",
     )
 
 

@@ -23,8 +23,8 @@ def measure(towers: Study) -> dict[str, Any]:
     """Items of every test query under every policy and share.
 
     Returns:
-      `counts` by policy, [K, Q] int32 with a row for each of RECALLS; `kept` by policy, [K] macro
-      recall; `promised` [K], what the calibration vouches for; `strata` [Q]; `capped` by policy,
+      `counts` by policy, [K, Q] int32 with a row for each of RECALLS; `recall` by policy, [K] macro
+      recall; `expected` [K], what the calibration expects; `strata` [Q]; `truncated` by policy,
       [K] share of the lists that end because there are no more candidates; `equal_counts` [Q]
       int32, items by literal pEBR at the level's average where SHOWN is asked for, and
       `equal_dropped`, the share that its law then says is lost; `level_temperature` and `depth`.
@@ -40,14 +40,14 @@ def measure(towers: Study) -> dict[str, Any]:
     paper = towers.config.loss.convention == "paper"
     literal_lists = (CdfPolicy() if paper else PdfCdfPolicy()).lists(test)
     equal = literal_lists.cutoff_at(float(counts["level"][RECALLS.index(SHOWN)].mean()))
-    promised = [release.calibration.expected_recall(recall, strata).mean() for recall in RECALLS]
+    expected = [release.calibration.expected_recall(recall, strata).mean() for recall in RECALLS]
     return {
         "counts": counts,
-        "kept": recall,
-        "promised": promised,
+        "recall": recall,
+        "expected": expected,
         "strata": strata,
-        "capped": {
-            policy: [test.capped(row).mean() for row in rows] for policy, rows in counts.items()
+        "truncated": {
+            policy: [test.truncated(row).mean() for row in rows] for policy, rows in counts.items()
         },
         "equal_counts": literal_lists.counts_at(equal).astype(np.int32),
         "equal_dropped": float(np.exp(equal)),

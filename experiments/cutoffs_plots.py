@@ -76,11 +76,11 @@ def _draw_histogram(axes: Axes, counts: np.ndarray, edges: np.ndarray, colour: s
     axes.hist(shown, edges.tolist(), weights=weights, color=colour, alpha=0.85)
     middle = float(np.percentile(counts, 50, method="lower"))
     axes.axvline(max(middle, edges[0]), color="black", linewidth=1.2, linestyle=(0, (4, 2)))
-    said = f"median {middle:,.0f}\nmean {counts.mean():,.0f}"
+    text = f"median {middle:,.0f}\nmean {counts.mean():,.0f}"
     # Where there is room: the bars stand on the other side.
     left = middle > np.sqrt(edges[0] * edges[-1])
     axes.annotate(
-        said,
+        text,
         (0.04 if left else 0.97, 0.95),
         xycoords="axes fraction",
         ha="left" if left else "right",

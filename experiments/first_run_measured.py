@@ -154,7 +154,7 @@ def _evaluation(
     default = knobs.policy.name
     queries = len(test)
     return ModelEvaluation(
-        model=ModelSummary("", calibration.family, 0, 0, calibration.policy, 0.0),
+        model=ModelSummary("", False, calibration.family, 0, 0, calibration.policy, 0.0),
         data=DataSummary(test.corpus_size, 0, calibration.queries, queries, queries, {}, None),
         average_k=list(average_k),
         policies=evaluate_policies(

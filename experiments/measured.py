@@ -24,7 +24,12 @@ from pebr_tf.metrics.ranked import RankedLists
 
 SOURCES = (*STUDY_SOURCES, "experiments.measured")
 POLICIES = ("level", "top_k", "score", "cdf", "oracle")
-TITLES = {policy.name: policy.short_title for policy in evaluated_policies(1.0)}
+TITLES = {policy.name: policy.title for policy in evaluated_policies(1.0)} | {
+    "level": "level",
+    "level_sample": "level from a sample",
+    "score": "one cosine",
+    "cdf": "literal pEBR",
+}
 # One temperature for all queries: literal pEBR is one cosine for all.
 _WITHOUT_TAU = ("pointwise", "info_nce")
 _SECTIONS = ("cutoff", "evaluation", "loss")
@@ -134,7 +139,7 @@ def figures_at(
     lists: RankedLists, averages: Sequence[int], candidates: Candidates
 ) -> dict[str, Any]:
     """Average to group to figures of candidates that were scored by one policy."""
-    at = at_averages(lists, averages, candidates.queries.strata, candidates.capped)
+    at = at_averages(lists, averages, candidates.queries.strata, candidates.truncated)
     return {
         str(k): {group: dataclasses.asdict(each) for group, each in groups.items()}
         for k, groups in at.items()

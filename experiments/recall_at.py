@@ -106,8 +106,8 @@ def results(
             "level": for_short["level"],
             "level_temperature": [run["level_temperature"] for run in short],
         }
-        said = noise(rows, averages, settings.seeds) + short_lists(rows, averages)
-        tables.append(_table(dataset, rows, averages, said))
+        text = noise(rows, averages, settings.seeds) + short_lists(rows, averages)
+        tables.append(_table(dataset, rows, averages, text))
         details += [*spread_tables(dataset, rows, averages, settings.seeds)]
         details.append(_empty(dataset, rows, averages))
         summary += [_summary(dataset, kind, runs[kind], found[kind], averages) for kind in COMPARED]
@@ -144,7 +144,7 @@ def _summary(
     )
 
 
-def _table(dataset: str, rows: Sequence[Row], averages: tuple[int, ...], said: str) -> ResultTable:
+def _table(dataset: str, rows: Sequence[Row], averages: tuple[int, ...], text: str) -> ResultTable:
     return policy_table(
         f"{dataset}: precision and recall of short lists",
         rows,
@@ -153,7 +153,7 @@ def _table(dataset: str, rows: Sequence[Row], averages: tuple[int, ...], said: s
         "of each column in bold, but for the oracle, which knows the clicks. The level's "
         "level temperature is tuned once for the towers, at the averages of the evaluation unless "
         "the row says "
-        "otherwise." + said,
+        "otherwise." + text,
     )
 
 

@@ -92,14 +92,14 @@ def signed(value: float) -> str:
 
 def plus_minus(values: Mapping[str, Any]) -> str:
     """A `spread`: `.123 ± .004`, or `.123` of one seed."""
-    said = plain(values["mean"])
-    return said if math.isnan(values["deviation"]) else f"{said} ± {plain(values['deviation'])}"
+    shown = plain(values["mean"])
+    return shown if math.isnan(values["deviation"]) else f"{shown} ± {plain(values['deviation'])}"
 
 
 def signed_plus_minus(values: Mapping[str, Any]) -> str:
     """A `spread` of differences: `+.012 ± .004`, or `+.012` of one seed."""
-    said = plus_minus(values)
-    return said.replace(plain(values["mean"]), signed(values["mean"]), 1)
+    shown = plus_minus(values)
+    return shown.replace(plain(values["mean"]), signed(values["mean"]), 1)
 
 
 def pairs_in_bold(pairs: Sequence[Pair], compared: Sequence[bool] | None = None) -> list[str]:
@@ -117,10 +117,10 @@ def pairs_in_bold(pairs: Sequence[Pair], compared: Sequence[bool] | None = None)
         if each is None:
             cells.append(DASH)
             continue
-        said = [plain(value) for value in each]
-        bold = [may and text == top for text, top in zip(said, best, strict=True)]
-        marked = (f"**{text}**" if thick else text for text, thick in zip(said, bold, strict=True))
-        cells.append(f"**{'/'.join(said)}**" if all(bold) else "/".join(marked))
+        shown = [plain(value) for value in each]
+        bold = [may and text == top for text, top in zip(shown, best, strict=True)]
+        marked = (f"**{text}**" if thick else text for text, thick in zip(shown, bold, strict=True))
+        cells.append(f"**{'/'.join(shown)}**" if all(bold) else "/".join(marked))
     return cells
 
 

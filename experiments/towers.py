@@ -57,11 +57,11 @@ def tower_step(
     config = settings.config(dataset).replace_all({**changes, "training.seed": seed})
     mapping = config.to_mapping()
     key = {section: mapping[section] for section in _SECTIONS}
-    said = ", ".join(f"{name.split('.')[-1]} {value}" for name, value in changes.items())
+    shown = ", ".join(f"{name.split('.')[-1]} {value}" for name, value in changes.items())
     part = "" if share == 1 else f", {share:.0%} of the log"
     released = settings.as_released
     return Step(
-        title=f"{dataset}{', ' if said else ''}{said}{part}, seed {seed}: towers",
+        title=f"{dataset}{', ' if shown else ''}{shown}{part}, seed {seed}: towers",
         key={**corpus_key(settings, dataset), **key, "share": share, "released": released},
         sources=SOURCES,
         compute=lambda: train(corpus(settings, dataset), config, share, released),

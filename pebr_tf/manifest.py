@@ -66,7 +66,6 @@ class FolderManifest:
         return manifest
 
     def save(self, directory: Path) -> None:
-        """Writes the manifest into `directory`."""
         content = dataclasses.asdict(self)
         text = json.dumps({"format": FORMAT, **content, "digest": _digest(content)}, indent=2)
         (directory / self.FILE).write_text(text + "\n", encoding="utf-8")

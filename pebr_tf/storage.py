@@ -1,8 +1,9 @@
 """Files wherever they are: local paths, gs://, s3:// and minio://, through pyarrow's file systems.
 
 A file appears whole or not at all: a local one is renamed into its place, and an object store shows
-a file once it is complete. An object store that fails is a UserError with the path; a local file
-that fails is an OSError. To read a missing file is a FileNotFoundError in both.
+a file once it is complete; the part that a failure leaves of a large file is deleted. An object
+store that fails is a UserError with the path; a local file that fails is an OSError. To read a
+missing file is a FileNotFoundError in both.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pebr_tf.environment import s3_endpoint
-from pebr_tf.errors import UserError
+from pebr_tf.errors import UserError, one_line
 from pebr_tf.files import is_remote, replacing_file
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def copy(source: str | Path, target: str | Path) -> None:
 def copy_folder(source: str | Path, target: str | Path) -> None:
     """Copies the files of a folder and of the folders in it, one after the other."""
     root = str(source).rstrip("/")
-    inside = len(_place(root)[1]) + 1
+    inside = len(file_system_and_path(root)[1]) + 1
     for info in _listed(root, recursive=True):
         if info.is_file:
             name = info.path[inside:]
@@ -55,7 +56,7 @@ def names(folder: str | Path) -> list[str]:
 
 
 def exists(path: str | Path) -> bool:
-    file_system, inner = _place(path)
+    file_system, inner = file_system_and_path(path)
     with _store_errors(path):
         return bool(file_system.get_file_info(inner).type)
 
@@ -63,7 +64,7 @@ def exists(path: str | Path) -> bool:
 def _listed(folder: str | Path, recursive: bool) -> list[FileInfo]:
     from pyarrow.fs import FileSelector
 
-    file_system, inner = _place(folder)
+    file_system, inner = file_system_and_path(folder)
     selector = FileSelector(inner, allow_not_found=True, recursive=recursive)
     with _store_errors(folder):
         return list(file_system.get_file_info(selector))
@@ -71,7 +72,7 @@ def _listed(folder: str | Path, recursive: bool) -> list[FileInfo]:
 
 def _blocks(path: str | Path) -> Iterator[bytes]:
     with _store_errors(path, missing=True):
-        file_system, inner = _place(path)
+        file_system, inner = file_system_and_path(path)
         # Without this argument, Arrow decompresses a file whose name ends in .gz.
         with file_system.open_input_stream(inner, compression=None) as stream:
             while block := stream.read(BLOCK_BYTES):
@@ -83,13 +84,28 @@ def _write(path: str | Path, blocks: Iterable[bytes]) -> None:
         with replacing_file(Path(path)) as temporary, temporary.open("wb") as file:
             file.writelines(blocks)
         return
-    file_system, inner = _place(path)
-    with _store_errors(path), file_system.open_output_stream(inner, compression=None) as stream:
-        for block in blocks:
-            stream.write(block)
+    file_system, inner = file_system_and_path(path)
+    blocks = iter(blocks)
+    # First, so that a source that cannot be read leaves no object.
+    block: bytes | None = next(blocks, b"")
+    with _store_errors(path):
+        stream = file_system.open_output_stream(inner, compression=None)
+    try:
+        while block is not None:
+            with _store_errors(path):
+                stream.write(block)
+            block = next(blocks, None)
+        with _store_errors(path):
+            stream.close()
+    except BaseException:
+        with contextlib.suppress(OSError):
+            # It completes the object, now or when the stream is collected.
+            stream.close()
+            file_system.delete_file(inner)
+        raise
 
 
-def _place(path: str | Path) -> tuple[FileSystem, str]:
+def file_system_and_path(path: str | Path) -> tuple[FileSystem, str]:
     """The file system of a path, and the path inside it."""
     from pyarrow.fs import LocalFileSystem
 
@@ -112,8 +128,10 @@ def file_system_of(scheme: str) -> FileSystem:
         )
     endpoint = s3_endpoint()
     if endpoint is not None:
-        protocol, _, address = endpoint.rpartition("://")
-        return S3FileSystem(endpoint_override=address.rstrip("/"), scheme=protocol or "https")
+        protocol, _, address = endpoint.rstrip("/").rpartition("://")
+        if "/" in address:
+            raise UserError(f"AWS_ENDPOINT_URL must be a host and a port. Received: {endpoint}.")
+        return S3FileSystem(endpoint_override=address, scheme=protocol or "https")
     if scheme == "minio":
         raise UserError(
             "AWS_ENDPOINT_URL must be the address of the server for minio:// paths. Received: none."
@@ -129,5 +147,5 @@ def _store_errors(path: str | Path, missing: bool = False) -> Iterator[None]:
     except OSError as error:
         if not is_remote(path) or (missing and isinstance(error, FileNotFoundError)):
             raise
-        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        reason = one_line(error) or type(error).__name__
         raise UserError(f"{path} must be within reach. Received: {reason}.") from error

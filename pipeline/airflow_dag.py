@@ -46,6 +46,7 @@ with DAG(
         "retries": $retries,
         "retry_delay": datetime.timedelta(minutes=1),
         "retry_exponential_backoff": True,
+        "pool": $pool,
     },
 ):
     previous = None
@@ -74,6 +75,8 @@ _POD = """KubernetesPodOperator(
             arguments=[command],
             env_vars={"PEBR_CONFIG": RAW_CONFIG},
             pod_template_dict=PODS[name],
+            # A new node and a large image take minutes.
+            startup_timeout_seconds=1800,
         )"""
 
 
@@ -102,7 +105,9 @@ def compile_dag(
         operator=_POD if has_pods else _BASH,
         schedule=repr(cron and " ".join(cron.fields)),
         time_zone=repr((cron and cron.time_zone) or "UTC"),
-        retries=config.cloud.retries,
+        # A submission that has timed out may have been accepted.
+        retries=config.cloud.retries if target is None else 0,
+        pool=repr(config.airflow.pool),
     )
     return text, list(tasks)
 
@@ -142,6 +147,8 @@ def _pod(config: Config, component: str) -> dict[str, Any]:
         "volumes": [{"name": "data", "persistentVolumeClaim": claim}],
         "nodeSelector": node_labels(kubeflow, machine.accelerator is not None),
         "serviceAccountName": kubeflow.service_account,
+        # The user of the image.
+        "securityContext": {"fsGroup": 65532},
     }
     return {
         "metadata": {"namespace": kubeflow.namespace},

@@ -24,7 +24,7 @@ class Target:
 TARGETS = {
     "vertex": Target("Vertex AI", ("gs://",)),
     "kubeflow": Target("Kubeflow", ("s3://", "minio://", "gs://")),
-    "airflow": Target("Airflow", ()),
+    "airflow": Target("Airflow", ("s3://", "minio://", "gs://")),
 }
 # Where pods of Airflow mount their volume.
 MOUNT = "/data"
@@ -53,7 +53,8 @@ def problems(config: Config, target: str = "vertex") -> list[str]:
         *_paths(config, TARGETS[target]),
         *(_network(config) if on_vertex else ()),
         *_tables(config),
-        *(_beam(config) if on_vertex else _one_pod(config)),
+        *(_beam(config) if on_vertex else _one_process(config, target)),
+        *(() if on_vertex else _pods(config)),
         *_accelerators(config, target),
     ]
     return [str(problem) for problem in found]
@@ -97,7 +98,9 @@ def require_cloud(config: Config, target: str = "vertex") -> None:
 def _names(config: Config, target: str) -> Iterator[ConfigError]:
     wanted = {"project": "a project", "region": "a region", "image": "an image"}
     if target != "vertex":
-        wanted = {"image": "an image"}
+        wanted.pop("region")
+        if target == "airflow" or not _bills_a_query(config):
+            wanted.pop("project")
     for name, noun in wanted.items():
         if getattr(config.cloud, name) is None:
             where = f"to run on {TARGETS[target].title}"
@@ -115,13 +118,17 @@ def _names(config: Config, target: str) -> Iterator[ConfigError]:
 def _paths(config: Config, target: Target) -> Iterator[ConfigError]:
     for key, may_be_a_table in PATHS.items():
         path = config.value_at(key)
-        if path is None or (may_be_a_table and path.startswith(TABLES)):
+        if path is None or (target is TARGETS["airflow"] and not is_remote(path)):
+            continue
+        if may_be_a_table and path.startswith(TABLES):
             continue
         if not path.startswith(target.schemes):
             away = _SCHEME.match(path) and not path.startswith("file://")
             reason = "which components there do not reach" if away else "a path of this machine"
         elif not _BUCKET.fullmatch(path):
             reason = "which names no bucket"
+        elif key.startswith("pipeline.") and "?" in path:
+            reason = "with options, which components do not read"
         else:
             continue
         *others, last = (*target.schemes, TABLES) if may_be_a_table else target.schemes
@@ -140,18 +147,40 @@ def _on_airflow(config: Config) -> Iterator[ConfigError]:
             continue
         if not path.startswith(f"{MOUNT}/" if has_pods else "/"):
             yield ConfigError(key, f"be {place} to run on Airflow", shown(path))
+    yield from _paths(config, TARGETS["airflow"])
+    yield from _tables(config)
+    yield from _one_process(config, "airflow")
     if has_pods:
         yield from _names(config, "airflow")
+        yield from _pods(config)
         yield from _accelerators(config, "airflow")
 
 
-def _one_pod(config: Config) -> Iterator[ConfigError]:
-    """A component on Kubeflow is one pod: neither Dataflow nor a CustomJob."""
+def _one_process(config: Config, target: str) -> Iterator[ConfigError]:
+    """A component on Kubeflow or Airflow is one process: neither Dataflow nor a CustomJob."""
+    where = f"to run on {TARGETS[target].title}"
     if config.cloud.dataflow.enabled:
-        yield ConfigError("cloud.dataflow.enabled", "be false to run on Kubeflow", shown(True))
+        yield ConfigError("cloud.dataflow.enabled", f"be false {where}", shown(True))
     workers = config.cloud.training_job.workers
     if workers > 1:
-        yield ConfigError("cloud.training_job.workers", "be 1 to run on Kubeflow", shown(workers))
+        yield ConfigError("cloud.training_job.workers", f"be 1 {where}", shown(workers))
+
+
+def _pods(config: Config) -> Iterator[ConfigError]:
+    """What pods of Kubernetes have from the configuration only."""
+    paths = [config.value_at(key) or "" for key in PATHS]
+    variables = config.kubeflow.environment
+    endpoint = any(each.startswith("AWS_ENDPOINT_URL=") for each in variables)
+    if not endpoint and any(path.startswith("minio://") for path in paths):
+        requirement = "have AWS_ENDPOINT_URL, the address of the server of minio:// paths"
+        yield ConfigError("kubeflow.environment", requirement, shown(variables))
+
+
+def _bills_a_query(config: Config) -> bool:
+    """Whether BigQuery needs a project, which Beam arguments may name, too."""
+    sources = (config.data.click_log, config.data.catalogue or "")
+    is_query = any(source.startswith(TABLES) and len(source.split()) > 1 for source in sources)
+    return is_query and not any(each.startswith("--project") for each in config.pipeline.beam_args)
 
 
 def _accelerators(config: Config, target: str) -> Iterator[ConfigError]:

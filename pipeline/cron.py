@@ -47,12 +47,14 @@ class Cron:
 
         Kubeflow knows Sunday as 0 only.
         """
-        numbered = zip(self.fields, self.numbers, strict=True)
-        fields = (
-            field if _is_open(field) else ",".join(map(str, sorted(numbers)))
-            for field, numbers in numbered
+        expanded = (
+            ",".join(
+                part if _is_open(part) else ",".join(map(str, sorted(_numbers(part, *field))))
+                for part in given.split(",")
+            )
+            for given, field in zip(self.fields, _FIELDS, strict=True)
         )
-        return " ".join(("0", *fields))
+        return " ".join(("0", *expanded))
 
     def next_times(self, after: datetime.datetime, count: int) -> list[datetime.datetime]:
         """The next times after a time, in the schedule's time zone; fewer if there are no more."""
@@ -66,7 +68,7 @@ class Cron:
                 datetime.time(hour, minute, tzinfo=zone) for hour in hours for minute in minutes
             )
             moments = (datetime.datetime.combine(day, time) for time in times)
-            found += [moment for moment in moments if moment > after]
+            found += [moment for moment in moments if moment > after and _exists(moment)]
             if len(found) >= count:
                 break
         return found[:count]
@@ -105,16 +107,20 @@ def read_cron(text: str, time_zone: str | None = None) -> Cron:
             "--time-zone must be a name of the IANA database, such as Europe/Berlin. "
             f"Received: {time_zone!r}."
         )
-    numbers[-1] = frozenset(number % 7 for number in numbers[-1])
     return Cron(fields, tuple(numbers), time_zone)
+
+
+def _exists(moment: datetime.datetime) -> bool:
+    """Whether the clock shows this time: it skips some when it is put forward."""
+    return moment.astimezone(datetime.timezone.utc).astimezone(moment.tzinfo) == moment
 
 
 def _is_open(field: str) -> bool:
     return "*" in field
 
 
-def _numbers(part: str, name: str, least: int, most: int, words: list[str]) -> range:
-    """The numbers of `*`, a value or a range, perhaps with a step.
+def _numbers(part: str, name: str, least: int, most: int, words: list[str]) -> set[int]:
+    """The numbers of `*`, a value or a range, perhaps with a step; Sunday is 0.
 
     Raises:
       ValueError: It is none of these.
@@ -143,4 +149,5 @@ def _numbers(part: str, name: str, least: int, most: int, words: list[str]) -> r
         raise ValueError(f"{name} {part} has a step that is no number above 0")
     if slash and values != "*" and not dash:
         raise ValueError(f"{name} {part} has a step without a range")
-    return range(begin, end + 1, int(step) if slash else 1)
+    numbers = range(begin, end + 1, int(step) if slash else 1)
+    return {number % 7 for number in numbers} if name == "weekday" else set(numbers)

@@ -20,7 +20,6 @@ class RunDisplay(contextlib.ExitStack):
         self._console = console
 
     def begin(self, name: str) -> None:
-        """Called when a component starts."""
         self.close()
         if self._console.is_terminal and name != TRAINER:
             self.enter_context(self._console.status(name))

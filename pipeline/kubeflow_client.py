@@ -17,7 +17,7 @@ from typing import Any
 
 from pebr_tf.config import Config
 from pebr_tf.environment import is_verbose
-from pebr_tf.errors import UserError
+from pebr_tf.errors import UserError, one_line
 from pipeline.cron import Cron
 
 TIMEOUT_SECONDS = 60
@@ -25,15 +25,15 @@ Request = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Connection:
+class KubeflowConnection:
     """Kubeflow's own client, and the address that it talks to."""
 
     client: Any
     host: str
 
 
-def connect(config: Config, host: str | None, token_file: Path | None) -> Connection:
-    """A connection to Kubeflow's API; the host is that of the configuration unless one is given.
+def connect(config: Config, host: str | None, token_file: Path | None) -> KubeflowConnection:
+    """A connection to Kubeflow's API; host and token are those of the configuration unless given.
 
     Without a token, the client looks for credentials by itself.
 
@@ -45,20 +45,23 @@ def connect(config: Config, host: str | None, token_file: Path | None) -> Connec
         raise UserError(
             "--host or kubeflow.host must be the address of Kubeflow's API. Received: neither."
         )
+    if token_file is None and config.kubeflow.token_file is not None:
+        token_file = Path(config.kubeflow.token_file)
     token = None
     if token_file is not None:
         try:
             token = token_file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(
-                f"--token-file must be a readable file. Received: {token_file}: {error}."
+                "--token-file or kubeflow.token_file must be a readable file. "
+                f"Received: {token_file}: {error}."
             ) from None
     try:
         from kfp import Client
     except ImportError:
         raise UserError(
-            'The client of Kubeflow must be installed: pip install "pebr-tf[kubeflow]". '
-            "Received: none."
+            "The client of Kubeflow must be installed: pip install '.[pipeline,kubeflow]' in a "
+            "clone. Received: none."
         ) from None
     if not is_verbose():
         logging.getLogger().setLevel(logging.ERROR)
@@ -69,7 +72,7 @@ def connect(config: Config, host: str | None, token_file: Path | None) -> Connec
             "the connection",
             lambda: Client(host, namespace=config.kubeflow.namespace, existing_token=token),
         )
-    return Connection(client, host.rstrip("/"))
+    return KubeflowConnection(client, host.rstrip("/"))
 
 
 def job_request(
@@ -106,33 +109,26 @@ def schedule_request(
 
 
 def to_json(request: Request) -> str:
-    """A request as JSON."""
     return json.dumps(request, indent=2, sort_keys=True, ensure_ascii=False)
 
 
-def submit(request: Request, config: Config, connection: Connection) -> dict[str, str]:
+def submit(request: Request, config: Config, connection: KubeflowConnection) -> dict[str, str]:
     """Sends the request for a run; UserError if Kubeflow does not accept it."""
-    send = connection.client.runs.create_run
-    run = _send(request, config, connection, "the run", send)
+    run = _send(request, config, connection, "run")
     link = f"{connection.host}/#/runs/details/{run.run_id}"
     return {"name": run.run_id, "state": run.state, "link": link}
 
 
-def schedule(request: Request, config: Config, connection: Connection) -> dict[str, str]:
+def schedule(request: Request, config: Config, connection: KubeflowConnection) -> dict[str, str]:
     """Sends the request for recurring runs; UserError if Kubeflow does not accept it."""
-    send = connection.client.recurring_runs.create_recurring_run
-    recurring = _send(request, config, connection, "the recurring run", send)
+    recurring = _send(request, config, connection, "recurring_run")
     link = f"{connection.host}/#/recurringrun/details/{recurring.recurring_run_id}"
     return {"name": recurring.recurring_run_id, "state": recurring.status, "link": link}
 
 
-def _send(
-    request: Request,
-    config: Config,
-    connection: Connection,
-    noun: str,
-    create: Callable[..., Any],
-) -> Any:
+def _send(request: Request, config: Config, connection: KubeflowConnection, kind: str) -> Any:
+    create = getattr(getattr(connection.client, f"{kind}s"), f"create_{kind}")
+
     def send() -> Any:
         # The client prints a link.
         with contextlib.redirect_stdout(io.StringIO()):
@@ -140,9 +136,15 @@ def _send(
                 config.pipeline.name, namespace=config.kubeflow.namespace
             )
         body = {**request, "experiment_id": experiment.experiment_id}
-        return create(body=body, _request_timeout=TIMEOUT_SECONDS)
+        created = create(body=body, _request_timeout=TIMEOUT_SECONDS)
+        if getattr(created, f"{kind}_id") is None:
+            # The client takes any page for an answer.
+            raise ValueError(
+                "an answer without an id, as from a login page; --token-file may be missing"
+            )
+        return created
 
-    return _answered(connection.host, noun, send)
+    return _answered(connection.host, f"the {kind.replace('_', ' ')}", send)
 
 
 def _answered(host: str, noun: str, call: Callable[[], Any]) -> Any:
@@ -156,8 +158,7 @@ def _answered(host: str, noun: str, call: Callable[[], Any]) -> Any:
         reason = f"{error.status} {_message(error)}"
     except (HTTPError, TimeoutError, ValueError) as error:
         reason = str(error)
-    text = " ".join(reason.split()).removesuffix(".")
-    raise UserError(f"Kubeflow at {host} must accept {noun}. Received: {text}.")
+    raise UserError(f"Kubeflow at {host} must accept {noun}. Received: {one_line(reason)}.")
 
 
 def _message(error: Any) -> str:

@@ -46,18 +46,15 @@ def compile_documents(
 
 
 def to_yaml(documents: list[dict[str, Any]]) -> str:
-    """The documents as one file."""
     return str(yaml.safe_dump_all(documents, allow_unicode=True, width=100))
 
 
 def variables_of(kubeflow: Kubeflow) -> list[dict[str, Any]]:
-    """The environment of a container."""
     pairs = (each.split("=", 1) for each in kubeflow.environment)
     return [{"name": name, "value": value} for name, value in pairs]
 
 
 def node_labels(kubeflow: Kubeflow, has_accelerator: bool) -> dict[str, str]:
-    """The labels of the nodes that a pod runs on."""
     labels = kubeflow.node_selector + (kubeflow.accelerator_selector if has_accelerator else ())
     return dict(label.split("=", 1) for label in labels)
 

@@ -72,7 +72,6 @@ def compile_job(
 
 
 def to_bytes(job: dict[str, Any]) -> bytes:
-    """The bytes of a compiled job."""
     return (json.dumps(job, indent=1, sort_keys=True) + "\n").encode()
 
 
@@ -108,7 +107,6 @@ def beam_args(config: Config) -> list[str]:
 
 
 def machine_of(config: Config, component: str) -> Machine:
-    """What the container of a component gets."""
     # ClickLogExampleGen -> click_log_example_gen.
     words = "".join(f"_{each.lower()}" if each.isupper() else each for each in component)
     return Machine.of(getattr(config.cloud.resources, RESOURCES.get(component, words.lstrip("_"))))

@@ -50,9 +50,7 @@ _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "database or disk
 class Display(Protocol):
     """Receives the progress of a run."""
 
-    def begin(self, name: str) -> None:
-        """Called when a component starts."""
-
+    def begin(self, name: str) -> None: ...
     def end(self, name: str, took: str) -> None:
         """Called when a component has finished, with its time or why it took none."""
 
@@ -158,7 +156,6 @@ def _run(
 
 
 def _last_run(store: MetadataStore, pipeline: str) -> str | None:
-    """The name of the newest run of a pipeline."""
     context = store.get_context_by_type_and_name(constants.PIPELINE_CONTEXT_TYPE_NAME, pipeline)
     if context is None:
         return None
@@ -169,7 +166,6 @@ def _last_run(store: MetadataStore, pipeline: str) -> str | None:
 
 
 def _succeeded(store: MetadataStore, run_id: str | None) -> set[str]:
-    """The components that have succeeded in a run."""
     context = run_id and store.get_context_by_type_and_name(
         constants.PIPELINE_RUN_CONTEXT_TYPE_NAME, run_id
     )

@@ -11,7 +11,7 @@ from tfx.orchestration.metadata import (
 
 from pebr_tf.config import Pipeline
 from pebr_tf.environment import PASSWORD, metadata_password
-from pebr_tf.errors import UserError
+from pebr_tf.errors import UserError, one_line
 
 PORT = 3306
 
@@ -25,15 +25,14 @@ def connect(pipeline: Pipeline) -> metadata_store_pb2.ConnectionConfig:
     if pipeline.metadata is None:
         return sqlite_metadata_connection_config(f"{pipeline.root}/metadata.sqlite")
     url = urlsplit(pipeline.metadata)
-    connection = mysql_metadata_connection_config(
-        url.hostname, url.port or PORT, url.path[1:], url.username, metadata_password()
-    )
     try:
+        connection = mysql_metadata_connection_config(
+            url.hostname, url.port or PORT, url.path[1:], url.username, metadata_password()
+        )
         MetadataStore(connection)
-    except RuntimeError as error:
-        reason = " ".join(str(error).split()).rstrip(".")
+    except (RuntimeError, ValueError) as error:
         raise UserError(
             f"pipeline.metadata must be a MySQL server that accepts the password in {PASSWORD}. "
-            f"Received: {pipeline.metadata}, {reason}."
+            f"Received: {pipeline.metadata}, {one_line(error)}."
         ) from error
     return connection

@@ -133,7 +133,7 @@ def _trainer(
         "examples": examples,
         "transform_graph": graph,
         "train_args": trainer_pb2.TrainArgs(splits=["train"]),
-        # Not to evaluate on: TFX hands a second split to `run_fn` under this name only.
+        # Not evaluation data: TFX passes a second split to `run_fn` only under this name.
         "eval_args": trainer_pb2.EvalArgs(splits=["texts"]),
     }
     if config.training.warm_start:

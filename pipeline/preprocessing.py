@@ -20,7 +20,7 @@ import tensorflow_transform as tft
 
 from pebr_tf.config import AUTO, Features, Strata
 from pebr_tf.data.automatic import VOCABULARY_SIZE
-from pebr_tf.models.fields import Field, item_fields, query_fields
+from pebr_tf.models.fields import QUERY_IDS, Field, item_fields, query_fields
 from pebr_tf.models.text import normalised, tokens_of
 from pipeline.counting import strata_of, totals, vocabulary
 
@@ -81,7 +81,7 @@ def _fields(
     for name, parts in by_vocabulary.items():
         words = tf.concat([part.flat_values for part in parts.values()], axis=0)
         counts = tf.concat(clicks[name], axis=0)
-        path = vocabulary(words, counts, name, features.vocabulary_size, features.min_token_count)
+        path = vocabulary(words, counts, name, *_limits(features, name))
         for field_name, part in parts.items():
             outputs[field_name] = tft.apply_vocabulary(
                 part, path, num_oov_buckets=features.oov_buckets
@@ -103,11 +103,21 @@ def _known_share(queries: tf.Tensor, clicks: tf.Tensor, features: Features) -> t
     """[B] share of the words of queries [B] that queries of the training split have."""
     words = _whole(queries) if features.query_kind == "id" else _tokens(queries, features.words())
     counts = tf.gather(clicks, words.value_rowids())
-    limits = features.vocabulary_size, features.min_token_count
+    limits = _limits(features, query_fields(features)[0].vocabulary)
     path = vocabulary(words.flat_values, counts, "query_words", *limits)
     known = tft.apply_vocabulary(words.flat_values, path, default_value=-1) >= 0
     known = tf.cast(known, tf.float32)
     return tf.math.unsorted_segment_mean(known, words.value_rowids(), words.nrows())
+
+
+def _limits(features: Features, vocabulary_name: str) -> tuple[int, int]:
+    """The most words of a vocabulary, and the clicks that each needs.
+
+    One click is enough for a query id: it shares nothing with other ids, so without it nothing is
+    known of the query.
+    """
+    least = 1 if vocabulary_name == QUERY_IDS else features.min_token_count
+    return features.vocabulary_size, least
 
 
 def _tokens(column: tf.Tensor, features: Features) -> tf.RaggedTensor:

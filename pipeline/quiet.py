@@ -9,8 +9,6 @@ from pebr_tf.environment import is_verbose
 
 
 class _Warnings(logging.Handler):
-    """Prints the warnings of components."""
-
     def __init__(self, console: Console):
         super().__init__(logging.WARNING)
         self._console = console
@@ -20,7 +18,7 @@ class _Warnings(logging.Handler):
 
 
 def set_logging(warnings: Console | None = None) -> None:
-    """Sets the log levels of the frameworks; a console shows what components warn of."""
+    """Sets the log levels of the frameworks; a console shows the warnings of this project."""
     from absl import logging as absl_logging
 
     if is_verbose():
@@ -30,7 +28,8 @@ def set_logging(warnings: Console | None = None) -> None:
     for name in ("absl", "tfx", "apache_beam", "root", "tensorflow"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     if warnings is not None:
-        components = logging.getLogger("components")
-        components.setLevel(logging.WARNING)
-        components.propagate = False
-        components.addHandler(_Warnings(warnings))
+        for package in ("components", "pebr_tf", "pipeline", "serving"):
+            logger = logging.getLogger(package)
+            logger.setLevel(logging.WARNING)
+            logger.propagate = False
+            logger.addHandler(_Warnings(warnings))

@@ -78,7 +78,7 @@ def _train(
     files = _files(fn_args.train_files)
     queries, items = _text_tables(_files(fn_args.eval_files), transform, config)
     parse = _parser(queries, items)
-    # Only now: the transform is a Keras layer, too, and must keep 32 bits.
+    # Set after the transform layer is made, which must stay in float32.
     policy = "mixed_bfloat16" if training.mixed_precision else "float32"
     tf.keras.mixed_precision.set_global_policy(policy)
 
@@ -138,7 +138,6 @@ class _Data:
 
 
 def _untrained(data: _Data, config: Config) -> TwoTower:
-    """A new model, built."""
     model = TwoTower(config, data.vocabulary_sizes)
     small = Training(batch_size=2, shuffle_buffer=1)
     pairs = next(iter(batches.training_batches(data.files, data.parse, small)), None)

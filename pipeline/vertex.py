@@ -22,10 +22,10 @@ from google.cloud.aiplatform import PipelineJob, gapic
 
 from pebr_tf.config import Config
 from pebr_tf.environment import is_verbose
-from pebr_tf.errors import UserError
+from pebr_tf.errors import UserError, one_line
 from pipeline.cron import Cron
 
-# Vertex AI checks a specification within a few.
+# Vertex AI checks a specification within a few seconds.
 TIMEOUT_SECONDS = 60
 CONSOLE = "https://console.cloud.google.com/vertex-ai/locations"
 
@@ -56,7 +56,7 @@ def default_credentials() -> Credentials:
     raise UserError(
         "Google Cloud credentials must be available: run gcloud auth application-default login, "
         "or set GOOGLE_APPLICATION_CREDENTIALS to a credentials file. "
-        f"Received: {_one_line(reason)}."
+        f"Received: {one_line(reason)}."
     )
 
 
@@ -163,8 +163,4 @@ def _accepted(
 def _reason(error: Exception) -> str:
     """The message of an error, without machine-readable details."""
     code, message = getattr(error, "code", None), getattr(error, "message", None)
-    return _one_line(str(error) if code is None else f"{int(code)} {message}")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split()).removesuffix(".")
+    return one_line(str(error) if code is None else f"{int(code)} {message}")

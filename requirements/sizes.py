@@ -1,6 +1,6 @@
 """Prints what each locked image installs: packages, and their bytes without bytecode.
 
-`make` has installed all of them in .venv, at the same versions, so nothing is downloaded:
+`make setup` has installed all of them in .venv, at the same versions, so nothing is downloaded:
 
     .venv/bin/python requirements/sizes.py
 """

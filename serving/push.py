@@ -6,10 +6,11 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import tensorflow as tf
 
-from pebr_tf.errors import UserError
+from pebr_tf.errors import UserError, one_line
 from pebr_tf.files import is_remote
 from pebr_tf.manifest import sha256
 from pebr_tf.release.catalogue import EmbeddedCatalogue
@@ -32,18 +33,25 @@ LOGGER = logging.getLogger(__name__)
 
 
 def push_anywhere(
-    releases: str, sources: ReleaseSources, confirm: Callable[[], None] = lambda: None
+    releases: str,
+    sources: ReleaseSources,
+    confirm: Callable[[], None] = lambda: None,
+    record: Callable[[int], None] = lambda version: None,
 ) -> PushResult:
     """Pushes a release to a local or a remote folder of releases; see `push`.
 
-    `confirm` is called at the last moment before the release appears, and may raise.
+    `confirm` is called at the last moment before the release appears, and may raise; `record` is
+    called with its version as soon as it has appeared.
     """
     if not is_remote(releases):
         release = push(Path(releases), sources, confirm)
+        record(release.version)
         return PushResult(release.version, str(release.directory.absolute()))
     releases = remote_folder(releases)
     with tempfile.TemporaryDirectory() as scratch:
-        return upload(releases, push(Path(scratch), sources, confirm), confirm)
+        result = upload(releases, push(Path(scratch), sources, confirm), confirm)
+        record(cast(int, result.version))
+        return result
 
 
 def push(
@@ -89,7 +97,7 @@ def _warm_up(query_model: Path, queries: list[str], model: str) -> None:
 
 def _self_test(directory: Path, queries: list[str], checksums: dict[str, str]) -> SelfTest:
     try:
-        # The index may have been damaged since it was built. All else is as it was copied.
+        # The index may have been damaged since it was built. All other files are fresh copies.
         index = EmbeddedCatalogue(directory).index
         prefix = f"{index.relative_to(directory).as_posix()}/"
         built = {name.removeprefix(prefix): value for name, value in checksums.items()}
@@ -99,8 +107,7 @@ def _self_test(directory: Path, queries: list[str], checksums: dict[str, str]) -
         answers.compare(retriever)
     except Exception as error:
         # Any error here would also stop a server from loading the release.
-        reason = str(error).replace(f"{directory}/", "").replace(str(directory), "it")
-        reason = " ".join(reason.split()).rstrip(".")
+        reason = one_line(error).replace(f"{directory}/", "").replace(str(directory), "it")
         raise UserError(
             f"a release must load and answer before it is pushed. Received: {reason}."
         ) from error

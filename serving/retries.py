@@ -4,7 +4,7 @@ import random
 import threading
 import time
 
-# An overloaded server can bear a tenth more load.
+# Retries add at most a tenth to the load.
 SHARE = 0.1
 # Tokens saved while nothing fails: a short outage costs no request, even at low traffic.
 CAPACITY = 10.0
@@ -23,7 +23,6 @@ class RetryBudget:
         self._lock = threading.Lock()
 
     def request(self) -> None:
-        """Counts a request, without its retries."""
         with self._lock:
             self._tokens = min(self._tokens + SHARE, CAPACITY)
 

@@ -60,10 +60,10 @@ class RetrievalResponse:
       level_source: Where levels and laws come from: "probe", a small search, or "sample", the items
         that the query model holds.
       expected_recall: [B] share of the query's relevant items that the list is expected to hold
-        unless the limit truncated it: its law at the threshold; NaN for top_k and score, which
-        promise nothing, and for unfamiliar queries, whose lists have `cutoff.unfamiliar_items`.
+        unless the limit truncated it: its law at the threshold; NaN for top_k and score, which have
+        no calibrated recall, and for unfamiliar queries, which get `cutoff.unfamiliar_items`.
       notes: What a caller should know about the knob's value, one sentence each: it is out of
-        range, returns much of the catalogue, or promises a recall in a wide interval.
+        range, returns much of the catalogue, or its recall has a wide interval.
       rendered: The results as each API sends them, kept for a response that is sent again.
     """
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +39,6 @@ class Retriever:
 
     def __post_init__(self) -> None:
         self.knobs = ReleaseKnobs(self.calibration, self.settings)
-        notes = functools.partial(self.calibration.notes, catalogue=len(self.searcher))
-        self._notes = functools.lru_cache(maxsize=1024)(notes)
 
     @classmethod
     def load(
@@ -69,15 +66,7 @@ class Retriever:
         value: float | None = None,
         limit: int | None = None,
     ) -> RetrievalResponse:
-        """Returns the items of each query.
-
-        Args:
-          queries: Texts, none blank.
-          knob: "recall", the share of the relevant items to keep on average over queries; "share",
-            the same of each query; "budget", the average number of items per query; "top_k",
-            items per query; "score", the least cosine; None for the release's default.
-          value: Value of the knob.
-          limit: Most items per query, at most the release's limit, which is the default.
+        """Returns the items of each query; the arguments are those of `RetrievalRequest`.
 
         Raises:
           InvalidArgument: A query is blank, the knob is unknown, or a number is out of range.
@@ -126,8 +115,8 @@ class Retriever:
         items, levels = self._search(requests, rules, owner, encoded)
         encoded = encoded.with_law(levels, self.calibration.law.numpy_laws)
         searched_at = time.perf_counter()
-        promised = np.array([rule.is_calibrated for rule in rules])[owner] & ~encoded.unfamiliar
-        expected = np.where(promised, self._recalls(encoded, items.thresholds), np.nan)
+        is_expected = np.array([rule.is_calibrated for rule in rules])[owner] & ~encoded.unfamiliar
+        expected = np.where(is_expected, self._recalls(encoded, items.thresholds), np.nan)
         fields = self._fields(requests, items)
         ended_at = time.perf_counter()
         columns = tuple(self.payload.columns)
@@ -148,7 +137,12 @@ class Retriever:
                     encoded=encoded.take(rows),
                     level_source=source,
                     expected_recall=expected[rows],
-                    notes=self._notes(knob, value),
+                    notes=self.calibration.notes(
+                        knob,
+                        value,
+                        len(self.searcher),
+                        float(items.counts[rows].sum()) / max(len(request.queries), 1),
+                    ),
                     seconds=StageSeconds(
                         encode=encoded_at - begin,
                         search=searched_at - encoded_at,
@@ -171,17 +165,14 @@ class Retriever:
         # Equal policies are mostly the same object, and comparing them takes time.
         policies = {id(rule.policy): rule.policy for rule in rules}
         if len(policies) == 1:
-            found = rules[0].policy.search(self.searcher, encoded, cutoffs, limits)
-            items, levels = found.items, found.levels
+            items, levels = rules[0].policy.search(self.searcher, encoded, cutoffs, limits)
         else:
             levels, parts = np.empty_like(encoded.level), []
             for policy in set(policies.values()):
                 rows = np.flatnonzero(np.array([rule.policy == policy for rule in rules])[owner])
-                found = policy.search(
-                    self.searcher, encoded.take(rows), cutoffs[rows], limits[rows]
-                )
-                levels[rows] = found.levels
-                parts.append((rows, found.items))
+                part = encoded.take(rows), cutoffs[rows], limits[rows]
+                found, levels[rows] = policy.search(self.searcher, *part)
+                parts.append((rows, found))
             items = assemble(parts)
         unfamiliar = encoded.unfamiliar & np.array([rule.is_calibrated for rule in rules])[owner]
         if unfamiliar.any():
@@ -189,6 +180,7 @@ class Retriever:
             count = self.settings.unfamiliar_items or max(self.calibration.floor, 1)
             best = self.searcher.search(encoded.embedding[rows], top_k=count, limit=count)
             best = best.head(limits[rows])
+            best = replace(best, thresholds=best.scores[best.row_splits[1:] - 1])
             items = assemble([(others, take_rows(items, others)), (rows, best)])
         return items, levels
 

@@ -1,26 +1,17 @@
 """The query model: towers, law, level and calibrated knobs in one SavedModel.
 
-    serving_default      query [B] -> embedding [B, n], tau, alpha, beta, noise_share,
-                         background_alpha, background_beta, level, threshold, expected_recall,
-                         expected_count, unfamiliar, stratum, frequency, [B] each, by the release's
-                         default knob
-    query_at             query [B], recall [B] in (0, 1), an average over queries -> the same
-    share_at             query [B], share [B] in (0, 1), of each query's relevant items -> the same
-    recall_at            query [B], cosines [B, M] -> recall [B, M], the share of the query's
-                         relevant items at or above each cosine
-    encode               query [B] -> embedding, tau, frequency, unfamiliar, stratum, in half of the
-                         time; a service that searches for the level needs no more
-    item                 the item's columns -> embedding [B, n]
-    serialized_examples  examples [B], raw tf.Examples -> query_embedding, item_embedding, tau,
-                         frequency, stratum, level, threshold
+docs/serving.md, "The query model alone", lists the signatures for queries. Two more serve the
+components: `item` embeds the item's columns, and `serialized_examples` maps raw tf.Examples [B] to
+query_embedding, item_embedding, tau, frequency, stratum, level and threshold.
 
 z = (1 + cosine) / 2 of a query's relevant items follows Beta(alpha, beta), and a share
 `noise_share` of its clicks the law of all items, Beta(background_alpha, background_beta). The list
 ends at `threshold`; `expected_recall` is the share of the query's relevant items above it and
-`expected_count` the number of items. NaN: a recall or share outside (0, 1), and what is expected of
-an `unfamiliar` query, whose threshold is the cosine of its best item, or of a policy that ends
-lists by their ranks, whose threshold is -1. At least `floor` and at most `limit` of the items that
-the model holds, in proportion to the catalogue, are at or above a threshold. Without custom op.
+`expected_count` the number of items. NaN: a recall or share outside (0, 1), and the recall of an
+`unfamiliar` query or of a knob or policy that promises none. The threshold of such a query and of
+the policy top_k is the cosine of the last item of its list; policies that end lists by other ranks
+have a threshold of -1. At least `floor` and at most `limit` of the items that the model holds, in
+proportion to the catalogue, are at or above a threshold. Without custom op.
 """
 
 import dataclasses
@@ -36,10 +27,11 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from pebr_tf.config import Config, Cutoff
-from pebr_tf.cutoff.calibration import Calibration
+from pebr_tf.cutoff.calibration import Calibration, is_unfamiliar
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.cutoff.knobs import ReleaseKnobs
 from pebr_tf.cutoff.policies.base import Policy
+from pebr_tf.cutoff.policies.plain import TopKPolicy
 from pebr_tf.cutoff.policies.share import SharePolicy
 from pebr_tf.distributions import Beta, background_law
 from pebr_tf.distributions.level import level_of_cosines
@@ -84,6 +76,7 @@ class QueryModel(tf.Module):
         knobs = ReleaseKnobs(calibration, dataclasses.replace(settings, level_source="sample"))
         self._policy, self._share = knobs.calibrated_policy, SharePolicy()
         self._default = _default(knobs, calibration)
+        self._unfamiliar_items = settings.unfamiliar_items or max(calibration.floor, 1)
         self._law = LawWeights(*(tf.constant(value, tf.float64) for value in calibration.law))
         # A variable: a constant would be stored in the graph of every signature. Transposed,
         # because TensorFlow multiplies so in half the time.
@@ -98,8 +91,8 @@ class QueryModel(tf.Module):
     def serving_default(self, query: tf.Tensor) -> Tensors:
         """What is known of query texts [B], with thresholds by the release's default knob."""
         encoded, scores = self._encode(query)
-        policy, cutoff = self._default
-        return self._ended(policy, tf.fill(tf.shape(query), cutoff), encoded, scores)
+        policy, cutoff, promises = self._default
+        return self._ended(policy, tf.fill(tf.shape(query), cutoff), encoded, scores, promises)
 
     @_graph(input_signature=[_QUERY, tf.TensorSpec([None], tf.float32, name="recall")])
     def query_at(self, query: tf.Tensor, recall: tf.Tensor) -> Tensors:
@@ -135,8 +128,8 @@ class QueryModel(tf.Module):
         item = encoded.pop("item_embedding")
         encoded["embedding"] = encoded.pop("query_embedding")
         full, scores = self._with_law(encoded)
-        policy, cutoff = self._default
-        ended = self._ended(policy, tf.fill(tf.shape(examples), cutoff), full, scores)
+        policy, cutoff, promises = self._default
+        ended = self._ended(policy, tf.fill(tf.shape(examples), cutoff), full, scores, promises)
         shown = ("tau", "frequency", "stratum", "level", "threshold")
         return {
             "query_embedding": ended["embedding"],
@@ -172,33 +165,50 @@ class QueryModel(tf.Module):
         return full, scores
 
     def _unknown(self, encoded: Tensors) -> tf.Tensor:
-        known = encoded["known_share"]
-        return (known <= 0) | (known < self._calibration.least_known)
+        return is_unfamiliar(encoded["known_share"], self._calibration.least_known)
 
     def _ended(
-        self, policy: Policy, cutoffs: tf.Tensor, encoded: Tensors, scores: tf.Tensor
+        self,
+        policy: Policy,
+        cutoffs: tf.Tensor,
+        encoded: Tensors,
+        scores: tf.Tensor,
+        promises: bool = True,
     ) -> Tensors:
         """Adds the thresholds of cut-offs [B], and what is expected of them."""
-        threshold = policy.threshold(cutoffs, SimpleNamespace(**encoded))
+        nan = tf.fill(tf.shape(cutoffs), float("nan"))
+        threshold, recall, count = policy.threshold(cutoffs, SimpleNamespace(**encoded)), nan, nan
+        ends_at_cosine = threshold is not None
+        if isinstance(policy, TopKPolicy):
+            last = self._last_of(scores, tf.floor(-cutoffs) + 1)
+            threshold = tf.where(tf.math.is_nan(cutoffs), nan, last)
         if threshold is None:
-            nothing = tf.fill(tf.shape(encoded["tau"]), float("nan"))
-            threshold, recall, count = -tf.ones_like(nothing), nothing, nothing
+            threshold = -tf.ones_like(nan)
         else:
             threshold = self._bounded(tf.clip_by_value(threshold, -1.0, 1.0), scores)
-            recall = self._recall(encoded, threshold[:, tf.newaxis])[:, 0]
+            invalid = tf.math.is_nan(threshold)
+            unknown = invalid | (encoded["unfamiliar"] if promises else False)
+            fixed = self._last_of(scores, tf.fill(tf.shape(cutoffs), self._unfamiliar_items))
+            threshold = tf.where(unknown & ~invalid, fixed, threshold)
             above = tf.cast(scores >= threshold[:, tf.newaxis], tf.float32)
             count = self._items_per_sampled * tf.reduce_sum(above, axis=1)
-            invalid, unfamiliar = tf.math.is_nan(threshold), encoded["unfamiliar"]
-            best = tf.reduce_max(scores, axis=1) - ROUNDING
-            threshold = tf.where(unfamiliar & ~invalid, best, threshold)
-            unknown = invalid | unfamiliar
-            recall, count = (tf.where(unknown, float("nan"), value) for value in (recall, count))
+            count = tf.where(invalid, nan, count)
+            if ends_at_cosine and promises:
+                recall = self._recall(encoded, threshold[:, tf.newaxis])[:, 0]
+                recall = tf.where(unknown, nan, recall)
         return {
             **encoded,
             "threshold": threshold,
             "expected_recall": recall,
             "expected_count": count,
         }
+
+    def _last_of(self, scores: tf.Tensor, items: tf.Tensor) -> tf.Tensor:
+        """[B] cosines where lists of the best `items` [B] of the catalogue end."""
+        held = tf.math.ceil(tf.cast(items, tf.float32) / self._items_per_sampled)
+        held = tf.clip_by_value(tf.cast(held, tf.int32), 1, min(self._limit, scores.shape[1]))
+        best = tf.math.top_k(scores, tf.maximum(tf.reduce_max(held), 1)).values
+        return tf.gather(best, held - 1, batch_dims=1) - ROUNDING
 
     def _bounded(self, threshold: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
         """Thresholds [B] that leave lists of at least the floor and at most the limit."""
@@ -225,13 +235,16 @@ class QueryModel(tf.Module):
         return tf.cast(recall, tf.float32)
 
 
-def _default(knobs: ReleaseKnobs, calibration: Calibration) -> tuple[Policy, float]:
-    """The policy and the cut-off of the release's default knob; one for all queries."""
-    if calibration.default_knob == "recall":
-        cutoff = calibration.signature.cutoff(calibration.default_value)
-        return knobs.calibrated_policy, float(cutoff)
-    rule = knobs.default_rule()
-    return rule.policy, float(rule.cutoffs[0])
+def _default(knobs: ReleaseKnobs, calibration: Calibration) -> tuple[Policy, float, bool]:
+    """The policy, the cut-off for all queries, and whether it promises, of the default knob."""
+    recall = calibration.default_value
+    if calibration.default_knob == "budget":
+        # The query model's map is one of recalls.
+        recall = float(calibration.recall.value(calibration.budget.cutoff(recall)))
+    elif calibration.default_knob != "recall":
+        rule = knobs.default_rule()
+        return rule.policy, float(rule.cutoffs[0]), rule.is_calibrated
+    return knobs.calibrated_policy, float(calibration.signature.cutoff(recall)), True
 
 
 def _cutoff(knob: KnobMap, values: tf.Tensor) -> tf.Tensor:
@@ -292,7 +305,7 @@ def export_query_model(
                 "item": towers.signatures["item"],
                 "serialized_examples": model.serialized_examples,
             },
-            # Nothing trains on; without this, saving warns of gradients that cannot be kept.
+            # The model is not trained further; otherwise saving warns about custom gradients.
             options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
         )
         _forget_gradients(scratch / "saved_model.pb")
@@ -304,7 +317,7 @@ def export_query_model(
 
 
 def _forget_gradients(path: Path) -> None:
-    """Removes the names of custom gradients, because loading warns of each that is not there."""
+    """Removes the names of custom gradients, because loading warns about each one."""
     model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
     for graph in model.meta_graphs:
         functions = graph.graph_def.library.function

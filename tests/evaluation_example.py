@@ -110,7 +110,7 @@ GATES = [
 def example():
     """A blessed evaluation with a previous release."""
     evaluation = ModelEvaluation(
-        model=ModelSummary("beta_nce", "beta", 128, 3000, "level", 0.6),
+        model=ModelSummary("beta_nce", False, "beta", 128, 3000, "level", 0.6),
         data=DataSummary(
             items=20000,
             train_clicks=239655,

@@ -37,7 +37,7 @@ class Upload:
 class MemoryStore(fs.FileSystemHandler):
     """What `pebr_tf.storage` needs of a file system; a test may set `before` to fail or to act.
 
-    `before` is called with "read", "list" or "write", and the path.
+    `before` is called with "read", "list", "write" or "delete", and the path.
     """
 
     def __init__(self):
@@ -78,5 +78,9 @@ class MemoryStore(fs.FileSystemHandler):
     def _unused(self, *arguments):
         raise NotImplementedError
 
+    def delete_file(self, path):
+        self.before("delete", f"ram://{path}")
+        tf.io.gfile.remove(f"ram://{path}")
+
     open_input_file = open_append_stream = create_dir = delete_dir = delete_dir_contents = _unused
-    delete_root_dir_contents = delete_file = move = copy_file = _unused
+    delete_root_dir_contents = move = copy_file = _unused

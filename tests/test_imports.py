@@ -1,7 +1,9 @@
 """Imports point one way, without cycles, and every module can be reached by a user."""
 
+import ast
 import contextlib
 import re
+from collections import Counter
 from graphlib import TopologicalSorter
 
 import pytest
@@ -67,6 +69,17 @@ def test_every_module_can_be_reached_without_a_test():
     unreached = {module for package in PACKAGES for module in files(package)}
     unreached -= reachable([*entry_modules()])
     assert sorted(unreached) == []
+
+
+def test_a_class_name_is_used_once():
+    names = Counter(
+        node.name
+        for package in (*PACKAGES, *RESEARCH, "tests")
+        for path in files(package).values()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, count in names.items() if count > 1} == set()
 
 
 def test_the_graph_has_what_it_should():

@@ -63,7 +63,6 @@ def reader(source: str, columns: Sequence[str]) -> ReadFromBigQuery:
 
 @beam.ptransform_fn
 def read_rows(pipeline: beam.Pipeline, source: str, columns: Sequence[str]) -> beam.PCollection:
-    """`Rows` of a BigQuery source with these columns."""
     return (
         pipeline
         | "Query" >> reader(source, columns)

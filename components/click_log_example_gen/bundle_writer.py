@@ -58,6 +58,8 @@ class BundleSummary:
     """What happened to the rows of a bundle.
 
     Attributes:
+      clicked: Rows with clicks, by split.
+      queries: Queries with clicks, by split, at least `splits.LEAST_QUERIES` where there are more.
       letters: Files of the rejected rows, gzip.
       errors: Error messages that end the run. They are data because runners wrap exceptions.
     """
@@ -66,14 +68,14 @@ class BundleSummary:
     read: int = 0
     kept: dict[str, int] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
+    clicked: dict[str, int] = field(default_factory=dict)
+    queries: dict[str, set[str]] = field(default_factory=dict)
     shards: list[Shard] = field(default_factory=list)
     letters: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
 
 class BundleWriter:
-    """Writes and counts the rows of a bundle."""
-
     def __init__(self, table: str, folder: str):
         self._folder = folder
         self._summary = BundleSummary(table)
@@ -84,11 +86,9 @@ class BundleWriter:
         self._letters: list[BinaryIO] = []
 
     def read(self, count: int) -> None:
-        """Counts rows that were read."""
         self._summary.read += count
 
     def reject(self, rows: Rows, rejected: Rejected) -> None:
-        """Writes dead letters for rows of a source."""
         if not len(rejected):
             return
         self._reasons.update(rejected.reasons.tolist())
@@ -121,7 +121,6 @@ class BundleWriter:
             del self._open[split]
 
     def close(self) -> BundleSummary:
-        """Closes all files and returns the summary."""
         for writer, _ in self._open.values():
             writer.close()
         for file in self._letters:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from apache_beam.utils import shared
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -25,8 +27,6 @@ COUNTED_ROWS = 2_000_000
 
 
 class GoodClicks:
-    """Turns rows of a click log into good clicks."""
-
     def __init__(self, settings: IngestSettings, now: int):
         self._settings = settings
         self._now = now
@@ -60,7 +60,6 @@ class CountTimes(beam.DoFn):
 
 
 def merged(counts: Iterable[splits.TimeCounts]) -> splits.TimeCounts:
-    """The sum of counts."""
     none = splits.TimeCounts.of(np.empty(0, np.int64))
     return functools.reduce(splits.TimeCounts.and_also, counts, none)
 
@@ -85,6 +84,8 @@ class WriteClicks(beam.DoFn):
         self._writer = BundleWriter(TABLE, self._folder)
         self._counts: list[pa.Table] = []
         self._samples: dict[str, pa.Table] = {}
+        self._clicked: collections.Counter[str] = collections.Counter()
+        self._queries: dict[str, set[str]] = {name: set() for name in splits.NAMES}
 
     def process(self, rows: Rows, path: str, begins: int | None = None) -> tuple[()]:
         if path:
@@ -111,13 +112,18 @@ class WriteClicks(beam.DoFn):
             chosen = clicks.columns.take(pa.array(order[assigned[order] == number]))
             self._writer.keep(name, chosen, (rows.source_number, int(clicks.rows[0])))
             self._sample(name, chosen, generator.random(len(chosen)))
+            clicked = chosen.filter(pc.greater(chosen.column("clicks"), 0)).column("query")
+            self._clicked[name] += len(clicked)
+            if len(self._queries[name]) < splits.LEAST_QUERIES:
+                few = clicked.unique().slice(0, splits.LEAST_QUERIES)
+                self._queries[name].update(few.to_pylist())
             if number == splits.TRAIN:
                 self._counts.append(texts.counted(chosen))
         if sum(map(len, self._counts)) > COUNTED_ROWS:
             self._counts = [texts.merged(self._counts)]
 
-    def _sample(self, split: str, clicks: pa.RecordBatch, places: np.ndarray) -> None:
-        table = pa.Table.from_batches([clicks]).append_column(texts.PLACE, pa.array(places))
+    def _sample(self, split: str, clicks: pa.RecordBatch, order: np.ndarray) -> None:
+        table = pa.Table.from_batches([clicks]).append_column(texts.SAMPLE_ORDER, pa.array(order))
         both = [self._samples[split], table] if split in self._samples else [table]
         self._samples[split] = texts.sampled(both, self._settings.data.statistics_rows)
 
@@ -126,4 +132,6 @@ class WriteClicks(beam.DoFn):
             yield beam.pvalue.TaggedOutput(texts.COUNTS, at_end(part))
         for split, table in self._samples.items():
             yield beam.pvalue.TaggedOutput(texts.SAMPLES, at_end(((split, 0), table)))
-        yield at_end(self._writer.close())
+        summary = self._writer.close()
+        summary.clicked, summary.queries = dict(self._clicked), self._queries
+        yield at_end(summary)

@@ -5,8 +5,8 @@ from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
 from tfx.types.standard_artifacts import Examples
 
 from components.artifacts import DeadLetters
-from components.click_log_example_gen.driver import Driver
-from components.click_log_example_gen.executor import Executor
+from components.click_log_example_gen.driver import ClickLogExampleGenDriver
+from components.click_log_example_gen.executor import ClickLogExampleGenExecutor
 from components.click_log_example_gen.inputs import WANTED_SPAN
 from components.click_log_example_gen.settings import exec_properties
 from components.wiring import connected, interface
@@ -26,8 +26,8 @@ class ClickLogExampleGen(BaseBeamComponent):
         },
         optional=(WANTED_SPAN,),
     )
-    EXECUTOR_SPEC = BeamExecutorSpec(Executor)
-    DRIVER_CLASS = Driver
+    EXECUTOR_SPEC = BeamExecutorSpec(ClickLogExampleGenExecutor)
+    DRIVER_CLASS = ClickLogExampleGenDriver
 
     def __init__(self, config: Config, source: str = "", span: int | None = None):
         """Checks the columns.

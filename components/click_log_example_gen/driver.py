@@ -10,7 +10,7 @@ from components.click_log_example_gen.settings import from_exec_properties
 from pebr_tf.errors import UserError
 
 
-class Driver(driver.Driver):
+class ClickLogExampleGenDriver(driver.Driver):
     """Adds span, version, fingerprint and the resolved patterns to the exec properties."""
 
     def resolve_exec_properties(

@@ -33,7 +33,7 @@ FULL = os.strerror(errno.ENOSPC)
 FILE_FORMAT = "tfrecords_gzip"
 
 
-class Executor(BaseBeamExecutor):
+class ClickLogExampleGenExecutor(BaseBeamExecutor):
     """Reads, checks, splits, counts and writes rows, one batch of columns at a time."""
 
     def Do(
@@ -127,12 +127,24 @@ def _checked(
     try:
         for account in (of_items, of_clicks):
             account.check(ingest.settings.data.reject_limit, letters)
-        splits.check_splits(ingest.settings.split, of_clicks.kept)
+        _check_splits(ingest, summaries)
     except UserError:
         if of_items.rejected or of_clicks.rejected:
             publish.write_dead_letters(summaries, accounting, rejected)
         raise
     return accounting
+
+
+def _check_splits(ingest: Ingest, summaries: list[BundleSummary]) -> None:
+    rows: collections.Counter[str] = collections.Counter()
+    queries: dict[str, set[str]] = {name: set() for name in splits.NAMES}
+    for summary in summaries:
+        rows.update(summary.clicked)
+        for name, found in summary.queries.items():
+            queries[name] |= found
+    held_out = queries["calibrate"] | queries["test"]
+    every = held_out | queries["train"]
+    splits.check_splits(ingest.settings.split, rows, len(every), len(held_out))
 
 
 def _account(table: str, files: Sequence[str], summaries: list[BundleSummary]) -> Account:

@@ -47,7 +47,6 @@ class Ingest:
     now: int
 
     def build(self, pipeline: beam.Pipeline) -> None:
-        """Adds all steps to a pipeline."""
         table, summaries = self._build_items(pipeline)
         sides = [AsSingleton(table)]
         if self.settings.split.by == "time":
@@ -117,5 +116,7 @@ class Ingest:
 
     def _read_clicks(self, after: beam.PCollection | None = None) -> beam.PTransform:
         required, optional = self.settings.click_columns
-        format = self.settings.data.format
-        return read_tables("clicks", self.clicks, format, required, optional, after)
+        data = self.settings.data
+        return read_tables(
+            "clicks", self.clicks, data.format, required, optional, data.timestamp_column, after
+        )

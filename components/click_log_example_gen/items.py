@@ -20,11 +20,11 @@ from components.click_log_example_gen.bundle_writer import (
     Rows,
     create,
 )
+from pebr_tf.data.click_log import TWICE
 from pebr_tf.data.ingest_settings import IngestSettings
 from pebr_tf.data.tables import Batch, Rejected
 
 SPLIT = "items"
-TWICE = "item twice"
 TABLE_FILE = "items.arrow"
 SUMMARIES = "summaries"
 ENCODED_ROWS = 65_536

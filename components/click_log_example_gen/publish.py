@@ -27,7 +27,6 @@ def write_summaries(summaries: list[BundleSummary], folder: str) -> None:
 
 
 def read_summaries(folder: str) -> list[BundleSummary]:
-    """The summaries that `write_summaries` wrote."""
     with inputs.source_of(os.path.join(folder, SUMMARIES_FILE), "auto").open() as file:
         summaries: list[BundleSummary] = pickle.load(file)
     return summaries
@@ -46,7 +45,6 @@ def move_shards(summaries: Iterable[BundleSummary], split: str, uri: str) -> Non
 def write_dead_letters(
     summaries: Iterable[BundleSummary], accounting: dict[str, Any], uri: str
 ) -> None:
-    """Writes the dead letters and the accounting."""
     fileio.makedirs(uri)
     # Concatenated gzip files are a gzip file.
     with create(os.path.join(uri, LETTERS_FILE)) as out:
@@ -59,7 +57,6 @@ def write_dead_letters(
 
 
 def remove(uri: str) -> None:
-    """Removes a folder if it exists."""
     if fileio.exists(uri):
         fileio.rmtree(uri)
 

@@ -21,6 +21,7 @@ def read_file(
     format: str,
     required: Sequence[str],
     optional: Sequence[str],
+    time: str | None,
 ) -> Iterator[Rows | beam.pvalue.TaggedOutput]:
     """(number, name) of a file -> its `Rows`; a `BundleSummary` with an error to FAILED.
 
@@ -31,7 +32,7 @@ def read_file(
         return
     number, name = file
     try:
-        for batch in read_table(inputs.source_of(name, format), required, optional):
+        for batch in read_table(inputs.source_of(name, format), required, optional, time):
             yield Rows(number, name, batch)
     except UserError as error:
         yield beam.pvalue.TaggedOutput(FAILED, BundleSummary(table, errors=[str(error)]))
@@ -45,18 +46,20 @@ def read_tables(
     format: str,
     required: Sequence[str],
     optional: Sequence[str] = (),
+    time: str | None = None,
     after: beam.PCollection | None = None,
 ) -> tuple[beam.PCollection, beam.PCollection]:
     """All `Rows` of a table, and the failures: two collections.
 
-    `after` holds one text that reading waits for. If it is empty, nothing is read.
+    `time` is the column of times. `after` holds one text that reading waits for. If it is empty,
+    nothing is read.
     """
     if bigquery.is_source(where[0]):
         columns = [*required, *optional]
         rows = pipeline | "BigQuery" >> bigquery.read_rows(where[0], columns)
         return rows, pipeline | "Nothing" >> beam.Create([])
     first = None if after is None else beam.pvalue.AsSingleton(after)
-    read = beam.FlatMap(read_file, first, table, format, list(required), list(optional))
+    read = beam.FlatMap(read_file, first, table, format, list(required), list(optional), time)
     found = (
         pipeline
         | "Files" >> beam.Create(list(enumerate(where)))

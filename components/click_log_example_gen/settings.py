@@ -42,7 +42,6 @@ def exec_properties(config: Config) -> dict[str, str]:
 
 
 def from_exec_properties(properties: dict[str, Any]) -> IngestSettings:
-    """The settings that `exec_properties` wrote."""
     return IngestSettings.of(
         Data.from_mapping(json.loads(properties["data"])),
         Split.from_mapping(json.loads(properties["split"])),

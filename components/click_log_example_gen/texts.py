@@ -26,7 +26,7 @@ COUNTS, SAMPLES = "counts", "samples"
 # Tables that workers merge and write in parallel.
 SHARDS = 16
 # Orders the clicks of a sample: a random number.
-PLACE = "place"
+SAMPLE_ORDER = "sample_order"
 _COUNTS = pa.schema([("query", pa.string()), ("item_id", pa.string()), ("clicks", pa.int64())])
 # A split, and the number of a table of it.
 Key = tuple[str, int]
@@ -66,11 +66,11 @@ def in_shards(counts: pa.Table) -> Iterator[tuple[Key, pa.Table]]:
 
 
 def sampled(tables: Iterable[pa.Table], count: int) -> pa.Table:
-    """At most `count` clicks: those with the least numbers in the column PLACE."""
+    """At most `count` clicks: those with the least numbers in the column SAMPLE_ORDER."""
     table = pa.concat_tables(tables)
     if len(table) <= count:
         return table
-    return table.take(pc.select_k_unstable(table, count, [(PLACE, "ascending")]))
+    return table.take(pc.select_k_unstable(table, count, [(SAMPLE_ORDER, "ascending")]))
 
 
 class WriteJoined(beam.DoFn):
@@ -87,9 +87,9 @@ class WriteJoined(beam.DoFn):
             return
         (split, number), rows = element
         # Sorted, so that the same clicks give the same files on every runner.
-        order = [PLACE] if PLACE in rows.column_names else ["query", "item_id"]
+        order = [SAMPLE_ORDER] if SAMPLE_ORDER in rows.column_names else ["query", "item_id"]
         rows = rows.sort_by([(name, "ascending") for name in order])
-        rows = rows.select([name for name in rows.column_names if name != PLACE])
+        rows = rows.select([name for name in rows.column_names if name != SAMPLE_ORDER])
         writer = BundleWriter(self._table, self._folder)
         if self._items is None:
             # Once for all threads of a worker.

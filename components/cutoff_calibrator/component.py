@@ -6,7 +6,7 @@ from tfx.types import BaseChannel
 from tfx.types.standard_artifacts import Examples, Model
 
 from components.artifacts import CutoffModel, RetrievalIndex
-from components.cutoff_calibrator.executor import Executor
+from components.cutoff_calibrator.executor import CutoffCalibratorExecutor
 from components.wiring import connected, interface
 from pebr_tf.config import Config
 
@@ -24,7 +24,7 @@ class CutoffCalibrator(BaseComponent):
         },
         outputs={"cutoff": CutoffModel},
     )
-    EXECUTOR_SPEC = ExecutorClassSpec(Executor)
+    EXECUTOR_SPEC = ExecutorClassSpec(CutoffCalibratorExecutor)
 
     def __init__(self, config: Config, source: str = "", **inputs: BaseChannel):
         settings = {

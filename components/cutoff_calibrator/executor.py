@@ -2,10 +2,10 @@
 
 import dataclasses
 import json
+import logging
 from pathlib import Path
 
 import numpy as np
-from absl import logging
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import Artifact, artifact_utils
 from tfx.utils import path_utils
@@ -13,17 +13,20 @@ from tfx.utils import path_utils
 from components.artifacts import Artifacts, Properties
 from components.folders import local_folder, published_folder
 from components.pairs import QUERY_LIMIT, read_pairs
-from components.towers import Towers
+from components.towers import TowersModel
 from pebr_tf.config import Config
-from pebr_tf.cutoff.calibration import FOLDS, Calibration, calibrate
+from pebr_tf.config.retrieval import MOST_SAMPLED
+from pebr_tf.cutoff.calibration import (
+    FOLDS,
+    Calibration,
+    calibrate,
+    is_unfamiliar,
+    least_known_share,
+    served_lists,
+)
 from pebr_tf.cutoff.candidates import candidate_depth, collect_candidates, levels_of
 from pebr_tf.cutoff.law_fit import HeldOutClicks, fit_law, fit_share_map
-from pebr_tf.cutoff.level_temperature import (
-    LevelTuning,
-    deciding_queries,
-    level_temperatures_for,
-    tune_policy,
-)
+from pebr_tf.cutoff.level_temperature import deciding_queries, level_temperatures_for, tune_policy
 from pebr_tf.cutoff.policies.registry import served_policy
 from pebr_tf.data import splits
 from pebr_tf.data.automatic import resolve
@@ -36,17 +39,14 @@ from pebr_tf.release.versions import QUERY_MODEL
 from pebr_tf.retrieval.exact import sample_of
 from serving.signatures import HeldItems, export_query_model
 
-# The query model holds no more items than this by default.
-MOST_SAMPLED = 50_000
+LOGGER = logging.getLogger(__name__)
 
 
-class Executor(BaseExecutor):
-    """CutoffCalibrator's executor."""
-
+class CutoffCalibratorExecutor(BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
-        """Calibrates; writes cutoff.json, query_model/ and tuning.json.
+        """Calibrates; writes cutoff.json and query_model/.
 
         Raises:
           UserError: There are too few held-out queries, or an input is invalid.
@@ -74,7 +74,11 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
     family = description.family
     catalogue = EmbeddedCatalogue(index)
     vectors, ids, moments = catalogue.vectors(), catalogue.ids(), catalogue.moments()
-    queries, pairs = Towers(towers).embed_queries(held_out.queries), held_out.pairs(ids)
+    queries, pairs = TowersModel(towers).embed_queries(held_out.queries), held_out.pairs(ids)
+    known_share = np.asarray(queries.known_share)
+    least_known = least_known_share(known_share)
+    unfamiliar = is_unfamiliar(known_share, least_known)
+    queries = dataclasses.replace(queries, unfamiliar=unfamiliar)
     candidates = collect_candidates(
         vectors,
         queries,
@@ -114,7 +118,7 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         served_policy(name, each, family, level_temperature) for each in (settings, from_sample)
     )
     calibration = calibrate(
-        policy.lists(candidates),
+        served_lists(policy, candidates, settings),
         queries.strata,
         name,
         family,
@@ -122,14 +126,13 @@ def _calibrate(examples: Artifact, towers: Path, index: Path, folder: Path, conf
         settings,
         average_k,
         share,
-        signature.lists(candidates),
-        queries.known_share,
+        served_lists(signature, candidates, settings),
+        least_known,
         law,
         folds,
     )
     _log(calibration, len(clicks.rows), len(ids))
     calibration.save(folder)
-    (folder / "tuning.json").write_text(_tuning(tuning), encoding="utf-8")
     held = HeldItems(sample, len(ids), moments)
     export_query_model(towers, folder / QUERY_MODEL, calibration, held, config)
 
@@ -142,7 +145,7 @@ def _trained_law(description: TowersDescription) -> LawWeights:
 
 
 def _log(calibration: Calibration, pairs: int, catalogue: int) -> None:
-    logging.info(
+    LOGGER.info(
         "%s, T = %g, by %d held-out queries; the law by %d held-out pairs.",
         calibration.policy,
         calibration.level_temperature,
@@ -150,12 +153,4 @@ def _log(calibration: Calibration, pairs: int, catalogue: int) -> None:
         pairs,
     )
     for note in calibration.notes(calibration.default_knob, calibration.default_value, catalogue):
-        logging.warning("The default knob: %s", note)
-
-
-def _tuning(tuning: LevelTuning) -> str:
-    content = {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in vars(tuning).items()
-    }
-    return json.dumps(content, indent=1) + "\n"
+        LOGGER.warning("The default knob: %s", note)

@@ -5,7 +5,7 @@ from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.types import BaseChannel
 from tfx.types.standard_artifacts import ExampleAnomalies, ExampleStatistics, Schema
 
-from components.example_validator.executor import Executor
+from components.example_validator.executor import ExampleValidatorExecutor
 from components.wiring import connected, interface
 from pebr_tf.config import Config
 from pebr_tf.release.pointers import Pointers
@@ -29,7 +29,7 @@ class ExampleValidator(BaseComponent):
         },
         outputs={"anomalies": ExampleAnomalies},
     )
-    EXECUTOR_SPEC = ExecutorClassSpec(Executor)
+    EXECUTOR_SPEC = ExecutorClassSpec(ExampleValidatorExecutor)
 
     def __init__(self, config: Config, source: str = "", **inputs: BaseChannel):
         super().__init__(
@@ -39,6 +39,8 @@ class ExampleValidator(BaseComponent):
                     "inferred": config.data.schema is None,
                     "drift_limit": config.data.drift_limit,
                     "skew_limit": config.data.skew_limit,
+                    # A split by a hash is skewed only by frequent queries and items.
+                    "skew_stops": config.data.schema is not None or config.split.by == "time",
                 },
                 pointers=Pointers.folder_of(config),
                 releases=config.pipeline.releases,

@@ -33,9 +33,7 @@ FINDINGS = "anomalies.json"
 LOGGER = logging.getLogger(__name__)
 
 
-class Executor(BaseExecutor):
-    """ExampleValidator's executor."""
-
+class ExampleValidatorExecutor(BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
@@ -74,12 +72,16 @@ class Executor(BaseExecutor):
             kind, control = ("skew", statistics[TRAIN]) if split != TRAIN else ("drift", previous)
             limit = settings[f"{kind}_limit"]
             anomalies = check(statistics[split], schema, kind, control, limit)
-            in_split = list(findings(split, anomalies))
+            stop = kind == "drift" or settings["skew_stops"]
+            in_split = list(findings(split, anomalies, distances_stop=stop))
             path = f"{output.uri}/Split-{split}/{DEFAULT_FILE_NAME}"
             storage.write_bytes(path, anomalies.SerializeToString())
             rejected = any(finding.stops for finding in in_split)
             blessed[split] = NOT_BLESSED_VALUE if rejected else BLESSED_VALUE
             found += in_split
+        for finding in found:
+            if not finding.stops:
+                LOGGER.warning("%s", finding)
         report = _report(found, previous is not None)
         storage.write_bytes(f"{output.uri}/{FINDINGS}", report)
         if any(finding.stops for finding in found):

@@ -33,8 +33,10 @@ class Finding:
         return f"{column}split {self.split}: {self.what}"
 
 
-def findings(split: str, anomalies: anomalies_pb2.Anomalies) -> Iterator[Finding]:
-    """Every reason of every anomaly, sorted by column."""
+def findings(
+    split: str, anomalies: anomalies_pb2.Anomalies, distances_stop: bool
+) -> Iterator[Finding]:
+    """Every reason of every anomaly, sorted by column; drift and skew may be warnings."""
     whole = anomalies.dataset_anomaly_info
     for reason in whole.reason:
         yield Finding(split, "", _sentence(reason.description), whole.severity == _Info.ERROR)
@@ -43,11 +45,12 @@ def findings(split: str, anomalies: anomalies_pb2.Anomalies) -> Iterator[Finding
         info = anomalies.anomaly_info[key]
         path = tuple(info.path.step)
         for reason in info.reason:
+            stops = info.severity == _Info.ERROR
             if reason.type in _DISTANCES:
-                what = _distance(reason, measured[path])
+                what, stops = _distance(reason, measured[path]), stops and distances_stop
             else:
                 what = _sentence(reason.description)
-            yield Finding(split, ".".join(path), what, info.severity == _Info.ERROR)
+            yield Finding(split, ".".join(path), what, stops)
 
 
 def _distance(

@@ -6,7 +6,7 @@ from tfx.types import BaseChannel
 from tfx.types.standard_artifacts import Examples, Model
 
 from components.artifacts import RetrievalIndex
-from components.index_builder.executor import Executor
+from components.index_builder.executor import IndexBuilderExecutor
 from components.index_builder.fit import wanted_of
 from components.wiring import connected, interface
 from pebr_tf.config import Config
@@ -25,7 +25,7 @@ class IndexBuilder(BaseBeamComponent):
         },
         outputs={"index": RetrievalIndex},
     )
-    EXECUTOR_SPEC = BeamExecutorSpec(Executor)
+    EXECUTOR_SPEC = BeamExecutorSpec(IndexBuilderExecutor)
 
     def __init__(self, config: Config, source: str = "", fit: bool = False, **inputs: BaseChannel):
         """With `fit`, the model comes from an earlier run and must fit the configuration."""

@@ -12,7 +12,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from components.example_files import read_batches
 from components.index_builder import shards
-from components.towers import Towers
+from components.towers import TowersModel
 
 # Most batches per shard: 32 MB of vectors of 128 dimensions, held in memory.
 SHARD_BATCHES = 32
@@ -54,7 +54,7 @@ class EmbedItems(beam.DoFn):
     def setup(self) -> None:
         # Once for all threads of the process.
         model, payload_columns = self._model, self._payload_columns
-        self._towers = self._shared.acquire(lambda: Towers(model, payload_columns))
+        self._towers = self._shared.acquire(lambda: TowersModel(model, payload_columns))
 
     def start_bundle(self) -> None:
         self._batches: list[pa.RecordBatch] = []

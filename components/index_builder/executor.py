@@ -17,7 +17,7 @@ from components.index_builder.assembly import checked_vectors, gather
 from components.index_builder.embed import embed_catalogue
 from components.index_builder.fit import require_fit
 from components.pairs import read_pairs
-from components.towers import Towers
+from components.towers import TowersModel
 from pebr_tf.config import Index
 from pebr_tf.errors import UserError
 from pebr_tf.release.catalogue import EmbeddedCatalogue
@@ -26,9 +26,7 @@ from pebr_tf.retrieval import build_index
 from pebr_tf.retrieval.build import TUNING_QUERIES
 
 
-class Executor(BaseBeamExecutor):
-    """IndexBuilder's executor."""
-
+class IndexBuilderExecutor(BaseBeamExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
@@ -50,7 +48,7 @@ class Executor(BaseBeamExecutor):
         clicks = artifact_utils.get_single_instance(input_dict["examples"])
         uri = artifact_utils.get_single_uri(output_dict["index"]).rstrip("/")
 
-        towers = Towers(model_path, payload)
+        towers = TowersModel(model_path, payload)
         item_files = split_files(catalogue, "items")
         _check_columns(towers, item_files)
         with work_folder(uri) as work:
@@ -85,7 +83,7 @@ class Executor(BaseBeamExecutor):
                     raise UserError(str(error)) from error
 
 
-def _check_columns(towers: Towers, files: list[str]) -> None:
+def _check_columns(towers: TowersModel, files: list[str]) -> None:
     """Checks one example here, because an error of a Beam worker is a page long."""
     for serialized in tf.data.TFRecordDataset(files, "GZIP").take(1):
         missing = towers.missing_columns(serialized.numpy())

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from tfx.dsl.io import fileio
 
+from pebr_tf import storage
 from pebr_tf.release.payload import ID_COLUMN
 
 # No column of a catalogue has this name.
@@ -33,7 +34,6 @@ def record_batch(
 
 
 def write_shard(folder: str, batches: list[pa.RecordBatch]) -> str:
-    """Writes a shard; returns its name."""
     name = f"{uuid.uuid4().hex}.arrow"
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batches[0].schema) as writer:
@@ -46,23 +46,15 @@ def write_shard(folder: str, batches: list[pa.RecordBatch]) -> str:
 
 def write_names(names: Sequence[str], folder: str) -> None:
     """Writes the names of the shards that count, at once."""
-    path = os.path.join(folder, _NAMES_FILE)
-    # Two attempts may write at the same time.
-    temporary = f"{path}.{uuid.uuid4().hex}.part"
-    with fileio.open(temporary, "wb") as file:
-        file.write(json.dumps(sorted(names)).encode())
-    fileio.rename(temporary, path, overwrite=True)
+    storage.write_bytes(f"{folder}/{_NAMES_FILE}", json.dumps(sorted(names)).encode())
 
 
 def read_names(folder: str) -> list[str]:
-    """The names that `write_names` wrote."""
-    with fileio.open(os.path.join(folder, _NAMES_FILE), "rb") as file:
-        names: list[str] = json.loads(file.read())
+    names: list[str] = json.loads(storage.read_bytes(f"{folder}/{_NAMES_FILE}"))
     return names
 
 
 def read_items(folder: str, name: str) -> pa.Table:
-    """The ids and the payload columns of a shard."""
     return _read(folder, name).drop([_VECTOR])
 
 

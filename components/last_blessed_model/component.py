@@ -5,8 +5,8 @@ from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.types import BaseChannel
 from tfx.types.standard_artifacts import Examples, Model
 
-from components.last_blessed_model.driver import Driver
-from components.last_blessed_model.executor import Executor, reading_of
+from components.last_blessed_model.driver import LastBlessedModelDriver
+from components.last_blessed_model.executor import LastBlessedModelExecutor, reading_of
 from components.wiring import connected, interface
 from pebr_tf.config import Config
 from pebr_tf.release.pointers import Pointers
@@ -24,8 +24,8 @@ class LastBlessedModel(BaseComponent):
         outputs={"model": Model},
         optional=("examples",),
     )
-    EXECUTOR_SPEC = ExecutorClassSpec(Executor)
-    DRIVER_CLASS = Driver
+    EXECUTOR_SPEC = ExecutorClassSpec(LastBlessedModelExecutor)
+    DRIVER_CLASS = LastBlessedModelDriver
 
     def __init__(self, config: Config, examples: BaseChannel | None = None):
         """Models that were trained on `examples` are skipped, and there may be none.

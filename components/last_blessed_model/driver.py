@@ -7,11 +7,10 @@ from tfx.proto.orchestration import driver_output_pb2
 from components.last_blessed_model.executor import CHOSEN, choice
 
 
-class Driver(BaseDriver):
+class LastBlessedModelDriver(BaseDriver):
     """Adds the choice to the exec properties; while it is the same, later components are cached."""
 
     def run(self, execution_info: ExecutionInfo) -> driver_output_pb2.DriverOutput:
-        """Returns the choice; called by the launcher."""
         result = driver_output_pb2.DriverOutput()
         chosen = choice(execution_info.input_dict, execution_info.exec_properties)
         result.exec_properties[CHOSEN].string_value = chosen

@@ -23,16 +23,15 @@ CHOSEN = "chosen"
 NO_MODEL = "no_model.txt"
 
 
-class Executor(BaseExecutor):
-    """LastBlessedModel's executor."""
-
+class LastBlessedModelExecutor(BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
         """Writes the towers, and the pointer that states which model they are.
 
         Raises:
-          UserError: An index-only run finds no model, or a pointer is not valid.
+          UserError: An index-only run finds no model, a pointer is not valid, or its towers are
+            gone.
         """
         # Containers run no driver.
         text = exec_properties.get(CHOSEN)
@@ -51,9 +50,14 @@ class Executor(BaseExecutor):
             blessed = BlessedModel.from_json(text, CHOSEN)
             (folder / BlessedModel.FILE).write_text(text, encoding="utf-8")
             pointers = Pointers(exec_properties["pointers"], exec_properties["releases"])
-            storage.copy_folder(
-                pointers.towers(blessed), Path(path_utils.serving_model_dir(str(folder)))
-            )
+            towers = pointers.towers(blessed)
+            copy = Path(path_utils.serving_model_dir(str(folder)))
+            storage.copy_folder(towers, copy)
+            if not (copy / "saved_model.pb").exists():
+                raise UserError(
+                    f"{towers} must hold the towers of release {blessed.model}, unless the release "
+                    "is withdrawn. Received: no saved_model.pb."
+                )
 
 
 def choice(inputs: Artifacts, exec_properties: Properties) -> str:

@@ -6,7 +6,7 @@ from tfx.types import BaseChannel
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
 from components.artifacts import CutoffModel, PushedRelease, RetrievalEvaluation, RetrievalIndex
-from components.pusher.executor import Executor
+from components.pusher.executor import PusherExecutor
 from components.wiring import connected, interface
 from pebr_tf.config import Config
 from pebr_tf.release.pointers import Pointers
@@ -34,7 +34,7 @@ class Pusher(BaseComponent):
         },
         outputs={"release": PushedRelease},
     )
-    EXECUTOR_SPEC = ExecutorClassSpec(Executor)
+    EXECUTOR_SPEC = ExecutorClassSpec(PusherExecutor)
 
     def __init__(self, config: Config, source: str = "", **inputs: BaseChannel):
         super().__init__(

@@ -24,9 +24,7 @@ from pebr_tf.release.versions import QUERY_MODEL
 from serving.push import push_anywhere
 
 
-class Executor(BaseExecutor):
-    """Pusher's executor."""
-
+class PusherExecutor(BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
@@ -56,6 +54,13 @@ class Executor(BaseExecutor):
                 pointers.require_newest(earlier)
 
         confirm()
+        if earlier is None:
+            identity = examples_identity(examples, reading_of(config))
+            towers = pointers.keep_towers(path_utils.serving_model_path(model))
+
+        def record(version: int) -> None:
+            pointers.record(version, earlier or BlessedModel(version, identity, towers))
+
         with contextlib.ExitStack() as stack:
             cutoff, index, evaluation = (
                 stack.enter_context(local_folder(artifact_utils.get_single_uri(input_dict[name])))
@@ -63,17 +68,11 @@ class Executor(BaseExecutor):
             )
             # ExampleGen's span is a custom property, and 0 where there is none.
             span = examples.get_int_custom_property(SPAN_PROPERTY_NAME) or None
-            sources = ReleaseSources(
-                cutoff, index, evaluation, _used(config, cutoff, examples), span
-            )
-            result = push_anywhere(pointers.releases, sources, confirm)
-        version = cast(int, result.version)
-        if earlier is None:
-            identity = examples_identity(examples, reading_of(config))
-            pointers.record_model(version, path_utils.serving_model_path(model), identity)
-        else:
-            pointers.record(version, earlier)
-        output.set_int_custom_property(PushedRelease.VERSION, version)
+            used = _used(config, cutoff, examples)
+            pushed_as = None if earlier is None else earlier.model
+            sources = ReleaseSources(cutoff, index, evaluation, used, span, pushed_as)
+            result = push_anywhere(pointers.releases, sources, confirm, record)
+        output.set_int_custom_property(PushedRelease.VERSION, cast(int, result.version))
         output.set_int_custom_property(PushedRelease.PUSHED, 1)
         _save(result, output)
 

@@ -11,7 +11,7 @@ from tfx.utils import path_utils
 from components.example_files import read_batches, split_files
 from components.folders import local_folder
 from components.pairs import ClickLogPairs
-from components.towers import Towers
+from components.towers import TowersModel
 from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.candidates import Candidates, QueryVectors, candidate_depth, collect_candidates
 from pebr_tf.cutoff.evaluation import evaluate_policies
@@ -66,7 +66,7 @@ def measure_baseline(
         if (received := description.config.get("split")) != split:
             LOGGER.warning("No baseline: its split must be %s. Received: %s.", split, received)
             return None
-        towers = Towers(folder)
+        towers = TowersModel(folder)
         vectors = _embedded(towers, catalogue, clicks.ids)
         if vectors is None:
             return None
@@ -98,7 +98,7 @@ def measure_baseline(
     return BaselineResult(model.uri, description.steps, level_temperature, results), recall
 
 
-def _embedded(towers: Towers, catalogue: Artifact, ids: np.ndarray) -> np.ndarray | None:
+def _embedded(towers: TowersModel, catalogue: Artifact, ids: np.ndarray) -> np.ndarray | None:
     """[N, n] unit vectors of the items in the order of `ids`."""
     vectors: list[np.ndarray] = []
     found: list[np.ndarray] = []

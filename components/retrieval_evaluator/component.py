@@ -1,4 +1,4 @@
-"""Wires RetrievalEvaluator: test clicks and all that is to be released in, a verdict out."""
+"""Wires RetrievalEvaluator: test clicks and a release's parts in, evaluation and blessing out."""
 
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
@@ -6,7 +6,7 @@ from tfx.types import BaseChannel
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
 from components.artifacts import CutoffModel, RetrievalEvaluation, RetrievalIndex
-from components.retrieval_evaluator.executor import Executor
+from components.retrieval_evaluator.executor import RetrievalEvaluatorExecutor
 from components.wiring import connected, interface
 from pebr_tf.config import Config
 
@@ -33,7 +33,7 @@ class RetrievalEvaluator(BaseComponent):
         outputs={"evaluation": RetrievalEvaluation, "blessing": ModelBlessing},
         optional=("catalogue", "baseline"),
     )
-    EXECUTOR_SPEC = ExecutorClassSpec(Executor)
+    EXECUTOR_SPEC = ExecutorClassSpec(RetrievalEvaluatorExecutor)
 
     def __init__(self, config: Config, source: str = "", **inputs: BaseChannel):
         settings = {

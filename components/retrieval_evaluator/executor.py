@@ -2,9 +2,10 @@
 
 import dataclasses
 import json
+import logging
 from typing import Any
 
-from absl import logging
+from absl import logging as absl_logging
 from tfx.components.evaluator import constants
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.types import Artifact, artifact_utils
@@ -35,10 +36,10 @@ from pebr_tf.report import write_report
 from pebr_tf.report.verdict import outcome
 from serving.encoder import EmbeddedEncoder
 
+LOGGER = logging.getLogger(__name__)
 
-class Executor(BaseExecutor):
-    """RetrievalEvaluator's executor."""
 
+class RetrievalEvaluatorExecutor(BaseExecutor):
     def Do(
         self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: Properties
     ) -> None:
@@ -121,7 +122,7 @@ def _previous(releases: str) -> PreviousRelease | None:
     try:
         return ModelEvaluation.from_json(content).as_previous(version)
     except UserError as error:
-        logging.warning("Release %s is not compared with: %s", version, error)
+        LOGGER.warning("Release %s is not compared with: %s", version, error)
         return None
 
 
@@ -137,4 +138,5 @@ def _bless(blessing: Artifact, inputs: Artifacts, evaluation: ModelEvaluation) -
     with published_folder(blessing.uri) as folder:
         (folder / name).write_text(f"{message}\n", encoding="utf-8")
     if not blessed:
-        logging.warning("%s", message)
+        # `pebr run` ends with this sentence.
+        absl_logging.warning("%s", message)

@@ -55,7 +55,6 @@ class Subject:
     index: Path
 
     def encode(self, texts: Sequence[str]) -> EncodedQueries:
-        """Encodes one query or more."""
         batches = [
             self.encoder.encode(texts[begin : begin + BATCH])
             for begin in range(0, len(texts), BATCH)
@@ -81,6 +80,7 @@ class Subject:
             encoded.stratum,
             alpha=encoded.alpha,
             beta=encoded.beta,
+            unfamiliar=encoded.unfamiliar,
         )
         found = collect_candidates(
             self.vectors,
@@ -125,6 +125,7 @@ def measure(
     result = ModelEvaluation(
         model=ModelSummary(
             loss=subject.towers.loss,
+            log_q=bool(subject.towers.config["loss"]["log_q"]),
             family=subject.calibration.family,
             dimension=subject.towers.dimension,
             steps=subject.towers.steps,

@@ -30,7 +30,7 @@ class Search:
 
     def __call__(self, searcher: Searcher, encoded: EncodedQueries) -> RangeResult:
         cutoffs = self._rule.cutoffs[encoded.stratum]
-        return self._rule.policy.search(searcher, encoded, cutoffs, self._limit).items
+        return self._rule.policy.search(searcher, encoded, cutoffs, self._limit)[0]
 
     def exactly(
         self, searcher: ExactSearcher, encoded: EncodedQueries, found: RangeResult
@@ -53,7 +53,6 @@ def index_recall(
 
 
 def latency(searcher: Searcher, encoded: EncodedQueries, search: Search) -> list[LatencyResult]:
-    """The latency of a call at each batch size."""
     results = []
     for size in BATCHES:
         times = np.array(_times(searcher, encoded, search, size))

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pebr_tf.ab.analysis import Analysis, ArmReadout
+from pebr_tf.report.formats import two_digits
 
 DASH = "–"
 # Digits of a value that are shown, and the most decimals.
@@ -120,7 +121,10 @@ def _cells(arm: ArmReadout, places: int, confidence: float) -> list[Text]:
 def _lift(lift: float, low: float, high: float) -> str:
     if math.isnan(lift):
         return DASH
-    whole, begin, end = (f"{_rounded(100 * share, 1):+,.1f}" for share in (lift, low, high))
+    places = max(1, two_digits(100 * lift))
+    whole, begin, end = (
+        f"{_rounded(100 * share, places):+,.{places}f}" for share in (lift, low, high)
+    )
     return f"{whole}%" if math.isnan(low) else f"{whole}% ({begin} to {end})"
 
 

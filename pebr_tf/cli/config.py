@@ -35,11 +35,14 @@ def init(path: Path, force: bool, clicks: str | None, catalogue: str | None) -> 
         click.echo(f"Wrote {path}.")
         return
     from pebr_tf.data.guess import guess_config
+    from pebr_tf.data.look import unused_columns
 
     guessed = guess_config(clicks, catalogue)
     guessed.dump(path)
     click.echo(f"Wrote {path}.")
     click.echo(_columns_line(guessed))
+    if unused := unused_columns(guessed):
+        click.echo(f"Not used: {', '.join(unused)}.")
     click.echo(f"Next: pebr config check {path} --data, then pebr run --config {path}")
 
 
@@ -66,6 +69,8 @@ def _check_data(loaded: Config) -> None:
     click.echo(_columns_line(loaded))
     for name, line in found.facts.items():
         click.echo(f"{name}: {line}.")
+    for note in found.notes:
+        click.echo(f"note: {note}.")
     for problem in found.problems:
         click.echo(f"pebr: {problem}", err=True)
     if found.problems:

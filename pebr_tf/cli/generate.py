@@ -7,17 +7,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from pebr_tf.cli.options import out_option
 from pebr_tf.cli.output import current_step, print_facts
 
 
 @click.command()
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="Directory to write, new or empty.",
-)
+@out_option
 @click.option("--items", default=20_000, show_default=True, help="Items in the catalogue.")
 @click.option("--queries", default=8_000, show_default=True, help="Different queries.")
 @click.option("--clicks", default=300_000, show_default=True, help="Rows in the click log.")

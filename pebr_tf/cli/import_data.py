@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from pebr_tf.cli.options import out_option
 from pebr_tf.cli.output import print_facts
 
 
@@ -15,13 +16,7 @@ def import_data() -> None:
 
 @import_data.command()
 @click.argument("directory", type=click.Path(path_type=Path), metavar="PATH")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="Directory to write, new or empty.",
-)
+@out_option
 def goodbooks(directory: Path, out: Path) -> None:
     """Read goodbooks-10k from PATH: tags are queries, books are items.
 

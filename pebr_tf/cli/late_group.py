@@ -45,7 +45,8 @@ def run_command(command: click.Command, program: str, arguments: list[str] | Non
         _exit(
             program,
             "the packages that this command imports must be installed, for example by "
-            f"pip install 'pebr-tf[pipeline,cloud,experiments]'. Received: {error}.",
+            "pip install '.[pipeline,cloud,experiments]' in a clone, or '.[pipeline,kubeflow]'. "
+            f"Received: {error}.",
         )
 
 

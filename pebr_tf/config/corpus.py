@@ -7,7 +7,7 @@ from pebr_tf.config.section import Section
 from pebr_tf.config.setting import AUTO, setting
 
 MAX_SEED = 2**31 - 1
-# Of two distributions: L-infinity for text, Jensen-Shannon for numbers.
+# Range of a distance between two distributions: L-infinity for text, Jensen-Shannon for numbers.
 _DISTANCE = "(0, 1]"
 
 

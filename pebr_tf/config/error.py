@@ -1,8 +1,12 @@
 """The error of the configuration: which key, what it must be, and what it received."""
 
+import re
 import reprlib
 
 from pebr_tf.errors import UserError
+
+# In an address. No setting takes one there, but a user may try.
+_PASSWORD = re.compile(r"(://[^\s:@/]*:)\S*@")
 
 
 class ConfigError(UserError, ValueError):
@@ -40,6 +44,9 @@ class _YamlRepr(reprlib.Repr):
     def __init__(self) -> None:
         super().__init__()
         self.maxlevel, self.maxstring, self.maxother = 2, 60, 60
+
+    def repr_str(self, value: str, level: int) -> str:
+        return super().repr_str(_PASSWORD.sub(r"\1***@", value), level)
 
     def repr_bool(self, value: bool, level: int) -> str:
         return "true" if value else "false"

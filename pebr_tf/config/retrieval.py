@@ -6,6 +6,10 @@ from pebr_tf.config.section import Section
 from pebr_tf.config.setting import AUTO, setting
 
 MAX_LIMIT = 1_000_000
+# Most items that the query model holds by default.
+MOST_SAMPLED = 50_000
+Knob = Literal["recall", "share", "budget", "top_k", "score"]
+KNOBS: tuple[str, ...] = get_args(Knob)
 
 
 class Cutoff(Section):
@@ -21,7 +25,9 @@ class Cutoff(Section):
         "probe", "Level from a small search, or from the items that the query model holds"
     )
     level_sample: int | None = setting(
-        None, "Items that the query model holds; null: all, at most 50,000", "[1, 1_000_000]"
+        None,
+        f"Items that the query model holds; null: all, at most {MOST_SAMPLED:,}",
+        "[1, 1_000_000]",
     )
     probe_size: int = setting(
         100, "Items of the small search (level_source: probe)", "[1, 100_000]"
@@ -29,9 +35,7 @@ class Cutoff(Section):
     background_sample: int = setting(
         2_000, "Random items that represent the rest of the catalogue", "[1, 1_000_000]"
     )
-    default_knob: Literal["recall", "share", "budget", "top_k", "score"] = setting(
-        "recall", "Knob of requests that set none"
-    )
+    default_knob: Knob = setting("recall", "Knob of requests that set none")
     default_value: float | None = setting(
         None,
         "Recall, share, items or least cosine; null: the recall that the largest average_k reaches",
@@ -60,9 +64,6 @@ class Cutoff(Section):
         self.require(
             requirement is None, "default_value", f"be {requirement} when default_knob is {knob}"
         )
-
-
-KNOBS: tuple[str, ...] = get_args(Cutoff.__annotations__["default_knob"])
 
 
 def knob_requirement(knob: str, value: float, floor: int, limit: int) -> str | None:

@@ -64,7 +64,6 @@ class Config(Section):
 
     @classmethod
     def from_yaml(cls, text: str) -> "Config":
-        """The configuration that `text` describes."""
         return cls.from_mapping(parse(text))
 
     @classmethod

@@ -24,7 +24,7 @@ class Pipeline(Section):
     metadata: str | None = setting(
         None,
         "MySQL server of the metadata of `pebr run`; null: a SQLite file in root",
-        # Not PostgreSQL: ml-metadata 1.16 writes SQL that it rejects.
+        # Not PostgreSQL, which ml-metadata 1.16 has not been tried with.
         pattern=r"mysql://[^\s:@/]+@[^\s:@/]+(:[0-9]{1,5})?/[^\s:@/?]+",
         form="a MySQL database without a password, such as mysql://user@host:3306/pebr",
     )
@@ -188,6 +188,9 @@ class Kubeflow(Section):
         pattern=r"https?://[^\s/]+(/\S*)?",
         form="an address that begins with http:// or https://",
     )
+    token_file: str | None = setting(
+        None, "File with a token for its API, where `pebr submit` runs; --token-file wins"
+    )
     namespace: str | None = _name("Namespace of the runs; null: an installation without users")
     service_account: str | None = _name("Service account of the pods; null: Kubeflow's default")
     secret: str | None = _name(
@@ -211,3 +214,4 @@ class Airflow(Section):
     volume_claim: str | None = _name(
         "Persistent volume claim that pods mount at /data; null: no pods"
     )
+    pool: str = setting("default_pool", "Pool of the tasks; with one slot, DAGs may share a root")

@@ -26,7 +26,6 @@ class Key:
 
     @property
     def is_section(self) -> bool:
-        """Whether it holds further keys."""
         return isinstance(self.hint, type) and issubclass(self.hint, Section)
 
     def accept(self, value: object) -> Any:

@@ -18,7 +18,7 @@ METADATA_KEY = "setting"
 AUTO: Any = "auto"
 _NOUNS = {int: "an integer", float: "a number"}
 _PLURALS = {int: "integers", float: "numbers", str: "strings"}
-# The attributes of `Setting` about lists, with what an error says of each.
+# Attributes of `Setting` for lists: the words of the error, and the check.
 _LIST_TERMS: dict[str, tuple[str, Callable[[tuple[Any, ...]], bool]]] = {
     "filled": ("at least one", lambda entries: len(entries) > 0),
     "distinct": ("no repeats", lambda entries: len(set(entries)) == len(entries)),

@@ -36,7 +36,7 @@ class _Loader(yaml.SafeLoader):
     """Core schema only: no dates, no base 60, no tags beyond it."""
 
 
-# Assigned, because what SafeLoader resolves and constructs by itself must go.
+# Replaced, because SafeLoader's own resolvers and constructors must not apply.
 _Loader.yaml_implicit_resolvers = {}
 _Loader.yaml_constructors = {
     _TAG + "seq": yaml.SafeLoader.construct_yaml_seq,
@@ -68,7 +68,6 @@ for _name, (_pattern, _convert) in _SCALARS.items():
 
 
 def parse(text: str) -> dict[Any, Any]:
-    """The mapping that a YAML document holds."""
     try:
         loader = _Loader(text)
         node = loader.get_single_node()

@@ -30,13 +30,14 @@ of the evaluation reaches, so that weak towers do not return a third of the cata
 splits, calibrate and test, and evaluated by `cross_fitted` ones: `folds` says so.
 
 *Signature.* The recall map of the exported query model, which has one level and one map for all
-queries, so that what TF Serving returns keeps its promise without the service.
+queries, so that thresholds from TF Serving reach the requested recall without the service.
 
 *Share.* From a share of each query's own relevant items to the CDF of its law; see `law_fit`.
 
 *Familiarity.* A query is unfamiliar if none of its words, or a smaller share of them than all but
 UNFAMILIAR of the calibrate queries have, occurs in training queries. The order of words is not
-compared: most new queries are known words in a new order.
+compared: most new queries are known words in a new order. Its list has `unfamiliar_items` items at
+every calibrated knob, in the maps as in the service.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ from typing import Any
 import numpy as np
 
 from pebr_tf.config import Cutoff
+from pebr_tf.cutoff.candidates import Candidates
+from pebr_tf.cutoff.cutoff_file import FILE_NAME
 from pebr_tf.cutoff.knob_map import KnobMap
+from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.distributions.logit import Family
 from pebr_tf.distributions.query_law import LawWeights, initial_weights
 from pebr_tf.errors import UserError
@@ -58,7 +62,6 @@ from pebr_tf.metrics.ranked import RankedLists
 from pebr_tf.metrics.significance import noise
 from pebr_tf.metrics.strata import STRATA
 
-FILE_NAME = "cutoff.json"
 VERSION = 4
 # The points of a recall map.
 RECALLS = tuple(percent / 100 for percent in range(1, 100))
@@ -66,7 +69,7 @@ RECALLS = tuple(percent / 100 for percent in range(1, 100))
 AVERAGES = 60
 UNFAMILIAR = 0.005
 FOLDS = 5
-# A knob that returns a larger share of the catalogue than this says so.
+# A knob that returns a larger share of the catalogue than this gets a note.
 LARGE_SHARE = 0.1
 # An interval of a recall that reaches farther than this to each side is stated; with folds, any.
 WIDE = 0.03
@@ -146,11 +149,11 @@ class Calibration:
     def expected_recall(self, value: float, strata: np.ndarray) -> np.ndarray:
         """[B] the recall that the strata of queries keep when `value` is requested of all."""
         points = self.recall.knob_values
-        promised = np.full(len(STRATA), np.clip(value, points[0], points[-1]))
+        expected = np.full(len(STRATA), np.clip(value, points[0], points[-1]))
         for index, name in enumerate(STRATA):
             if name in self.strata:
-                promised[index] = np.interp(value, points, self.strata[name].recalls)
-        return promised[strata]
+                expected[index] = np.interp(value, points, self.strata[name].recalls)
+        return expected[strata]
 
     def interval(self, recall: float) -> tuple[float, float]:
         """The 95% interval of the mean recall of other queries when `recall` is requested."""
@@ -164,15 +167,19 @@ class Calibration:
             return float(self.budget.value(self.recall.cutoff(value)))
         return float(value) if knob in ("budget", "top_k") else None
 
-    def notes(self, knob: str, value: float, catalogue: int) -> tuple[str, ...]:
+    def notes(
+        self, knob: str, value: float, catalogue: int, returned: float | None = None
+    ) -> tuple[str, ...]:
         """What a caller should know about a knob's value, one sentence each; mostly nothing.
 
-        `catalogue` is the number of all items.
+        `catalogue` is the number of all items. `returned`, the items per query of an answer, stands
+        for an average that was not measured.
         """
         found = []
         if knob in CALIBRATED_KNOBS and (message := self.out_of_range_message(knob, value)):
             found.append(message)
         items = self.items_per_query(knob, value)
+        items = returned if items is None else items
         if items is not None and items > LARGE_SHARE * catalogue > 0:
             found.append(
                 f"{knob} {value:g} returns {items:,.0f} items per query on average, "
@@ -182,8 +189,8 @@ class Calibration:
             low, high = self.interval(value)
             if self.folds or high - low > 2 * WIDE:
                 found.append(
-                    f"recall {value:g} is promised by {self.queries:,} queries: from {low:.2g} to "
-                    f"{high:.2g} with a confidence of 95%."
+                    f"recall {value:g} was calibrated on {self.queries:,} queries: its 95% "
+                    f"interval is {low:.2g} to {high:.2g}."
                 )
         return tuple(found)
 
@@ -210,10 +217,9 @@ class Calibration:
 
     @classmethod
     def load(cls, directory: Path) -> Calibration:
-        """Reads cutoff.json of a folder."""
         try:
             content = json.loads((directory / FILE_NAME).read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise UserError(f"cutoff.json must be JSON. Received: {error}.") from None
         version = content.get("version") if isinstance(content, dict) else content
         if version != VERSION:
@@ -229,6 +235,24 @@ class Calibration:
         return cls(**values)
 
 
+def least_known_share(known_share: np.ndarray) -> float:
+    """The share of known words below which a query is unfamiliar, by calibrate queries [Q]."""
+    return float(np.quantile(known_share, UNFAMILIAR))
+
+
+def is_unfamiliar(known_share: Any, least_known: float) -> Any:
+    """[B] bool of shares [B] of known words, in NumPy or TensorFlow."""
+    return (known_share <= 0) | (known_share < least_known)
+
+
+def served_lists(policy: Policy, candidates: Candidates, config: Cutoff) -> RankedLists:
+    """The lists of a policy, with those of unfamiliar queries as they are served."""
+    lists, unfamiliar = policy.lists(candidates), candidates.queries.unfamiliar
+    if unfamiliar is None:
+        return lists
+    return lists.fixed(unfamiliar, config.unfamiliar_items or max(config.floor, 1))
+
+
 def calibrate(
     lists: RankedLists,
     strata: np.ndarray,
@@ -239,7 +263,7 @@ def calibrate(
     average_k: Sequence[int],
     share: KnobMap = TRUE_SHARE,
     signature_lists: RankedLists | None = None,
-    known_share: np.ndarray | None = None,
+    least_known: float = 0.0,
     law: LawWeights | None = None,
     folds: int = 0,
 ) -> Calibration:
@@ -247,10 +271,9 @@ def calibrate(
 
     `lists` are their candidates, scored by `policy`; a list never exceeds the candidates. `strata`
     [Q] are indices into STRATA. `average_k` are those of the evaluation. `signature_lists` are
-    scored as the query model scores them; None if that is the same. `known_share` [Q] are shares of
-    known words; None: 0 for all. `folds` is not 0 if the queries are those of both splits.
+    scored as the query model scores them; None if that is the same. `folds` is not 0 if the queries
+    are those of both splits.
     """
-    known_share = np.zeros(1) if known_share is None else known_share
     floor, limit = config.floor, config.limit
     value = config.default_value
     common = recall_map(lists, floor, limit)
@@ -276,7 +299,7 @@ def calibrate(
         **_maps(lists, strata, offsets, floor, limit),
         signature=recall_map(signature_lists or lists, floor, limit),
         share=share,
-        least_known=float(np.quantile(known_share, UNFAMILIAR)),
+        least_known=least_known,
         law=law or initial_weights(),
     )
     return replace(served, default_items=served.items_per_query(config.default_knob, float(value)))
@@ -303,7 +326,7 @@ def _maps(
     """The fields of a calibration that are fitted to the served lists."""
     lists = lists.shifted(offsets[strata])
     recall = recall_map(lists, floor, limit)
-    kept = np.stack(
+    recalls = np.stack(
         [
             lists.shares(bounded_counts(lists, lists.counts_at(cutoff), floor, limit))[1]
             for cutoff in recall.cutoffs
@@ -313,9 +336,11 @@ def _maps(
     return {
         "queries": len(lists),
         "recall": recall,
-        "errors": (kept.std(axis=1, ddof=1) / np.sqrt(len(lists))).tolist(),
+        "errors": (recalls.std(axis=1, ddof=1) / np.sqrt(len(lists))).tolist(),
         "strata": {
-            name: StratumRecall(int(mask.sum()), float(offset), kept[:, mask].mean(axis=1).tolist())
+            name: StratumRecall(
+                int(mask.sum()), float(offset), recalls[:, mask].mean(axis=1).tolist()
+            )
             for (name, mask), offset in zip(masks.items(), offsets, strict=True)
             if mask.any()
         },

@@ -42,6 +42,7 @@ class QueryVectors:
         policies of experiments use it.
       frequency: [Q] clicks in the training split, or None.
       known_share: [Q] share of the query's words that training queries have, or None.
+      unfamiliar: [Q] whether the release knows too few of them, or None.
       alpha, beta: [Q] the Beta law of each query's relevant items, or None.
     """
 
@@ -51,6 +52,7 @@ class QueryVectors:
     breadth: np.ndarray | None = None
     frequency: np.ndarray | None = None
     known_share: np.ndarray | None = None
+    unfamiliar: np.ndarray | None = None
     alpha: np.ndarray | None = None
     beta: np.ndarray | None = None
 
@@ -114,7 +116,7 @@ class Candidates:
         """[Q] temperatures."""
         return self.queries.tau
 
-    def capped(self, counts: np.ndarray) -> np.ndarray:
+    def truncated(self, counts: np.ndarray) -> np.ndarray:
         """[Q] whether lists of `counts` [Q] items end because there are no more candidates."""
         return (counts >= self.depth) & (self.depth < self.corpus_size)
 

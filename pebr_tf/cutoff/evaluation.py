@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pebr_tf.config import Cutoff
-from pebr_tf.cutoff.calibration import Calibration, bounded_counts, cross_fitted
+from pebr_tf.cutoff.calibration import Calibration, bounded_counts, cross_fitted, served_lists
 from pebr_tf.cutoff.candidates import Candidates, ClickedPairs
 from pebr_tf.cutoff.knobs import ReleaseKnobs
 from pebr_tf.cutoff.policies.base import Policy
@@ -52,7 +52,7 @@ def evaluate_policies(
                 name=policy.name,
                 title=policy.title,
                 default=policy.name == default,
-                at=at_averages(lists, average_k, candidates.queries.strata, candidates.capped),
+                at=at_averages(lists, average_k, candidates.queries.strata, candidates.truncated),
                 curve=curve(lists, average_k) if with_curves else None,
             )
         )
@@ -91,9 +91,12 @@ class KnobEvaluation:
     def __init__(self, calibration: Calibration, candidates: Candidates, settings: Cutoff):
         self.calibration, self.candidates = calibration, candidates
         self.strata = candidates.queries.strata
-        self._lists: dict[Policy, RankedLists] = {}
+        self._settings = settings
+        self._lists: dict[tuple[Policy, bool], RankedLists] = {}
         self.policy = ReleaseKnobs(calibration, settings).calibrated_policy
-        lists = self._lists_of(self.policy)
+        lists = self._lists_of(self.policy, True)
+        # Figures of given counts, which are the same for every policy.
+        self._ranked = self._lists_of(TopKPolicy(), False)
         self._calibrations, self._fold = [calibration], np.zeros(len(lists), np.int64)
         if calibration.folds:
             self._calibrations, self._fold = cross_fitted(calibration, lists, self.strata)
@@ -104,53 +107,51 @@ class KnobEvaluation:
     def default_knob(self) -> KnobResult:
         """The default knob, overall and by stratum, beside top k."""
         items = max(round(float(self.counts.mean())), 1)
-        recalls = self.lists.shares(self.counts)[1]
+        recalls = self._ranked.shares(self.counts)[1]
         equal = np.full(len(self.lists), items)
         return KnobResult(
             knob=self.calibration.default_knob,
             value=self.calibration.default_value,
-            groups=by_group(self.lists, self.counts, self.strata, self.candidates.capped),
+            groups=by_group(self._ranked, self.counts, self.strata, self.candidates.truncated),
             interval=interval(recalls),
-            top_k_items=top_k_for(self.lists, float(recalls.mean())),
-            top_k_recall=self.lists.figures(equal).recall,
+            top_k_items=top_k_for(self._ranked, float(recalls.mean())),
+            top_k_recall=self._ranked.figures(equal).recall,
         )
 
     def budget(self, average_k: Sequence[int]) -> BudgetResult:
-        """The budget knob at several averages."""
         measured = [float(self._counts("budget", k).mean()) for k in average_k]
         return BudgetResult(list(average_k), measured)
 
     def evidence(self, k: int, gain: np.ndarray, index_recall: np.ndarray) -> Evidence:
         """What the gates resample, with lists of `k` items on average."""
-        both = [self.lists, self._lists_of(TopKPolicy())]
+        both = [self.lists, self._ranked]
         shares = [lists.shares(lists.counts_at(lists.cutoff_at(k))) for lists in both]
         precision, recall = (np.stack(pair, axis=1) for pair in zip(*shares, strict=True))
-        kept = [self.lists.shares(self._counts("recall", value))[1] for value in RECALLS]
+        recalls = [self._ranked.shares(self._counts("recall", value))[1] for value in RECALLS]
         return Evidence(
             strata=self.strata,
             precision=precision,
             recall=recall,
             gain=gain,
-            kept=np.stack(kept, axis=1),
+            recalls=np.stack(recalls, axis=1),
             empty=self.counts == 0,
             index_recall=index_recall,
         )
 
     def histogram(self) -> CountHistogram:
-        """Items per query at the default knob."""
         return count_histogram(self.counts)
 
     def examples(self, texts: Sequence[str]) -> list[ExampleQuery]:
         """A dozen queries from the fewest items to the most, with their texts [Q]."""
         order = np.argsort(self.counts, kind="stable")
         chosen = np.linspace(0, len(order) - 1, min(EXAMPLES, len(order))).astype(int)
-        hits = self.lists.hits(self.counts)
+        hits = self._ranked.hits(self.counts)
         return [
             ExampleQuery(
                 query=texts[row],
                 stratum=STRATA[self.strata[row]],
                 count=int(self.counts[row]),
-                relevant=int(self.lists.totals[row]),
+                relevant=int(self._ranked.totals[row]),
                 hits=int(hits[row]),
                 threshold=float(self.candidates.cosines[row, self.counts[row] - 1])
                 if self.counts[row]
@@ -167,17 +168,21 @@ class KnobEvaluation:
         ranks = ranks[ranks < self.candidates.depth][:CLICKS]
         return self.candidates.cosines[row, ranks].tolist()
 
-    def _lists_of(self, policy: Policy) -> RankedLists:
-        if policy not in self._lists:
-            self._lists[policy] = policy.lists(self.candidates)
-        return self._lists[policy]
+    def _lists_of(self, policy: Policy, is_calibrated: bool) -> RankedLists:
+        key = policy, is_calibrated
+        if key not in self._lists:
+            if is_calibrated:
+                self._lists[key] = served_lists(policy, self.candidates, self._settings)
+            else:
+                self._lists[key] = policy.lists(self.candidates)
+        return self._lists[key]
 
     def _counts(self, knob: str, value: float) -> np.ndarray:
         rules = [knobs.rule(knob, value) for knobs in self._knobs]
         cutoffs = np.stack([rule.cutoffs for rule in rules])[self._fold, self.strata]
-        counts = self._lists_of(rules[0].policy).counts_at(cutoffs)
+        lists = self._lists_of(rules[0].policy, rules[0].is_calibrated)
         floor, limit = self.calibration.floor, self.calibration.limit
-        return bounded_counts(self.lists, counts, floor, limit)
+        return bounded_counts(lists, lists.counts_at(cutoffs), floor, limit)
 
     def calibration_result(self) -> CalibrationResult:
         """The recall knob: expected and measured recall at several values."""
@@ -187,11 +192,11 @@ class KnobEvaluation:
         averages = []
         for recall in RECALLS:
             counts = self._counts("recall", recall)
-            promised = [each.expected_recall(recall, self.strata) for each in self._calibrations]
-            expectation = np.stack(promised)[self._fold, np.arange(len(self.strata))]
+            recalls = [each.expected_recall(recall, self.strata) for each in self._calibrations]
+            expectation = np.stack(recalls)[self._fold, np.arange(len(self.strata))]
             averages.append(float(counts.mean()))
             for name, mask in groups.items():
-                measured[name].append(self.lists.figures(counts, mask).recall)
+                measured[name].append(self._ranked.figures(counts, mask).recall)
                 expected[name].append(float(expectation[mask].mean()))
         error = {
             name: float(np.mean(np.abs(np.subtract(measured[name], expected[name]))))
@@ -199,4 +204,5 @@ class KnobEvaluation:
         }
         queries = {"overall": self.calibration.queries}
         queries.update((name, each.queries) for name, each in self.calibration.strata.items())
-        return CalibrationResult(list(RECALLS), expected, measured, averages, error, queries)
+        folds = self.calibration.folds
+        return CalibrationResult(list(RECALLS), expected, measured, averages, error, queries, folds)

@@ -73,6 +73,5 @@ class KnobMap:
 
     @classmethod
     def from_mapping(cls, mapping: dict[str, Any]) -> KnobMap:
-        """The inverse of `to_mapping`."""
         values = np.asarray(mapping["knob_values"], np.float64)
         return cls(values, np.asarray(mapping["cutoffs"], np.float32), int(mapping["queries"]))

@@ -21,7 +21,7 @@ class CutoffRule:
     Attributes:
       policy: The policy that ends lists.
       cutoffs: [3] float32 cut-offs by stratum.
-      is_calibrated: Whether the value promises a recall; not for top_k and score.
+      is_calibrated: Whether the value is calibrated to a recall; false for top_k and score.
     """
 
     policy: Policy

@@ -13,7 +13,7 @@ from pebr_tf.distributions import Beta
 from pebr_tf.distributions.query_law import FITTED, LawParameters, LawWeights
 
 MOST_ITERATIONS = 300
-# Of the squared weights; linear, inner and outer ones, and the slope of the noise share.
+# Penalty on squared weights, and its factor for each group of weights.
 PENALTY, PENALTIES = 1e-3, {"linear": 1.0, "inner": 0.3, "outer": 1.0, "noise": 3.0}
 SHARES = np.linspace(0.0, 1.0, 101)
 

@@ -30,7 +30,6 @@ LEVEL_TEMPERATURES = (0.5, 1.0)
 
 
 def trial_training(training: Training) -> Training:
-    """The settings of a short training."""
     return replace(training, steps=max(min(training.steps // 5, TRIAL_STEPS), 1))
 
 

@@ -1,7 +1,7 @@
 """Row accounting: rows read = rows kept + rows rejected, and few rows are rejected."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pebr_tf.errors import UserError
@@ -11,26 +11,33 @@ TITLES = {"items": "catalogue", "clicks": "click log"}
 
 @dataclass(frozen=True)
 class Account:
-    """What happened to the rows of a table."""
+    """What happened to the rows of a table.
+
+    Attributes:
+      examples: A rejected value of a reason.
+    """
 
     table: str
     files: Sequence[str]
     read: int
     kept: dict[str, int]
     reasons: dict[str, int]
+    examples: dict[str, str] = field(default_factory=dict)
 
     @property
     def rejected(self) -> int:
-        """Number of rows rejected."""
         return sum(self.reasons.values())
 
     @property
     def reasons_text(self) -> str:
         """The reasons with their rows, as an error shows them."""
-        return ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items())
+        return ", ".join(
+            f"{count:,} {reason}"
+            + (f", such as {self.examples[reason]!r}" if reason in self.examples else "")
+            for reason, count in self.reasons.items()
+        )
 
     def to_mapping(self) -> dict[str, Any]:
-        """The content of accounting.json."""
         return {
             "read": self.read,
             "kept": sum(self.kept.values()),

@@ -1,14 +1,6 @@
 """Settings that follow the size of the click log: what `auto` stands for.
 
-Every rule is bounded and grows with the log.
-
-    training.batch_size           power of two, at most rows / 400, from 256 to 4,096
-    training.steps                20 epochs where that is at most 1,000 steps, else 1,000 steps or
-                                  2 epochs, whichever is more; from 100 to 20,000
-    training.validation_interval  a quarter of the steps
-    towers.dimension              32 below 300 items, 64 below 3,000 items, else 128
-    features.vocabulary_size      100,000 at most: Transform counts the tokens and drops rare ones
-    evaluation.average_k          by the table AVERAGE_K, at most the items and cutoff.limit
+Every rule is bounded and grows with the log; docs/pipeline.md lists them.
 
 Small logs get many epochs because the best of four checkpoints is kept. Their batches are small so
 that there are enough steps; below 256 pairs a batch has too few negatives. The strata are shares of
@@ -54,11 +46,17 @@ def chosen(config: Config, size: LogSize) -> dict[str, Any]:
     return {key: value for key, value in values.items() if config.value_at(key) == AUTO}
 
 
-def chosen_line(config: Config, size: LogSize) -> str:
-    """`chosen` as one line for a reader; empty if nothing is `auto`."""
+def chosen_line(config: Config, size: LogSize, log_q: bool | None = None) -> str:
+    """`chosen` as one line for a reader; empty if nothing is `auto`.
+
+    `log_q` is what Trainer chose for `loss.log_q`, if that is known.
+    """
+    values = chosen(config, size)
+    if log_q is not None and config.loss.log_q == AUTO:
+        values["loss.log_q"] = str(log_q).lower()
     return ", ".join(
         f"{key.split('.')[-1]} {list(value) if isinstance(value, tuple) else value}"
-        for key, value in chosen(config, size).items()
+        for key, value in values.items()
     )
 
 

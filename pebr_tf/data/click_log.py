@@ -16,7 +16,11 @@ from pebr_tf.data.tables import Batch, Rejected, convert
 # Clocks differ: a click may be this many seconds ahead of the local clock.
 CLOCK_SLACK = 3_600
 Conversion = Callable[[pa.Array], pa.Array]
+# Sums of so many clicks fit a number of 64 bits.
+MOST_CLICKS = 10**9
 UNKNOWN_ITEM = "item not in the catalogue"
+FUTURE = "time in the future"
+TWICE = "item twice"
 
 
 def check_clicks(batch: Batch, data: Data, now: int, known: pa.Array | None = None) -> Batch:
@@ -27,12 +31,13 @@ def check_clicks(batch: Batch, data: Data, now: int, known: pa.Array | None = No
     """
     checks = _Checks(batch)
     query = checks.required_text(data.query_column, "query")
-    item = checks.required_text(data.item_column, "item_id")
+    item = checks.required_text(data.item_column, "item_id", convert.item_id)
     clicks = checks.optional(data.clicks_column, convert.whole_number, "clicks", "a whole number")
     clicks = clicks.fill_null(1)
     checks.reject(_numpy(pc.less(clicks, 0)), "negative clicks")
+    checks.reject(_numpy(pc.greater(clicks, MOST_CLICKS)), f"more than {MOST_CLICKS:,} clicks")
     time = checks.optional(data.timestamp_column, convert.time, "timestamp", "a time").fill_null(0)
-    checks.reject(_numpy(pc.greater(time, now + CLOCK_SLACK)), "time in the future")
+    checks.reject(_numpy(pc.greater(time, now + CLOCK_SLACK)), FUTURE)
     if known is not None:
         found = pc.is_in(item, value_set=known)
         checks.reject(_numpy(pc.invert(found)), UNKNOWN_ITEM)
@@ -48,7 +53,7 @@ def check_items(
     not see the other batches.
     """
     checks = _Checks(batch)
-    item = checks.required_text(item_column, "item_id")
+    item = checks.required_text(item_column, "item_id", convert.item_id)
     others = {name: checks.text(name, name).fill_null("") for name in texts}
     for name in numbers:
         values = checks.converted(name, convert.number, name, "a number")
@@ -94,12 +99,14 @@ class _Checks:
             self._reason[bad & (self._reason == 0)] = len(self._reasons)
             self._reasons.append(reason)
 
-    def text(self, column: str, name: str) -> pa.Array:
-        return self.converted(column, convert.text, name, "UTF-8 text")
+    def text(self, column: str, name: str, conversion: Conversion = convert.text) -> pa.Array:
+        return self.converted(column, conversion, name, "UTF-8 text")
 
-    def required_text(self, column: str, name: str) -> pa.Array:
+    def required_text(
+        self, column: str, name: str, conversion: Conversion = convert.text
+    ) -> pa.Array:
         """The column as stripped text; rows without text are rejected."""
-        values = pc.utf8_trim_whitespace(self.text(column, name))
+        values = pc.utf8_trim_whitespace(self.text(column, name, conversion))
         self.reject(_numpy(pc.equal(values, "").fill_null(True)), f"no {name}")
         return values
 

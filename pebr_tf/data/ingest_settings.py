@@ -36,7 +36,6 @@ class IngestSettings:
 
     @classmethod
     def of(cls, data: Data, split: Split, features: Features) -> IngestSettings:
-        """The settings of a configuration."""
         texts = tuple(dict.fromkeys(features.item_text + features.item_categories))
         numbers = features.item_numbers
         _require(set(texts) & set(numbers), "item_text and item_categories", "be no item_numbers")
@@ -64,12 +63,10 @@ class IngestSettings:
 
     @property
     def item_columns(self) -> list[str]:
-        """Required columns of the catalogue."""
         names = (self.data.item_column, *self.texts, *self.numbers, *self.payload)
         return list(dict.fromkeys(names))
 
     def good_items(self, batch: Batch) -> Batch:
-        """The good rows of a catalogue; see `check_items`."""
         texts = (*self.texts, *self.payload)
         return check_items(batch, self.data.item_column, texts, self.numbers)
 

@@ -11,7 +11,7 @@ from pebr_tf.files import is_remote
 # Prefixes of files of Hadoop and of editors, which hold no data.
 IGNORED = ("_", ".")
 # Places of a span in a pattern, such as {SPAN}, {SPAN:4} or {YYYY}.
-_SPAN = re.compile(r"\{(SPAN|VERSION|YYYY|MM|DD)(:\d+)?\}")
+SPAN = re.compile(r"\{(SPAN|VERSION|YYYY|MM|DD)(:\d+)?\}")
 
 
 def local_sources(key: str, pattern: str, format: str = "auto") -> list[Source]:
@@ -22,7 +22,7 @@ def local_sources(key: str, pattern: str, format: str = "auto") -> list[Source]:
     if is_remote(pattern):
         return []
     whole = Path(pattern)
-    names = [pattern] if whole.is_file() else sorted(glob.glob(_SPAN.sub("*", pattern)))
+    names = [pattern] if whole.is_file() else sorted(glob.glob(SPAN.sub("*", pattern)))
     paths = [Path(name) for name in names if not Path(name).name.startswith(IGNORED)]
     sources = [Source.local(path, format) for path in paths if path.is_file()]
     if not sources:
@@ -31,6 +31,5 @@ def local_sources(key: str, pattern: str, format: str = "auto") -> list[Source]:
 
 
 def no_file(key: str, pattern: str, is_folder: bool) -> UserError:
-    """The error for a pattern that matches no file."""
     found = "a folder" if is_folder else "no such file"
     return UserError(f"{key} must name a file, or files by a glob. Received: {pattern}: {found}.")

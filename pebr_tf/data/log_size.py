@@ -15,7 +15,7 @@ FILE = "log_size.json"
 
 @dataclass(frozen=True)
 class LogSize:
-    """How much there is to learn from.
+    """Size of the training data.
 
     Attributes:
       rows: Rows of the training split.

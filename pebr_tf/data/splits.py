@@ -16,11 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pebr_tf.config import Split
 from pebr_tf.errors import UserError
 
-# With fewer held-out queries every interval is as wide as all recalls.
+# With fewer held-out queries, a confidence interval covers almost every recall.
 LEAST_QUERIES = 10
 NAMES = ("train", "calibrate", "test")
 TRAIN, CALIBRATE, TEST = range(3)
@@ -34,10 +35,13 @@ def assign(
 ) -> np.ndarray:
     """[M] int8, the index into NAMES of each click, from queries and items [M] as text.
 
-    Only "time" uses `time`, [M] seconds, and `begins`, the first second that is held out; see
-    `held_out_from`.
+    Queries that differ in case or width alone go together: the towers read them alike. Only "time"
+    uses `time`, [M] seconds, and `begins`, the first second that is held out; see `held_out_from`.
     """
     share = split.calibrate + split.test
+    encoded = query.dictionary_encode()
+    folded = pc.utf8_lower(pc.utf8_normalize(encoded.dictionary, "NFKC"))
+    query = folded.take(encoded.indices)
     calibrates = _uniform(split.seed, SIDE, query) < split.calibrate / share
     if split.by == "time":
         if begins is None:
@@ -50,22 +54,31 @@ def assign(
     return np.where(held_out, np.where(calibrates, CALIBRATE, TEST), TRAIN).astype(np.int8)
 
 
-def check_splits(split: Split, kept: dict[str, int]) -> None:
-    """Checks that every split has a click."""
-    if all(kept.get(name) for name in NAMES):
+def check_splits(split: Split, rows: dict[str, int], queries: int, held_out: int) -> None:
+    """Checks that every split has a click, and enough queries are held out.
+
+    `rows` are the rows with clicks by split, `queries` the queries with clicks, `held_out` those of
+    calibrate and test; either may be any number from `LEAST_QUERIES` on where there are more.
+    """
+    if all(rows.get(name) for name in NAMES):
+        require_held_out(held_out)
         return
     shares = (1 - split.calibrate - split.test, split.calibrate, split.test)
     wanted = ", ".join(f"{n} {share:.0%}" for n, share in zip(NAMES, shares, strict=True))
-    received = ", ".join(f"{name} {kept.get(name, 0):,}" for name in NAMES)
-    empty = " and ".join(name for name in NAMES if not kept.get(name))
+    received = ", ".join(f"{name} {rows.get(name, 0):,}" for name in NAMES)
+    empty = " and ".join(name for name in NAMES if not rows.get(name))
+    few = queries < LEAST_QUERIES
+    advice = "" if few else ": more queries, or another split.by or seed, may help"
+    count = f"{queries} quer{'y' if queries == 1 else 'ies'} with clicks"
+    need = f"; the log has {count}: at least {LEAST_QUERIES} are needed" if few else ""
     raise UserError(
-        f"Every split must have a click (split.by: {split.by}; {wanted}), but none is in {empty}: "
-        f"more queries, or another split.by or seed, may help. Received clicks: {received}."
+        f"Every split must have a click (split.by: {split.by}; {wanted}), but none is in {empty}"
+        f"{advice}. Received rows with clicks: {received}{need}."
     )
 
 
 def require_held_out(queries: int) -> None:
-    """Raises UserError if clicks of fewer queries are held out than any promise needs."""
+    """Raises UserError if fewer than LEAST_QUERIES queries have held-out clicks."""
     if queries < LEAST_QUERIES:
         raise UserError(
             f"the splits calibrate and test must have at least {LEAST_QUERIES} queries with clicks "
@@ -104,7 +117,6 @@ class TimeCounts:
         return cls(*np.unique(np.asarray(time, np.int64), return_counts=True))._bounded()
 
     def and_also(self, other: TimeCounts) -> TimeCounts:
-        """The counts of both together."""
         length = max(self.length, other.length)
         return _summed([self._at(length), other._at(length)], length)._bounded()
 

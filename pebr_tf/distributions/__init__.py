@@ -10,11 +10,3 @@ from pebr_tf.distributions.beta import Beta
 from pebr_tf.distributions.exponential import TruncatedExponential
 from pebr_tf.distributions.law import CosineLaw
 from pebr_tf.distributions.level import exact_level
-
-__all__ = [
-    "Beta",
-    "CosineLaw",
-    "TruncatedExponential",
-    "background_law",
-    "exact_level",
-]

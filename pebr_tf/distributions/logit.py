@@ -6,7 +6,7 @@ import tensorflow as tf
 
 Family = Literal["beta", "exponential"]
 
-# Below this z the logarithm goes on as its tangent. A z so small is a cosine under -.9998, which
+# Below this z the logarithm continues as its tangent. A z so small is a cosine under -.9998, which
 # random vectors reach only in two or three dimensions; float32 still resolves z to .03% there.
 UNIT_EPSILON = 1e-4
 

@@ -15,7 +15,7 @@ from pebr_tf.errors import UserError
 # log tau, tau * level and log(1 + training frequency): all known before a search.
 INPUTS = 3
 HIDDEN = 8
-# Of both parameters of a Beta law.
+# Smallest alpha and beta of a law.
 LEAST = 0.05
 LOG_CONCENTRATION = (-2.0, 9.0)
 

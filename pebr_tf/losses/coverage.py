@@ -27,7 +27,7 @@ def coverage_loss(law: CosineLaw, cosines: Any, recall: Sequence[float] = (0.9,)
     [B] are in units of the cosine, 0 or more.
     """
     recalls = tf.constant(recall, tf.float32)[:, tf.newaxis]
-    # The law is to describe the towers; a gradient here would fit the towers to the law.
+    # No gradient reaches the towers: the law must describe them, not shape them.
     cosines = tf.stop_gradient(tf.convert_to_tensor(cosines))
     above = cosines - tf.cast(law.threshold(recalls), cosines.dtype)
     below_share = tf.cast(1.0 - recalls, cosines.dtype)

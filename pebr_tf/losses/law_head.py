@@ -42,7 +42,6 @@ class LawHead(tf.keras.layers.Layer):
         return self.law_weights.laws(*values)
 
     def get_law(self) -> LawWeights:
-        """The weights as float64 arrays."""
         return LawWeights(*(np.float64(value.numpy()) for value in self.law_weights))
 
 

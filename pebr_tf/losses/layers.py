@@ -22,8 +22,8 @@ TEMPERATURE_LOW, TEMPERATURE_HIGH = 0.002, 1.0
 class RetrievalLoss(tf.keras.layers.Layer):
     """The mean of a loss over a batch of (query, item) pairs.
 
-    A layer and no `tf.keras.losses.Loss`, because it owns a variable or metrics that the model must
-    track. It computes in float32 under every precision policy.
+    A layer rather than a `tf.keras.losses.Loss`, because it owns a variable or metrics that the
+    model must track. It computes in float32 under every precision policy.
     """
 
     def __init__(self, function: Callable[..., tf.Tensor], options: dict[str, Any]) -> None:
@@ -76,7 +76,6 @@ class RetrievalLoss(tf.keras.layers.Layer):
         return tf.nn.compute_average_loss(tf.cast(loss, tf.float32), sample_weight=sample_weight)
 
     def _temperature_of(self, tau: Any) -> Any:
-        """The temperature that the loss gets."""
         return tau
 
     def _coverage_term(
@@ -107,7 +106,6 @@ class GlobalTemperature(RetrievalLoss):
 
     @property
     def temperature(self) -> tf.Tensor:
-        """The temperature now, a scalar."""
         return tf.exp(self.log_temperature)
 
     def _temperature_of(self, tau: Any) -> tf.Tensor:

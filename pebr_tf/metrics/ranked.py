@@ -208,8 +208,21 @@ class RankedLists:
         before = 0 if self.offsets is None else self.offsets
         return RankedLists(self.scores, self.relevant, self.totals, before + offsets)
 
+    def fixed(self, queries: np.ndarray, count: int) -> RankedLists:
+        """The same lists, but the first `count` candidates where `queries` [Q] is true.
+
+        Those score as the best of all lists do, so that a cut-off keeps them together.
+        """
+        if not queries.any():
+            return self
+        best = self.at(np.arange(len(self)), np.zeros(len(self), np.int64)).max()
+        offsets = 0 if self.offsets is None else self.offsets[queries, None]
+        scores = self.scores.copy()
+        scores[queries] = np.where(scores[queries] > -np.inf, best + offsets, -np.inf)
+        scores[queries, count:] = -np.inf
+        return RankedLists(scores, self.relevant, self.totals, self.offsets)
+
     def head(self, limit: int) -> RankedLists:
-        """The first `limit` candidates of each query."""
         return RankedLists(self.scores[:, :limit], self.relevant, self.totals, self.offsets)
 
 

@@ -98,6 +98,7 @@ class CalibrationResult:
       measured: Group -> recall on the held-out clicks.
       error: Group -> mean absolute difference between expected and measured.
       queries: Group -> calibrate queries that the expectation was measured on.
+      folds: Folds of the maps that measured each query; 0 if other queries calibrated the knob.
     """
 
     requested: list[float]
@@ -106,6 +107,7 @@ class CalibrationResult:
     average: list[float]
     error: dict[str, float]
     queries: dict[str, int]
+    folds: int = 0
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Evidence:
       strata: [Q] indices into STRATA.
       precision, recall: [Q, 2] of the served lists and of top k, at the middle average.
       gain: [Q] recall of the query's own list less that of another query's list of that length.
-      kept: [Q, V] recall at each requested recall.
+      recalls: [Q, V] recall at each requested recall.
       empty: [Q] whether the served list has no item.
       index_recall: [I, 2] macro and micro recall of the index; see `pebr_tf.retrieval.tune`.
       baseline_recall: [Q] of the last blessed model at the middle average, or None.
@@ -77,7 +77,7 @@ class Evidence:
     precision: np.ndarray
     recall: np.ndarray
     gain: np.ndarray
-    kept: np.ndarray
+    recalls: np.ndarray
     empty: np.ndarray
     index_recall: np.ndarray
     baseline_recall: np.ndarray | None = None

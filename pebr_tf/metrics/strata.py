@@ -15,8 +15,8 @@ def strata_of(clicks: np.ndarray, shares: Strata) -> np.ndarray:
     many clicks share a stratum; a query without clicks is tail.
     """
     clicks = np.asarray(clicks, np.float64)
-    levels, queries = np.unique(clicks, return_counts=True)
-    head, torso = first_of_strata(levels, queries, shares)
+    click_counts, queries = np.unique(clicks, return_counts=True)
+    head, torso = first_of_strata(click_counts, queries, shares)
     return ((clicks < head).astype(np.int8) + (clicks < torso)).astype(np.int8)
 
 
@@ -28,16 +28,16 @@ def first_of_strata(clicks: np.ndarray, queries: np.ndarray, shares: Strata) -> 
     `clicks` [M] are distinct numbers of clicks, `queries` [M] counts their queries.
     """
     order = np.argsort(-np.asarray(clicks, np.float64))
-    level = np.asarray(clicks, np.float64)[order]
-    number = np.where(level > 0, np.asarray(queries)[order], 0)
-    of_level = level * number
-    clicks_before, queries_before = (np.cumsum(each) - each for each in (of_level, number))
+    click_counts = np.asarray(clicks, np.float64)[order]
+    number = np.where(click_counts > 0, np.asarray(queries)[order], 0)
+    clicks_of = click_counts * number
+    clicks_before, queries_before = (np.cumsum(each) - each for each in (clicks_of, number))
     least = min(shares.min_queries, number.sum() / 3)
 
     def first(share: float, strata: int) -> float:
         # Sums of shares such as .5 + .3 are off in the last bits.
-        inside = clicks_before < share * of_level.sum() * (1 - 1e-9)
+        inside = clicks_before < share * clicks_of.sum() * (1 - 1e-9)
         inside |= queries_before < strata * least
-        return float(level[inside & (level > 0)].min(initial=np.inf))
+        return float(click_counts[inside & (click_counts > 0)].min(initial=np.inf))
 
     return first(shares.head, 1), first(shares.head + shares.torso, 2)

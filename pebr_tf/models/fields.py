@@ -11,6 +11,7 @@ from typing import Literal
 from pebr_tf.config import Features
 
 TOKENS = "tokens"
+QUERY_IDS = "queries"
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Field:
 
 def query_fields(features: Features) -> tuple[Field, ...]:
     if features.query_kind == "id":
-        return (Field("query_tokens", "query", "whole", "queries"),)
+        return (Field("query_tokens", "query", "whole", QUERY_IDS),)
     return (Field("query_tokens", "query", "text", TOKENS),)
 
 

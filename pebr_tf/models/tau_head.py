@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from pebr_tf.config import Towers
 from pebr_tf.models.query_head import QueryHead
 
 
@@ -18,10 +19,10 @@ class TauHead(QueryHead):
 
     def __init__(
         self,
-        tau_initial: float = 0.05,
-        tau_min: float = 0.002,
-        tau_max: float = 1.0,
-        hidden: Sequence[int] = (64,),
+        tau_initial: float = Towers.tau_initial,
+        tau_min: float = Towers.tau_min,
+        tau_max: float = Towers.tau_max,
+        hidden: Sequence[int] = Towers.tau_hidden_layers,
         **kwargs: Any,
     ):
         """Makes the head; every query starts at `tau_initial`. `hidden` are widths of layers."""

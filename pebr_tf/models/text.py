@@ -66,7 +66,7 @@ def tokens_of(texts: tf.Tensor, features: Features) -> tf.RaggedTensor:
 
 
 def normalised(texts: tf.Tensor, lowercase: bool = True) -> tf.Tensor:
-    """Texts [B] in the one form that stands for all ways to write them; see the top."""
+    """Texts [B] in normal form; the module docstring has the rules."""
     points = _decode(texts)
     table = tf.constant(_folding(lowercase))
     values = points.values
@@ -120,7 +120,7 @@ def _is_joinable(values: tf.Tensor) -> tf.Tensor:
 
 
 def _joined(points: _Rows, lowercase: bool) -> _Rows:
-    """Code points with each pair that Unicode has a single one for as that one."""
+    """Code points in which every pair that Unicode can compose is composed."""
     keys, joined = map(tf.constant, _pairs(lowercase))
     values = points.values
     places = tf.where(_is_joinable(values))
@@ -223,7 +223,7 @@ def _key(first: Any, second: Any) -> Any:
 
 @functools.lru_cache(maxsize=2)
 def _folding(lowercase: bool) -> np.ndarray:
-    """[65,536] code points that stand for those of the basic plane; 0 drops one."""
+    """[65,536] the folded form of each code point of the basic plane; 0 drops it."""
     return np.array([_folded(point, lowercase) for point in range(_TABLE_SIZE)], np.int32)
 
 

@@ -18,7 +18,7 @@ from pebr_tf.models.fields import item_fields, query_fields, table_sizes
 from pebr_tf.models.tau_head import TauHead
 from pebr_tf.models.tower import TokenTables, Tower
 
-# Pairs whose hashes fall on one of so many are left out of training, to tell when to stop.
+# One pair in VALIDATION_PART, chosen by its hash, is left out of training for validation.
 VALIDATION_PART = 50
 
 
@@ -98,7 +98,7 @@ class TwoTower(tfrs.Model):
             pairs["clicks"] *= tf.cast(~held_out, tf.float32)
             if self._has_law:
                 options = {"frequency": pairs["query_frequency"], "held_out": held_out}
-        # Scaled by the batch's mean, so that how a log counts is no learning rate.
+        # Divided by the batch's mean so that the scale of the clicks does not change the step.
         weight = pairs["clicks"] / tf.maximum(tf.reduce_mean(pairs["clicks"]), 1e-6)
         return self.loss_layer(
             pairs["query_vectors"],
@@ -144,7 +144,7 @@ def _of_all_replicas(rows: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     if context is None or context.num_replicas_in_sync == 1:
         return dict(rows)
     gathered = {}
-    # Together, for each gathering is a way to all other workers and back.
+    # Gathered together, because each gathering is a round trip to all workers.
     for dtype in dict.fromkeys(tensor.dtype for tensor in rows.values()):
         own = {name: tensor for name, tensor in rows.items() if tensor.dtype == dtype}
         columns = [t if t.shape.rank == 2 else t[:, tf.newaxis] for t in own.values()]
@@ -157,18 +157,16 @@ def _of_all_replicas(rows: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 
 
 def is_validation(inputs: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """[B] bool, the pairs that tell when to stop; the same whenever they occur."""
+    """[B] bool, whether a pair is left for validation; the same for equal pairs."""
     mixed = tf.bitwise.bitwise_xor(inputs["query_id"], inputs["item_hash"])
     return mixed % VALIDATION_PART == 0
 
 
 def family_of(loss: Loss) -> Family:
-    """Which logit a loss trains."""
     return "beta" if loss.family in ("beta_nce", "mle") else "exponential"
 
 
 def loss_layer(loss: Loss) -> RetrievalLoss:
-    """The Keras layer of a loss that the config describes."""
     symmetric = {"symmetric_weight": loss.symmetric_weight, "gamma": loss.gamma}
     coverage = loss.coverage_weight, loss.coverage_recall
     temperature = loss.temperature, loss.learn_temperature

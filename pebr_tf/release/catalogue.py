@@ -51,7 +51,6 @@ class Moments:
 
     @classmethod
     def load(cls, path: Path) -> Moments:
-        """Reads an .npz file."""
         try:
             with np.load(path) as arrays:
                 return cls(arrays["mean"], arrays["covariance"])
@@ -111,8 +110,15 @@ class EmbeddedCatalogue:
 
     def vectors(self) -> np.ndarray:
         """[N, n] float32 unit vectors."""
-        return np.load(self.directory / _VECTORS)
+        return _array(self.directory / _VECTORS)
 
     def ids(self) -> np.ndarray:
         """[N] item ids, ascending."""
-        return np.load(self.directory / _IDS)
+        return _array(self.directory / _IDS)
+
+
+def _array(path: Path) -> np.ndarray:
+    try:
+        return np.load(path)
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(f"{path} must be an .npy file. Received: {error}.") from None

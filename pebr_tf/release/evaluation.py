@@ -29,6 +29,7 @@ class ModelSummary:
     """How the model was trained and cut off."""
 
     loss: str
+    log_q: bool
     family: str
     dimension: int
     steps: int
@@ -216,7 +217,6 @@ class ModelEvaluation:
 
     @property
     def blessed(self) -> bool:
-        """Whether no gate failed."""
         return all(gate.state != "failed" for gate in self.gates)
 
     @property
@@ -226,7 +226,6 @@ class ModelEvaluation:
 
     @classmethod
     def load(cls, folder: Path) -> ModelEvaluation:
-        """Reads evaluation.json of a folder."""
         path = Path(folder) / EVALUATION_FILE
         try:
             return cls.from_json(path.read_bytes())
@@ -235,7 +234,6 @@ class ModelEvaluation:
 
     @classmethod
     def from_json(cls, text: bytes) -> ModelEvaluation:
-        """Parses the content of evaluation.json."""
         # Imported here: most users of this module only write.
         from pydantic import TypeAdapter, ValidationError
 
@@ -268,5 +266,4 @@ def named_policy(policies: list[PolicyResult], name: str) -> PolicyResult:
 
 
 def default_result(policies: list[PolicyResult]) -> PolicyResult:
-    """The policy that a release serves with."""
     return next(policy for policy in policies if policy.default)

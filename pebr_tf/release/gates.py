@@ -2,7 +2,8 @@
 
 A gate fails if its shortfall is significant: larger than chance explains with a confidence of 95%,
 by resampling the test queries. A shortfall that so few queries cannot decide is a warning. One gate
-asks for more: a model must be significantly better than one that cannot tell queries apart.
+asks for more: a model must be better than one that cannot tell queries apart, with a confidence of
+99.9%, because at 95% one of twenty broken models would pass.
 """
 
 import numpy as np
@@ -12,6 +13,9 @@ from pebr_tf.metrics.results import PolicyResult
 from pebr_tf.metrics.significance import CONFIDENCE, Evidence, error_noise, noise
 from pebr_tf.metrics.strata import STRATA
 from pebr_tf.release.evaluation import GateResult, ModelEvaluation, default_result, named_policy
+
+# Of the gate that rejects broken models.
+CERTAINTY = 0.999
 
 
 def check_gates(evaluation: ModelEvaluation, evidence: Evidence, gates: Gates) -> list[GateResult]:
@@ -40,7 +44,7 @@ def check_gates(evaluation: ModelEvaluation, evidence: Evidence, gates: Gates) -
     ]
     if gates.min_query_gain is not None:
         # Lists that are all the same have no gain and no noise: one query must differ at least.
-        bound = gates.min_query_gain + max(noise(-evidence.gain), 1 / queries)
+        bound = gates.min_query_gain + max(noise(-evidence.gain, CERTAINTY), 1 / queries)
         title = f"gain in recall over another query's list at k = {min(evaluation.average_k)}"
         gain = float(evidence.gain.mean())
         results.append(GateResult("min_query_gain", title, ">=", bound, gain, queries))
@@ -116,10 +120,10 @@ def _error(
     difference of two means of n and m queries varies by the root of 1 / n + 1 / m.
     """
     group = stratum or "overall"
-    kept = evidence.kept
+    recalls = evidence.recalls
     if stratum is not None:
-        kept = kept[evidence.strata == STRATA.index(stratum)]
-    found, queries = evaluation.calibration, len(kept)
+        recalls = recalls[evidence.strata == STRATA.index(stratum)]
+    found, queries = evaluation.calibration, len(recalls)
     both = np.sqrt(1 + queries / max(found.queries.get(group, 1), 1))
     return GateResult(
         name,
@@ -128,7 +132,7 @@ def _error(
         bound,
         found.error[group],
         queries,
-        float(both * error_noise(kept, confidence)),
+        float(both * error_noise(recalls, confidence)),
         stratum,
     )
 

@@ -36,7 +36,6 @@ class Payload:
 
     @classmethod
     def load(cls, path: Path) -> Payload:
-        """Reads a Parquet file."""
         try:
             table = pq.read_table(path)
         except (OSError, pa.ArrowException) as error:
@@ -100,11 +99,6 @@ class Payload:
             values = zip(found, row, strict=True)
             kept[text] = {name: value for name, value in values if value is not None}
         return [kept[text] for text in texts]
-
-    def rows(self, item_ids: np.ndarray) -> list[dict[str, str | None]]:
-        """A dict of all columns for each of items [M], None where a value is missing."""
-        values = self.values(item_ids)
-        return [{name: values[name][row] for name in values} for row in range(len(item_ids))]
 
 
 def _hashes(ids: list[str]) -> np.ndarray:

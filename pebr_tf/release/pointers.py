@@ -2,17 +2,18 @@
 
     <root>/pointers/<pipeline>/accepted_statistics.pb   of the train split of the last accepted run
     <root>/pointers/<pipeline>/blessed/<version>.json   one per push: which model, which examples
-    <root>/pointers/<pipeline>/models/<version>/        towers that were first pushed as <version>
+    <root>/pointers/<pipeline>/models/<name>/           towers that a pointer names
 
 Withdrawn versions are listed beside the releases; see `pebr_tf.release.versions`. All of this is
-the same on one machine, on Vertex AI and on Kubeflow, and pipelines do not see each other. Nothing
-is changed by two: every push writes files of its own, the towers before the pointer.
+the same on one machine, on Vertex AI and on Kubeflow, and pipelines do not see each other. No two
+pushes write the same file: each writes its own, the towers before the pointer.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import uuid
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,12 +33,14 @@ class BlessedModel:
     Attributes:
       model: The version that it was first pushed as. Index-only runs push it again.
       examples: Identifies the examples that it was trained on.
+      towers: Name of the folder of its towers.
     """
 
     FILE: ClassVar[str] = "blessed_model.json"
 
     model: int
     examples: str
+    towers: str
 
     @classmethod
     def find(cls, directory: str) -> BlessedModel | None:
@@ -58,13 +61,12 @@ class BlessedModel:
             content = json.loads(text)
         except ValueError as error:
             raise UserError(f"{path} must be readable JSON. Received: {error}.") from None
-        kinds = {"model": int, "examples": str}
-        if (
-            not isinstance(content, dict)
-            or {name: type(value) for name, value in content.items()} != kinds
-        ):
+        kinds = {"model": int, "examples": str, "towers": str}
+        # Before 0.12, the folder of the towers was named after the version.
+        whole = isinstance(content, dict) and {"towers": str(content.get("model")), **content}
+        if not whole or {name: type(value) for name, value in whole.items()} != kinds:
             raise UserError(f"{path} must hold a model and its examples. Received: {content!r}.")
-        return cls(**content)
+        return cls(**whole)
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,6 @@ class Pointers:
             return None
 
     def accept(self, statistics: bytes) -> None:
-        """Makes these the statistics of the last accepted run."""
         storage.write_bytes(f"{self.folder}/{STATISTICS}", statistics)
 
     def newest_model(self, other_than: str | None = None) -> BlessedModel | None:
@@ -125,16 +126,17 @@ class Pointers:
             )
 
     def towers(self, blessed: BlessedModel) -> str:
-        """The folder of a model's towers, a SavedModel."""
-        return f"{self.folder}/{MODELS}/{blessed.model}"
+        return f"{self.folder}/{MODELS}/{blessed.towers}"
 
-    def record_model(self, version: int, towers: str, examples: str) -> None:
-        """Keeps the towers of a release that brought a new model."""
-        blessed = BlessedModel(version, examples)
-        storage.copy_folder(towers, self.towers(blessed))
-        self.record(version, blessed)
+    def keep_towers(self, towers: str) -> str:
+        """Copies the towers of a new model and returns the name of their folder.
+
+        This is done before the push: the pointer then follows the release at once.
+        """
+        name = uuid.uuid4().hex
+        storage.copy_folder(towers, f"{self.folder}/{MODELS}/{name}")
+        return name
 
     def record(self, version: int, blessed: BlessedModel) -> None:
-        """Records that a model was pushed as `version`."""
         path = f"{self.folder}/{BLESSED}/{version}.json"
         storage.write_bytes(path, blessed.to_json().encode())

@@ -29,6 +29,7 @@ from typing import ClassVar
 
 from pebr_tf import __version__
 from pebr_tf.config import Config
+from pebr_tf.cutoff.cutoff_file import FILE_NAME as CUTOFF
 from pebr_tf.errors import UserError
 from pebr_tf.files import remove_abandoned, staging_directory
 from pebr_tf.manifest import FolderManifest
@@ -51,7 +52,6 @@ LOGGER = logging.getLogger(__name__)
 # The packages whose versions decide whether a model or an index reads the same elsewhere.
 PACKAGES = ("tensorflow", "tensorflow-probability", "scann", "numpy", "pyarrow")
 CONFIG = "config.yaml"
-CUTOFF = "cutoff.json"
 REQUIRED = (QUERY_MODEL, CUTOFF, *EmbeddedCatalogue.SERVED, EVALUATION_FILE, REPORT_FILE, CONFIG)
 
 
@@ -63,6 +63,7 @@ class ReleaseManifest(FolderManifest):
       created: Time of the push, ISO 8601 in UTC.
       packages: Name -> version of the packages that wrote the release.
       identity: Fingerprint of the item vectors, which ties the query model to the index.
+      model: The version that the towers were first pushed as; None: this one.
     """
 
     FILE: ClassVar[str] = MANIFEST
@@ -74,12 +75,11 @@ class ReleaseManifest(FolderManifest):
     config: str
     span: int | None
     identity: str
+    model: int | None = None
 
 
 @dataclass(frozen=True)
 class Release:
-    """A release on disk."""
-
     directory: Path
     manifest: ReleaseManifest
 
@@ -121,7 +121,6 @@ class Release:
 
     @property
     def catalogue(self) -> EmbeddedCatalogue:
-        """Index, payload and moments."""
         return EmbeddedCatalogue(self.directory)
 
     @property
@@ -140,6 +139,7 @@ class ReleaseSources:
       cutoff: Folder with the calibration and the query model.
       index: Folder of the embedded catalogue.
       evaluation: Folder with the evaluation and its report.
+      model: The version that the towers were first pushed as; None: they are new.
     """
 
     cutoff: Path
@@ -147,6 +147,7 @@ class ReleaseSources:
     evaluation: Path
     config: Config
     span: int | None = None
+    model: int | None = None
 
     def paths(self) -> dict[str, Path]:
         """Name inside the release -> file or folder to copy."""
@@ -160,7 +161,7 @@ class ReleaseSources:
 
 @dataclass(frozen=True)
 class PushResult:
-    """What Pusher hands on: a release that was pushed, or None twice."""
+    """Pusher's output: version and path of the pushed release, or None for both."""
 
     FILE: ClassVar[str] = "release.json"
 
@@ -169,7 +170,10 @@ class PushResult:
 
     @classmethod
     def load(cls, directory: Path) -> PushResult:
-        return cls(**json.loads((directory / cls.FILE).read_text(encoding="utf-8")))
+        try:
+            return cls(**json.loads((directory / cls.FILE).read_text(encoding="utf-8")))
+        except (OSError, TypeError, ValueError) as error:
+            raise UserError(f"{cls.FILE} must hold version and path. Received: {error}.") from None
 
     def save(self, directory: Path) -> None:
         text = json.dumps(asdict(self), indent=2) + "\n"
@@ -216,6 +220,7 @@ def write_release(
                 config=sources.config.fingerprint(),
                 span=sources.span,
                 identity=_identity(scratch),
+                model=sources.model,
                 files={},
             )
             manifest.save(scratch)

@@ -47,8 +47,8 @@ def upload(
     """Copies a local release to a remote folder, under a version above all others there.
 
     Pushes may run at the same time. Each writes a claim into the folder of the version that it
-    wants, and takes the version only if nothing else is there. Of two that want the same, at least
-    one sees the other's claim and tries a later version, so no version is written by two. This
+    wants, and takes the version only if nothing else is there. If two want the same version, at
+    least one sees the other's claim and tries a later one, so no two write the same version. This
     needs a store whose listings are consistent, as those of Google Cloud Storage and S3 are.
     `confirm` is called before the manifest, and may raise.
     """
@@ -102,7 +102,7 @@ def fetch(remote: str, releases: Path) -> Path | None:
 
 
 def _claim(releases: str, wanted: int) -> int:
-    """A version that no other push has or gets, at least `wanted` and above all that are taken."""
+    """Claims a version that no other push has, at least `wanted` and above all that are taken."""
     for _ in range(CLAIMS):
         version = max(wanted, newest_version(releases) + 1)
         folder, claim = f"{releases}/{version}", f"{CLAIM}{uuid.uuid4().hex}"

@@ -136,7 +136,6 @@ def roll_back(releases: str | Path, to: int | None = None, reason: str = "") -> 
 
 
 def restore(releases: str | Path, version: int) -> None:
-    """Reverses a withdrawal."""
     with _changing(releases):
         earlier = withdrawn(releases)
         if version not in earlier:

@@ -10,15 +10,15 @@ def share(value: float | None) -> str:
     """Precision, recall or an error: `0.851`, `0.0191`, `0.00042`."""
     if value is None:
         return DASH
-    small = abs(value) < 0.1 and _digits(value) > 0
-    return _without_negative_zero(f"{value:.{max(3 + small, _digits(value))}f}")
+    small = abs(value) < 0.1 and two_digits(value) > 0
+    return _without_negative_zero(f"{value:.{max(3 + small, two_digits(value))}f}")
 
 
 def percent(value: float | None, digits: int | None = None) -> str:
     """A rate: `12.4%`, `0.42%`; with so many decimals if `digits` is given."""
     if value is None:
         return DASH
-    decimals = max(1, _digits(100 * value)) if digits is None else digits
+    decimals = max(1, two_digits(100 * value)) if digits is None else digits
     return _without_negative_zero(f"{100 * value:.{decimals}f}") + "%"
 
 
@@ -28,17 +28,18 @@ def count(value: float | None) -> str:
 
 
 def average(value: float | None) -> str:
-    """An average of counts: `12.0`, `42.3`, `4,120`."""
+    """An average of counts: `0.042`, `12.0`, `42.3`, `4,120`."""
     if value is None:
         return DASH
-    return _without_negative_zero(f"{value:,.{0 if abs(value) >= 99.95 else 1}f}")
+    digits = 0 if abs(value) >= 99.95 else max(1, two_digits(value))
+    return _without_negative_zero(f"{value:,.{digits}f}")
 
 
 def milliseconds(value: float | None) -> str:
     """A time: `0.84 ms`, `12.5 ms`, `1,204 ms`."""
     if value is None:
         return DASH
-    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    digits = max(2, two_digits(value)) if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
     return f"{value:,.{digits}f} ms"
 
 
@@ -62,7 +63,7 @@ def compact(value: float) -> str:
     return f"{value:g}"
 
 
-def _digits(value: float) -> int:
+def two_digits(value: float) -> int:
     """Decimals that show two significant digits; 0 for what rounds to 0 in six decimals."""
     return 0 if abs(value) < 5e-7 else 1 - math.floor(math.log10(abs(value)))
 

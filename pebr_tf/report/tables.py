@@ -148,7 +148,6 @@ def calibration_table(evaluation: ModelEvaluation) -> Table:
 
 
 def counts_table(evaluation: ModelEvaluation) -> Table:
-    """Items per query at the default knob, by stratum."""
     names = ("average", "p10", "median", "p90", "p99", "empty", "truncated")
     rows = []
     for group in GROUPS:
@@ -163,7 +162,6 @@ def counts_table(evaluation: ModelEvaluation) -> Table:
 
 
 def budget_table(evaluation: ModelEvaluation) -> Table:
-    """The requested and the measured average."""
     budget = evaluation.budget
     rows = [
         _row(count(requested), average(measured), change(percent(measured / requested - 1)))
@@ -192,7 +190,6 @@ def gates_table(evaluation: ModelEvaluation) -> Table:
 
 
 def latency_table(evaluation: ModelEvaluation) -> Table:
-    """Time of a search by batch size."""
     rows = [
         _row(
             count(found.batch),
@@ -325,7 +322,7 @@ def _figure(policy: PolicyResult, k: int, group: str, measure: str) -> float | N
 def _difference(new: float | None, old: float | None) -> float | None:
     if new is None or old is None:
         return None
-    # What is small in itself and beside the value is no difference.
+    # A change below 0.0005 and below 1% of the old value counts as none.
     return 0.0 if abs(new - old) < min(5e-4, abs(old) / 100) else new - old
 
 

@@ -6,7 +6,8 @@ from pebr_tf.report.formats import count, share
 
 # What helps against a gate that failed, besides a bound that allows more.
 _REMEDIES = {
-    "min_query_gain": "check the columns of queries and items (pebr config check --data)",
+    "min_query_gain": "check the columns of queries and items (pebr config check --data), or hold "
+    "out more clicks: few do not tell the model from one that knows nothing",
     "min_precision_lift": "serve lists of equal length (cutoff.policy: top_k)",
     "min_recall_lift": "serve lists of equal length (cutoff.policy: top_k)",
     "max_calibration_error": "hold out by pair (split.by): test and calibrate queries differ",
@@ -16,6 +17,9 @@ _REMEDIES = {
     "min_baseline_recall_lift": "train longer (training.steps)",
     "max_p99_milliseconds": "lower index.recall_target or cutoff.limit",
 }
+
+# More queries than so many times those that were measured decide nothing in practice.
+MANY_TIMES = 100
 
 
 def outcome(evaluation: ModelEvaluation) -> str:
@@ -58,6 +62,8 @@ def next_steps(evaluation: ModelEvaluation) -> list[str]:
     steps += [
         f"{gate.name}: about {count(gate.queries_to_decide)} instead of {gate.measured_on} would "
         "decide it."
+        if gate.queries_to_decide < MANY_TIMES * gate.queries
+        else f"{gate.name}: the difference is too small to be decided by more queries."
         for gate in evaluation.gates
         if gate.state == "undecided"
     ]

@@ -6,12 +6,3 @@ from pebr_tf.retrieval.exact import ExactSearcher
 from pebr_tf.retrieval.result import RangeResult
 from pebr_tf.retrieval.scann_searcher import ScannSearcher
 from pebr_tf.retrieval.searcher import Searcher
-
-__all__ = [
-    "ExactSearcher",
-    "RangeResult",
-    "ScannSearcher",
-    "Searcher",
-    "build_index",
-    "load_index",
-]

@@ -72,7 +72,6 @@ def write_leaves(directory: Path, leaves: Leaves) -> None:
 
 
 def read_leaves(directory: Path) -> Leaves:
-    """Reads what `write_leaves` stored."""
     sizes, spreads = np.load(directory / "leaves.npy")
     centroids, scatter = (np.load(directory / f"{name}.npy") for name in ("centroids", "scatter"))
     return Leaves(centroids, sizes, spreads, scatter)

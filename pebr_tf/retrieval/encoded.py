@@ -45,7 +45,6 @@ class EncodedQueries:
         return len(self.tau)
 
     def take(self, rows: np.ndarray | slice) -> EncodedQueries:
-        """The queries at `rows`."""
         return EncodedQueries(**{name: getattr(self, name)[rows] for name in ENCODED_FIELDS})
 
     def with_law(self, level: np.ndarray, laws: Laws) -> EncodedQueries:

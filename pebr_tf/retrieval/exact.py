@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from pebr_tf.config import Cutoff
 from pebr_tf.retrieval.result import RangeResult, ranked, splits_of
 from pebr_tf.retrieval.searcher import Searcher, SearchRequest
 from pebr_tf.retrieval.vectors import item_ids, unit_vectors
 
-BACKGROUND_SAMPLE = 2_000
+BACKGROUND_SAMPLE = Cutoff.background_sample
 # Scores of one block, 64 MB: large enough for BLAS, small enough for any machine.
 BLOCK_SCORES = 16_000_000
 # Below it, a product for each query takes less time than one for all, which rearranges the vectors.

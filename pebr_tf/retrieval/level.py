@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pebr_tf.config import Cutoff
 from pebr_tf.distributions.level_numpy import cosines_of, level_of_mass, logits_of, masses_of
 from pebr_tf.distributions.logit import Family
 from pebr_tf.retrieval.one_pass import search_in_one_pass
@@ -36,7 +37,7 @@ class LevelCut:
     cutoff: float | np.ndarray
     level_temperature: float = 1.0
     family: Family = "beta"
-    probe_size: int = 100
+    probe_size: int = Cutoff.probe_size
     floor: int = 1
 
 

@@ -131,7 +131,6 @@ class Plan:
     expected: np.ndarray
 
     def take(self, rows: np.ndarray) -> Plan:
-        """The work of the queries at `rows`."""
         return Plan(self.leaves[rows], self.enough[rows], self.expected[rows])
 
 
@@ -152,7 +151,6 @@ class Planner:
         return self._margins[np.searchsorted(MARGIN_COUNTS, expected)]
 
     def margin(self, expected: float) -> np.float32:
-        """The margin of one query."""
         return self._margins[bisect.bisect_left(MARGIN_COUNTS, expected)]
 
     def plan(self, queries: np.ndarray, thresholds: np.ndarray, limit: int) -> Plan:

@@ -92,7 +92,6 @@ def ranked(
 
 
 def empty(size: int, thresholds: np.ndarray, id_dtype: np.dtype) -> RangeResult:
-    """A result without items for `size` queries."""
     return RangeResult(
         row_splits=np.zeros(size + 1, np.int64),
         item_ids=np.empty(0, id_dtype),

@@ -149,7 +149,6 @@ def quantisation_error(directory: Path, centroids: np.ndarray, sample: int = 5_0
 
 
 def load(directory: Path) -> Any:
-    """ScaNN's searcher of the files in `directory`."""
     from google.protobuf import text_format
     from scann.scann_ops import scann_assets_pb2
     from scann.scann_ops.py import scann_ops_pybind

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from pebr_tf.config import Cutoff
 from pebr_tf.retrieval.result import RangeResult, empty, take_rows
 from pebr_tf.retrieval.vectors import reject_rows, unit_vectors
 
-DEFAULT_LIMIT = 10_000
+DEFAULT_LIMIT = Cutoff.limit
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,6 @@ class SearchRequest:
 
     @property
     def longest(self) -> int:
-        """The most items of a row."""
         return self.limit if self.top_k is None else min(self.top_k, self.limit)
 
     @property
@@ -41,7 +41,6 @@ class SearchRequest:
         return self.top_k is None or self.top_k > self.limit
 
     def take(self, rows: np.ndarray) -> SearchRequest:
-        """The same request for the queries at `rows`."""
         return replace(self, queries=self.queries[rows], thresholds=self.thresholds[rows])
 
     def __len__(self) -> int:

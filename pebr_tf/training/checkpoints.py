@@ -41,6 +41,5 @@ class Checkpoints:
         self._manager.save(step)
 
     def restore(self) -> None:
-        """Restores the latest checkpoint, if there is one."""
         if self.latest:
             self._checkpoint.restore(self.latest)

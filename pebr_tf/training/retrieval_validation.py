@@ -12,7 +12,7 @@ from pebr_tf.training.batches import Batch
 from pebr_tf.training.text_table import TextTable
 from pebr_tf.training.workers import numbers_of_all
 
-# Items beside the relevant ones that are ranked at most, and items embedded at once.
+# Most items ranked besides the relevant ones; items per embedding batch.
 ITEM_LIMIT = 20_000
 ITEM_BATCH = 2_048
 

@@ -32,7 +32,6 @@ class TextTable:
         return self.at(self._places.lookup(texts))
 
     def at(self, places: tf.Tensor) -> Batch:
-        """The features at places [B] of the table."""
         return {name: tf.gather(values, places) for name, values in self.features.items()}
 
 

@@ -1,4 +1,4 @@
-"""Several workers: found through TF_CONFIG, synchronised, and the loss of one."""
+"""Training with several workers: TF_CONFIG, synchronisation, and the loss of a worker."""
 
 import contextlib
 import json

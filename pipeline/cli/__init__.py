@@ -1,9 +1,9 @@
-"""Subcommands of `pebr` for the pipeline, here and elsewhere; each is imported when it runs."""
+"""Subcommands of `pebr` for pipelines, local and in the cloud; each is imported when it runs."""
 
 COMMANDS = {
     "check-cloud": (
         "pipeline.cli.check_cloud:check_cloud",
-        "List what keeps a run from Vertex AI, Kubeflow or Airflow.",
+        "List what prevents a run on Vertex AI, Kubeflow or Airflow.",
     ),
     "compile": (
         "pipeline.cli.compile:compile_pipeline",

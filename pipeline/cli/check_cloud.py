@@ -17,7 +17,7 @@ UNKNOWN = "Not checked: permissions, quotas, and whether the image and the bucke
 @config_option
 @target_option("vertex", "kubeflow", "airflow")
 def check_cloud(config_file: Path, target: str) -> None:
-    """List what keeps a run from Vertex AI, Kubeflow or Airflow.
+    """List what prevents a run on Vertex AI, Kubeflow or Airflow.
 
     Nothing is sent. Exits with 0 if the configuration can run, with 2 if it prints problems to fix.
     """

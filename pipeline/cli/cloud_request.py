@@ -72,7 +72,6 @@ time_zone_option = click.option(
 
 
 def cron_option(required: bool) -> Callable[..., Any]:
-    """--cron."""
     return click.option(
         "--cron",
         required=required,
@@ -102,7 +101,6 @@ class Destination:
         return self.requests.default_credentials()
 
     def compile(self, config: Config, **options: Any) -> Any:
-        """The compiled pipeline, as `requests` takes it."""
         if self.target == "kubeflow":
             from pipeline.kubeflow_spec import compile_documents
 

@@ -11,10 +11,10 @@ from rich.console import Console
 
 from pebr_tf.cli.output import print_facts
 from pebr_tf.config import Config
-from pebr_tf.data import splits
 from pebr_tf.data.automatic import chosen_line
 from pebr_tf.data.look import find_problems, look_at_small_log
 from pebr_tf.errors import UserError
+from pebr_tf.files import is_remote
 from pipeline.cli.cloud_request import (
     config_option,
     index_only_option,
@@ -57,22 +57,27 @@ def run(
     component begins a run, and the others continue the last one. A component that has succeeded in
     the run is not run again.
 
-    Exit code: 0, the model was blessed, or the run was to end earlier; 3, the model was not blessed
+    Exit code: 0, the model was blessed, or --until ended it earlier; 3, the model was not blessed
     and nothing was pushed; 2, the configuration or the data need a fix; 130, interrupted; 1, an
     internal error.
     """
     _check_options(until, only, run_id)
     config = Config.load(config_file)
-    # Importing TFX takes many seconds; what the headers show is said before.
+    if is_remote(config.pipeline.root):
+        raise UserError(
+            "pipeline.root must be a local folder for pebr run; pebr submit runs elsewhere. "
+            f"Received: {config.pipeline.root!r}."
+        )
+    # Importing TFX takes many seconds, so missing files and columns are reported first.
     if problems := find_problems(config):
         raise UserError(" ".join(problems))
     console = Console(highlight=False)
     if not index_only and span is None and only in (None, FIRST):
         found = look_at_small_log(config)
-        if "note" in found.facts:
-            console.print(f"[yellow]{found.facts['note']}[/yellow]", soft_wrap=True)
-        if found.held_out is not None:
-            splits.require_held_out(found.held_out)
+        if found.problems:
+            raise UserError(" ".join(found.problems))
+        for note in found.notes:
+            console.print(note, style="yellow", soft_wrap=True, markup=False)
     console.print("[dim]starting[/dim]")
     set_logging(warnings=console)
     from pebr_tf.report import next_steps, served, summary_table
@@ -85,7 +90,7 @@ def run(
         with RunDisplay(console) as display:
             outcome = local_runner.run(config, display, until, not no_cache, options, only, run_id)
     except KeyboardInterrupt:
-        click.echo("pebr: interrupted; another run goes on from here.", err=True)
+        click.echo("pebr: interrupted; the next run continues from here.", err=True)
         # Threads of Beam and TensorFlow may be at work. A run may be killed at any time, so this
         # does not wait for them.
         sys.stdout.flush()
@@ -98,8 +103,9 @@ def run(
         for sentence in (served(outcome.evaluation), *next_steps(outcome.evaluation)):
             console.print(sentence, soft_wrap=True, markup=False)
         console.print()
+    log_q = outcome.evaluation.model.log_q if outcome.evaluation else None
     facts = {
-        "auto": outcome.size and chosen_line(config, outcome.size),
+        "auto": outcome.size and chosen_line(config, outcome.size, log_q),
         "report": outcome.report,
         "release": outcome.release,
         "run": config.pipeline.root,

@@ -4,22 +4,12 @@ from pathlib import Path
 
 import click
 
+from pebr_tf.cli.options import out_option, release_option
+
 
 @click.command()
-@click.option(
-    "--release",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="A release, or a folder of releases: the latest.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="Directory to write, new or empty.",
-)
+@release_option
+@out_option
 def export(release: Path, out: Path) -> None:
     """Write a release as one SavedModel with ScaNN's op inside.
 

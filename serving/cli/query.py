@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from pebr_tf.cli.options import release_option
 from pebr_tf.cli.output import current_step, make_console
 from pebr_tf.errors import UserError
 
@@ -23,13 +24,7 @@ BATCH = 256
 
 
 @click.command()
-@click.option(
-    "--release",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="A release, or a folder of releases: the latest.",
-)
+@release_option
 @click.option("--recall", type=float, help="Share of the relevant items to keep, on average.")
 @click.option("--share", type=float, help="Share of each query's own relevant items to keep.")
 @click.option("--budget", type=float, help="Average items per query.")
@@ -93,7 +88,10 @@ def _print_json(answer: RetrievalResponse, index: int, limit: int) -> None:
         "stratum": answer.stratum(index),
         "count": int(items.counts[index]),
         "threshold": _number(items.thresholds[index]),
-        "level": _number(answer.encoded.level[index]),
+        **{
+            name: _number(getattr(answer.encoded, name)[index])
+            for name in ("tau", "alpha", "beta", "level")
+        },
         "level_source": answer.level_source,
         "expected_recall": _number(answer.expected_recall[index]),
         "truncated": bool(items.truncated[index]),
@@ -111,8 +109,8 @@ def _print_table(answer: RetrievalResponse, index: int, limit: int) -> None:
     if (threshold := _number(answer.items.thresholds[index])) is not None:
         facts.append(f"cosine from {threshold:.3f}")
     if (expected := _number(answer.expected_recall[index])) is not None:
-        digits = 0 if expected >= 0.1 else 1
-        facts.append(f"expected to keep {expected:.{digits}%} of the relevant")
+        percent = f"{expected:.0%}" if expected >= 0.1 else f"{100 * expected:.2g}%"
+        facts.append(f"expected to keep {percent} of the relevant")
     if answer.encoded.unfamiliar[index]:
         facts.append("unfamiliar: no recall is expected")
     if answer.items.truncated[index]:

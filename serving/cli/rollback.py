@@ -8,6 +8,8 @@ from rich.table import Table
 
 from pebr_tf import storage
 from pebr_tf.cli.output import make_console
+from pebr_tf.cutoff.cutoff_file import FILE_NAME as CUTOFF_FILE
+from pebr_tf.cutoff.cutoff_file import default_of
 from pebr_tf.errors import UserError
 from pebr_tf.release.versions import (
     MANIFEST,
@@ -46,14 +48,23 @@ def rollback(
     the pipeline uses no withdrawn model. Nothing is deleted.
     """
     _require_one(to, reason, undo, only_list)
+    gone: list[int] = []
     try:
         if undo is not None:
             restore(releases, undo)
         elif not only_list:
-            roll_back(releases, to, reason or "")
+            gone = roll_back(releases, to, reason or "")
     except OSError as error:
         raise UserError(f"{releases} must be writable. Received: {error}.") from error
     _print(releases)
+    answering = newest_served(releases)
+    _, _, model = _release_columns(releases, answering)
+    if model and model in (_release_columns(releases, version)[-1] for version in gone):
+        click.echo(
+            f"pebr: version {answering} has the same model, which index-only runs push again. To "
+            "withdraw the model, name the last version of another one with --to.",
+            err=True,
+        )
 
 
 def _require_one(to: int | None, reason: str | None, undo: int | None, only_list: bool) -> None:
@@ -70,24 +81,24 @@ def _print(releases: str) -> None:
         raise UserError(f"{releases} must be a folder of releases.")
     answering = newest_served(releases)
     table = Table(box=None, pad_edge=False)
-    for name in ("version", "pushed", "default knob", "state"):
+    for name in ("version", "pushed", "default knob", "model", "state"):
         table.add_column(name, no_wrap=name != "state")
     for version in reversed(found[-SHOWN:]):
         state = "[bold]serving[/bold]" if version == answering else "kept"
         if version in gone:
             entry = gone[version]
             state = escape(f"withdrawn {entry.time}{entry.reason and f': {entry.reason}'}")
-        table.add_row(str(version), *_release_columns(f"{releases}/{version}"), state)
+        table.add_row(str(version), *_release_columns(releases, version), state)
     make_console().print(table)
 
 
-def _release_columns(release: str) -> tuple[str, str]:
+def _release_columns(releases: str, version: int | None) -> tuple[str, str, str]:
+    """Pushed when, with which knob, and the version that its model was first pushed as."""
     try:
-        manifest, cutoff = (
-            json.loads(storage.read_bytes(f"{release}/{name}"))
-            for name in (MANIFEST, "cutoff.json")
-        )
-        default = f"{cutoff['default_knob']} {cutoff['default_value']:g}"
-        return str(manifest["created"]), default
+        manifest = json.loads(storage.read_bytes(f"{releases}/{version}/{MANIFEST}"))
+        default = default_of(storage.read_bytes(f"{releases}/{version}/{CUTOFF_FILE}"))
+        # Releases from before 0.12 do not state their model.
+        model = str(manifest["model"] or version) if "model" in manifest else ""
+        return str(manifest["created"]), default, model
     except (UserError, OSError, ValueError, LookupError, TypeError):
-        return "damaged", ""
+        return "damaged", "", ""

@@ -18,20 +18,3 @@ from serving.client.errors import (
 )
 from serving.client.results import Item, QueryResult, ReleaseInfo, Results, Timings
 from serving.client.sync_client import RetrievalClient
-
-__all__ = [
-    "AsyncRetrievalClient",
-    "DeadlineExceeded",
-    "InvalidRequest",
-    "Item",
-    "Overloaded",
-    "QueryResult",
-    "ReleaseInfo",
-    "Results",
-    "RetrievalClient",
-    "RetrievalError",
-    "Timings",
-    "TlsFiles",
-    "Unauthenticated",
-    "Unavailable",
-]

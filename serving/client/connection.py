@@ -102,11 +102,11 @@ class Connection:
             raise ValueError(f"timeout must be a number of seconds above 0. Received: {timeout!r}.")
         return timeout
 
-    def begin(self, timeout: float | None) -> Call:
-        return Call(self.seconds(timeout), self.retries, self.budget, FIRST_PAUSE)
+    def begin(self, timeout: float | None) -> CallAttempts:
+        return CallAttempts(self.seconds(timeout), self.retries, self.budget, FIRST_PAUSE)
 
 
-class Call(Attempts):
+class CallAttempts(Attempts):
     """The attempts of one call of the client.
 
     Two statuses are worth another attempt: UNAVAILABLE, because another connection or server may

@@ -32,7 +32,8 @@ class QueryResult:
       items: The items, best first.
       threshold: Cosine at which the list ends; None if every cosine passes.
       expected_recall: Share of the relevant items that the list is expected to hold, unless it is
-        truncated; None for top_k and score, which promise nothing, and for unfamiliar queries.
+        truncated; None for top_k and score, which have no calibrated recall, and for unfamiliar
+        queries.
       truncated: Whether a limit ended the list before the threshold.
       tau: Temperature of the query.
       alpha, beta: The law of its relevant items: Beta over (1 + cosine) / 2.

@@ -39,7 +39,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
         stops       [{value, cutoff, count, truncated, threshold, level, expected_recall, missed}],
                     from the shortest list to the longest
         background  {edges [n + 1], counts [n]} of the cosines of the index's random sample
-        clicks      cosines of the query's held-out clicks; empty if the release has none of it
+        clicks      cosines of the query's held-out clicks; empty if the release has none
 
     The list at a stop is the first `count` of `items` whose indices are not in `missed`: those that
     the approximate search for that list did not find. `threshold` is None if the list ends at a
@@ -80,7 +80,7 @@ def explain(retriever: Retriever, query: str, limit: int, knob: str = "recall") 
         "items": [
             {"item_id": str(item_id), "score": score, "fields": fields}
             for (item_id, score), fields in zip(
-                scores.items(), retriever.payload.rows(ids), strict=True
+                scores.items(), retriever.payload.fields(ids), strict=True
             )
         ],
         "stops": [

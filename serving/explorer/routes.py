@@ -31,8 +31,7 @@ EXAMPLES = 6
 MAX_WAITING = 8
 
 
-def explorer_router(retriever: Retriever, query_characters: int = 512) -> APIRouter:
-    """The routes of the explorer."""
+def explorer_router(retriever: Retriever, query_characters: int) -> APIRouter:
     router = APIRouter(include_in_schema=False)
     static = StaticFiles(directory=STATIC)
     limiter = anyio.CapacityLimiter(1)

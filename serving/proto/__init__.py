@@ -1,1 +1,1 @@
-"""The gRPC contract of the retrieval service; `make proto` writes the stubs anew."""
+"""The gRPC contract of the retrieval service; `make proto` regenerates the stubs."""

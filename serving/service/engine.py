@@ -18,8 +18,6 @@ log = logging.getLogger("pebr.engine")
 
 
 class Engine:
-    """Answers the requests of both APIs from one release."""
-
     def __init__(
         self,
         retriever: Retriever,

@@ -11,6 +11,7 @@ from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from pebr_tf.config import Serving
+from serving.client.errors import FIELD, REQUEST_ID
 from serving.errors import AuthenticationError, InvalidArgument, ServiceError
 from serving.proto.retrieval_pb2 import (
     DESCRIPTOR,
@@ -70,8 +71,6 @@ def grpc_server(
 
 
 class RetrievalApi:
-    """The methods of the service."""
-
     def __init__(self, engine: Engine, settings: Serving, metrics: Metrics, access: Access):
         self._engine, self._metrics, self._access = engine, metrics, access
         self._limits = RequestLimits(settings)
@@ -114,7 +113,7 @@ class RetrievalApi:
         context: _CONTEXT,
         answer: Callable[[], Awaitable[Message]],
     ) -> Message:
-        metadata = (("x-request-id", record.request_id),)
+        metadata = ((REQUEST_ID, record.request_id),)
         context.set_trailing_metadata(metadata)
         try:
             self._access.check(_metadata(context).get("authorization"))
@@ -122,7 +121,7 @@ class RetrievalApi:
         except ServiceError as error:
             record.add_error(error, error.grpc_status.name)
             if isinstance(error, InvalidArgument):
-                context.set_trailing_metadata((*metadata, ("pebr-field", error.field)))
+                context.set_trailing_metadata((*metadata, (FIELD, error.field)))
             await context.abort(error.grpc_status, str(error))
         except asyncio.CancelledError:
             # The caller has gone, or its deadline has passed: gRPC has already responded.
@@ -192,5 +191,5 @@ def _metadata(context: _CONTEXT) -> dict[str, Any]:
 
 
 def _record(method: str, context: _CONTEXT) -> logs.RequestRecord:
-    given = _metadata(context).get("x-request-id")
+    given = _metadata(context).get(REQUEST_ID)
     return logs.RequestRecord("grpc", method, logs.new_request_id(given))

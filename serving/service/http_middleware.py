@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from serving.client.errors import REQUEST_ID
 from serving.errors import InvalidArgument, ServiceError
 from serving.service import logs
 from serving.service.access import Access
@@ -23,7 +24,7 @@ RETRIEVE_PATH = "/v1/retrieve"
 PROBES = ("/healthz", "/readyz")
 _NOT_LOGGED = (*PROBES, "/metrics")
 _RECORD = "pebr.record"
-# Of what Starlette rejects; other errors have a status of their own.
+# Status names of requests that Starlette rejects; other errors have their own.
 _STATUS_NAMES = {404: "NOT_FOUND", 405: "UNIMPLEMENTED"}
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -54,7 +55,7 @@ class RequestMiddleware:
         record = logs.RequestRecord(
             "http",
             f"{scope['method']} {path[:200]}",
-            logs.new_request_id(request.headers.get("x-request-id")),
+            logs.new_request_id(request.headers.get(REQUEST_ID)),
         )
         scope[_RECORD] = record
         response = self._app
@@ -87,7 +88,7 @@ class RequestMiddleware:
                 headers = message["headers"]
                 present = {name for name, _ in headers}
                 headers += [each for each in _HEADERS.items() if each[0] not in present]
-                headers.append((b"x-request-id", record.request_id.encode()))
+                headers.append((REQUEST_ID.encode(), record.request_id.encode()))
                 if self._engine.retiring:
                     headers.append((b"connection", b"close"))
                 if record.status == "OK" and message["status"] >= 400:
@@ -102,7 +103,6 @@ def record_of(request: Request) -> logs.RequestRecord:
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Gives all errors of `app` the same form."""
     for kind in (ServiceError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, error_response)
 

@@ -11,11 +11,11 @@ from pydantic_core import ErrorDetails
 
 from pebr_tf.config import Serving
 from pebr_tf.config.error import shown
+from pebr_tf.config.retrieval import Knob
 from serving.client.results import Item, Timings
 from serving.errors import InvalidArgument
 from serving.service.limits import LARGEST_WHOLE_NUMBER, LONGEST_DEADLINE_MILLISECONDS
 
-Knob = Literal["recall", "share", "budget", "top_k", "score"]
 Status = Literal[
     "INVALID_ARGUMENT",
     "UNAUTHENTICATED",
@@ -137,7 +137,8 @@ class QueryResultBody(BaseModel):
     )
     expected_recall: float | None = Field(
         description="Share of the relevant items that the list is expected to hold, unless it is "
-        "truncated; null for top_k and score, which promise nothing, and for unfamiliar queries."
+        "truncated; null for top_k and score, which have no calibrated recall, and for unfamiliar "
+        "queries."
     )
     tau: float = Field(description="The query's temperature.")
     alpha: float = Field(

@@ -17,8 +17,6 @@ LARGEST_WHOLE_NUMBER = 4_294_967_295
 
 
 class RequestLimits:
-    """Builds requests within `serving.limits`."""
-
     def __init__(self, settings: Serving):
         self._limits = settings.limits
         self._default_seconds = settings.deadline_milliseconds / 1_000

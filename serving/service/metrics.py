@@ -96,7 +96,6 @@ class Metrics:
         self._cache(cache, "miss").inc(misses)
 
     def batch(self, responses: Sequence[RetrievalResponse]) -> None:
-        """Counts responses of one batch, at least one."""
         items = [response.items for response in responses]
         counts = np.concatenate([each.counts for each in items])
         self._batches.observe(len(counts))

@@ -9,7 +9,7 @@ from tfx.types.standard_artifacts import Model
 
 from components.artifacts import CutoffModel, RetrievalIndex
 from components.cutoff_calibrator.component import CutoffCalibrator
-from components.cutoff_calibrator.executor import Executor
+from components.cutoff_calibrator.executor import CutoffCalibratorExecutor
 from pebr_tf.config import Config
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.release.catalogue import EmbeddedCatalogue
@@ -64,7 +64,7 @@ def unit(vectors):
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
-class World:
+class CalibratedWorld:
     def __init__(self, seed=0):
         generator = np.random.default_rng(seed)
         centres = generator.normal(size=(8, DIMENSION))
@@ -144,5 +144,7 @@ def calibrate(folder, given, config=CONFIG):
     component = CutoffCalibrator(**channels(given), config=config, source="abc")
     uri = folder / "cutoff"
     uri.mkdir()
-    Executor().Do(given, {"cutoff": [artifact(CutoffModel, uri)]}, component.exec_properties)
+    CutoffCalibratorExecutor().Do(
+        given, {"cutoff": [artifact(CutoffModel, uri)]}, component.exec_properties
+    )
     return uri

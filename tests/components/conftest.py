@@ -29,9 +29,9 @@ def snapshot_at(monkeypatch):
 @pytest.fixture(scope="session")
 def world():
     """The small world that calibrator and evaluator are tested on."""
-    from calibrated_cases import World
+    from calibrated_cases import CalibratedWorld
 
-    return World()
+    return CalibratedWorld()
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,7 @@ def test_patterns_match_level_by_level(bucket, scheme):
         "a/?/[xy].csv": ["a/1/x.csv", "a/2/x.csv", "a/2/y.csv"],
         "*/x.csv": ["b/x.csv"],
         "a/1/x.csv": ["a/1/x.csv"],
+        "a//1/*.csv": ["a/1/x.csv"],
         "a/3/x.csv": [],
         "c/*": [],
     }

@@ -111,7 +111,7 @@ class Vertex:
 
 
 @dataclass
-class Kubeflow(Vertex):
+class KubeflowContainers(Vertex):
     """KFP's driver, whose artifacts have no type once stored, and launcher, which copies files.
 
     Attributes:

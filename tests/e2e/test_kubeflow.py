@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
-from containers import Kubeflow
+from containers import KubeflowContainers
 from pebr_process import pebr
 from tiny_world import write_world
 
@@ -79,7 +79,7 @@ def test_kfp_and_argo_accept_the_file(kubeflow, index_only, tmp_path):
 
 
 @pytest.mark.parametrize("mistake", ["resolver", "dependency", "job"])
-def test_kfp_or_argo_refuses_what_kubeflow_cannot_run(kubeflow, mistake, tmp_path):
+def test_kfp_or_argo_rejects_what_kubeflow_cannot_run(kubeflow, mistake, tmp_path):
     spec, _ = compile_documents(Config.load(EXAMPLE))
     tasks = spec["root"]["dag"]["tasks"]
     executors = spec["deploymentSpec"]["executors"]
@@ -203,7 +203,7 @@ def runs(s3, tmp_path_factory):
             "training.warm_start": True,
         }
     )
-    pods = Kubeflow(folder, copy=s3.copy)
+    pods = KubeflowContainers(folder, copy=s3.copy)
     found = {}
     for name in ("whole", "index"):
         (spec,) = yaml.safe_load_all(to_yaml(compile_documents(config, index_only=name == "index")))
@@ -252,6 +252,7 @@ class KubeflowApi:
     host: str = ""
     received: list[tuple[str, str, Any, str | None]] = field(default_factory=list)
     rejection: str | None = None
+    page: str | None = None
 
     def answer(self, path):
         if self.rejection is not None and path.endswith("runs"):
@@ -284,7 +285,7 @@ def api():
                 if (self.command == "GET" and path.endswith("experiments"))
                 else api.answer(path)
             )
-            text = json.dumps(content).encode()
+            text = (api.page or json.dumps(content)).encode()
             self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(text)))
@@ -345,6 +346,20 @@ def test_the_client_sends_what_a_dry_run_prints(with_client, api, command, path,
     assert (method, sent_to) == ("POST", f"/apis/v2beta1/{path}")
     assert authorization == "Bearer a-token"
     assert body == {**json.loads(printed), "experiment_id": "experiment-1"}
+
+
+@pytest.mark.parametrize(
+    ("command", "noun"),
+    [(("submit",), "run"), (("schedule", "--cron", "0 3 * * *"), "recurring run")],
+)
+def test_a_login_page_is_no_answer(with_client, api, command, noun):
+    api.page = "<html>Sign in</html>"
+    code, out, err = with_client(*command, *TARGET, "--host", api.host)
+    assert (code, out.split()) == (2, ["compiling"])
+    assert err == (
+        f"pebr: Kubeflow at {api.host} must accept the {noun}. Received: an answer without an id, "
+        "as from a login page; --token-file may be missing.\n"
+    )
 
 
 def test_a_rejected_run_is_one_sentence(with_client, api):

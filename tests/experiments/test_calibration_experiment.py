@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from random_towers import clicked_in, random_towers
 
-from experiments.calibration_measured import ASKED, WAYS, measure
+from experiments.calibration_measured import REQUESTED, WAYS, measure
 from experiments.coverage import coverage
 from experiments.cutoffs_measured import counts_of
 from experiments.released import released
@@ -16,7 +16,7 @@ from pebr_tf.metrics.strata import STRATA
 
 
 def random_lists(seed, queries=31, candidates=40, ties=False):
-    """Falling scores less an offset; up to six relevant items a query, some no candidates."""
+    """Falling scores less an offset; up to six relevant items per query, some no candidates."""
     generator = np.random.default_rng(seed)
     scores = generator.normal(size=(queries, candidates)).astype(np.float32)
     scores = -np.sort(-(np.round(scores) if ties else scores), axis=1)
@@ -53,23 +53,24 @@ def recall_by_hand(lists, query, cutoff, floor, limit):
 )
 def test_coverage_is_that_of_loops(ties, floor, limit):
     lists = random_lists(7, ties=ties)
-    asked = (0.2, 0.3, 0.5, 0.6)
-    found = coverage(lists, asked, 6, floor, limit, seed=3)
+    requested = (0.2, 0.3, 0.5, 0.6)
+    found = coverage(lists, requested, 6, floor, limit, seed=3)
     generator = np.random.default_rng(3)
     for pair in range(3):
         first = np.isin(np.arange(31), generator.permutation(31)[:15])
         for place, half in enumerate((first, ~first)):
             fitted = recall_map(lists.part(half), floor, limit)
-            for share, kept in zip(asked, found.kept[2 * pair + place], strict=True):
+            for share, recall in zip(requested, found.recall[2 * pair + place], strict=True):
                 cutoff = fitted.cutoff(share)
                 others = np.flatnonzero(~half)
                 expected = [recall_by_hand(lists, row, cutoff, floor, limit) for row in others]
-                assert kept == pytest.approx(np.mean(expected), abs=1e-12)
+                assert recall == pytest.approx(np.mean(expected), abs=1e-12)
     assert found.queries == 31
-    np.testing.assert_allclose(found.mean, found.kept.mean(axis=0))
-    pairs = [(found.kept[2 * i] + found.kept[2 * i + 1]) / 2 for i in range(3)]
+    np.testing.assert_allclose(found.mean, found.recall.mean(axis=0))
+    pairs = [(found.recall[2 * i] + found.recall[2 * i + 1]) / 2 for i in range(3)]
     np.testing.assert_allclose(found.standard_error, np.std(pairs, axis=0, ddof=1) / 3**0.5)
-    assert found.chance == pytest.approx(np.mean(np.abs(found.kept - asked)[:, found.reached]))
+    errors = np.abs(found.recall - requested)
+    assert found.chance == pytest.approx(np.mean(errors[:, found.reached]))
 
 
 def test_coverage_is_the_known_chance():
@@ -124,7 +125,7 @@ def test_what_is_kept_is_counted_query_by_query(way, towers, release, measured):
     clicked = clicked_in(towers, "test")
     best = np.argsort(-(towers.queries.vectors[list(clicked)] @ towers.items.T), axis=1)
     strata = towers.corpus.strata[towers.rows("test")]
-    for place, recall in enumerate(ASKED):
+    for place, recall in enumerate(REQUESTED):
         if way == "nucleus":
             lists = [nucleus_by_hand(towers, query, recall) for query in clicked]
         else:
@@ -133,16 +134,16 @@ def test_what_is_kept_is_counted_query_by_query(way, towers, release, measured):
         pairs = zip(clicked.values(), lists, strict=True)
         shares = np.array([len(relevant & set(items)) / len(relevant) for relevant, items in pairs])
         for name, mask in groups_of(strata).items():
-            kept = measured["kept"][way][name][place]
-            assert kept == pytest.approx(shares[mask].mean(), abs=1e-9)
+            received = measured["recall"][way][name][place]
+            assert received == pytest.approx(shares[mask].mean(), abs=1e-9)
 
 
-def test_maps_promise_what_they_reach_and_raw_laws_what_is_asked(release, measured):
+def test_maps_expect_what_they_reach_and_raw_laws_what_is_requested(release, measured):
     maps = release.calibration
     for way in ("cdf", "nucleus"):
-        np.testing.assert_allclose(measured["promised"][way]["head"], ASKED)
-    expected = np.minimum(ASKED, maps.recall.highest)
-    np.testing.assert_allclose(measured["promised"]["level_one_map"]["overall"], expected)
+        np.testing.assert_allclose(measured["expected"][way]["head"], REQUESTED)
+    expected = np.minimum(REQUESTED, maps.recall.highest)
+    np.testing.assert_allclose(measured["expected"]["level_one_map"]["overall"], expected)
     for name in STRATA:
-        expected = np.interp(ASKED, maps.recall.knob_values, maps.strata[name].recalls)
-        np.testing.assert_allclose(measured["promised"]["level"][name], expected)
+        expected = np.interp(REQUESTED, maps.recall.knob_values, maps.strata[name].recalls)
+        np.testing.assert_allclose(measured["expected"]["level"][name], expected)

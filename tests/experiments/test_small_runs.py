@@ -21,9 +21,9 @@ SANE = {
     ),
     # The recall knob was calibrated on other queries of the same log.
     "cutoffs": lambda outputs, figures: all(
-        kept > promised - 0.15
-        for promised, kept in zip(
-            figures["promised"], figures["policies"]["level"]["kept"], strict=True
+        recall > expected - 0.15
+        for expected, recall in zip(
+            figures["expected"], figures["policies"]["level"]["recall"], strict=True
         )
     ),
     "recall-at": lambda outputs, figures: (

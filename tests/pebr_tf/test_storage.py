@@ -4,11 +4,13 @@ import gzip
 import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 from pyarrow.fs import GcsFileSystem, S3FileSystem
 
 from pebr_tf import storage
+from pebr_tf.errors import UserError
 
 REMOTE = "ram://bucket/folder"
 
@@ -85,6 +87,61 @@ def test_a_local_file_that_fails_leaves_the_old_one(tmp_path, memory_store, reje
         storage.read_bytes(tmp_path / "file" / "beyond")
 
 
+@pytest.mark.parametrize("source", ["local", REMOTE])
+def test_a_missing_source_leaves_no_object(memory_store, tmp_path, source):
+    missing = f"{tmp_path if source == 'local' else source}/missing"
+    with pytest.raises(FileNotFoundError, match="missing"):
+        storage.copy(missing, f"{REMOTE}/target")
+    assert not storage.exists(f"{REMOTE}/target")
+
+
+class Break:
+    """A stream whose second read fails."""
+
+    def __init__(self):
+        self.left = [b"0123"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.left = []
+
+    def read(self, size):
+        if not self.left:
+            raise OSError("gone away")
+        return self.left.pop()
+
+
+@pytest.mark.parametrize("source", ["file", f"{REMOTE}/source"])
+@pytest.mark.parametrize("may_delete", [True, False])
+def test_a_source_that_breaks_off_leaves_no_part(memory_store, monkeypatch, source, may_delete):
+    def before(use, path):
+        if use == "delete" and not may_delete:
+            raise OSError("forbidden")
+
+    memory_store.before = before
+    place = storage.file_system_and_path
+
+    def broken(path):
+        file_system, inner = place(path)
+        if str(path) == source:
+            file_system = SimpleNamespace(open_input_stream=lambda *_, **__: Break())
+        return file_system, inner
+
+    monkeypatch.setattr(storage, "file_system_and_path", broken)
+    error, sentence = (
+        (OSError, "gone away")
+        if source == "file"
+        else (UserError, f"{source} must be within reach. Received: gone away.")
+    )
+    with pytest.raises(error) as caught:
+        storage.copy(source, f"{REMOTE}/target")
+    assert str(caught.value) == sentence
+    # Without the permission to delete, the part remains.
+    assert storage.exists(f"{REMOTE}/target") == (not may_delete)
+
+
 def test_a_missing_bucket_is_no_missing_file(memory_store, rejection):
     def missing(use, path):
         raise FileNotFoundError("no bucket")
@@ -112,7 +169,11 @@ def test_each_scheme_has_its_file_system(file_system_of, monkeypatch, rejection)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "store:9000")
     expected = S3FileSystem(endpoint_override="store:9000", scheme="https")
     assert file_system_of("s3") == expected
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://store/minio")
     file_system_of.cache_clear()
+    assert rejection(file_system_of, "s3") == (
+        "AWS_ENDPOINT_URL must be a host and a port. Received: https://store/minio."
+    )
     monkeypatch.setenv("AWS_ENDPOINT_URL", "")
     assert file_system_of("s3") == S3FileSystem()
     assert isinstance(file_system_of("gs"), GcsFileSystem)

@@ -82,6 +82,7 @@ def test_one_task_per_component_one_after_the_other(read, index_only):
     assert dag["start_date"][-1] == "Europe/Berlin"
     assert (dag["catchup"], dag["max_active_runs"]) == (False, 1)
     assert dag["default_args"]["retries"] == 2
+    assert dag["default_args"]["pool"] == "default_pool"
     assert [task.task_id for task in tasks] == names
     assert [task.after for task in tasks] == [None, *names[:-1]]
     assert ("Trainer" in names) == (not index_only)
@@ -99,8 +100,10 @@ def test_one_task_per_component_one_after_the_other(read, index_only):
 def test_pods(read):
     config = Config.load(EXAMPLE)
     dag, tasks = read(compile_dag(config, None)[0])
+    assert dag["default_args"]["pool"] == "shop-search"
     assert (dag["schedule"], dag["start_date"][-1]) == (None, "UTC")
     (trainer,) = (task for task in tasks if task.task_id == "Trainer")
+    assert trainer.startup_timeout_seconds == 1800
     assert trainer.cmds == ["sh", "-c"]
     assert "pebr run --only Trainer " in trainer.arguments[0]
     assert config_in(trainer.env_vars["PEBR_CONFIG"]) == config
@@ -111,6 +114,7 @@ def test_pods(read):
         "spec": {
             "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "pebr-data"}}],
             "serviceAccountName": "pebr",
+            "securityContext": {"fsGroup": 65532},
         },
     }
     keys = {"accesskey": "AWS_ACCESS_KEY_ID", "secretkey": "AWS_SECRET_ACCESS_KEY"}
@@ -135,8 +139,9 @@ def test_pods(read):
 
 @pytest.mark.parametrize("target", ["vertex", "kubeflow"])
 def test_a_remote_root_is_submitted(read, target):
-    _, (task,) = read(compile_dag(Config.load(f"examples/{target}.yaml"), None)[0])
+    dag, (task,) = read(compile_dag(Config.load(f"examples/{target}.yaml"), None)[0])
     assert task.task_id == "submit"
+    assert dag["default_args"]["retries"] == 0
     assert f" | pebr submit --target {target} --config /dev/stdin" in task.bash_command
 
 
@@ -162,6 +167,34 @@ def test_problems():
         "cloud.image must name an image to run on Airflow. Received: null.",
         "cloud.resources.trainer must name an accelerator by its resource in Kubernetes, such as "
         "nvidia.com/gpu. Received: '4 cpu, 16 GB, 1 NVIDIA_L4'.",
+    ]
+    changes = {
+        "pipeline.releases": "hdfs://name/releases",
+        "data.click_log": "ftp://name/clicks",
+        "data.catalogue": "bigquery://a.b",
+        "cloud.dataflow.enabled": True,
+        "training.strategy": "multi_worker",
+        "cloud.training_job.workers": 2,
+    }
+    ignored = [
+        "pipeline.releases must be on s3://, minio:// or gs:// to run on Airflow. Received: "
+        "'hdfs://name/releases', which components there do not reach.",
+        "data.click_log must be on s3://, minio://, gs:// or bigquery:// to run on Airflow. "
+        "Received: 'ftp://name/clicks', which components there do not reach.",
+        "data.catalogue must be bigquery://project.dataset.table or bigquery:// and a query. "
+        "Received: 'bigquery://a.b'.",
+        "cloud.dataflow.enabled must be false to run on Airflow. Received: true.",
+        "cloud.training_job.workers must be 1 to run on Airflow. Received: 2.",
+    ]
+    assert problems(Config().replace_all({**LOCAL, **changes}), "airflow") == ignored
+    example = Config.load(EXAMPLE)
+    assert problems(example, "airflow") == []
+    # Airflow's workers have variables of their own.
+    minio = {"pipeline.releases": "minio://shop/releases", "kubeflow.environment": []}
+    assert problems(Config().replace_all({**LOCAL, **minio}), "airflow") == []
+    assert problems(example.replace_all(minio), "airflow") == [
+        "kubeflow.environment must have AWS_ENDPOINT_URL, the address of the server of minio:// "
+        "paths. Received: []."
     ]
     remote = Config().replace("pipeline.root", "gs://shop/run")
     assert problems(remote, "airflow") == problems(remote, "vertex")

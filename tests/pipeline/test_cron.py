@@ -69,6 +69,8 @@ def test_times_that_are_not(text, reason):
         ("*/15 8-18/2 1,15 * mon-fri", "0 */15 8,10,12,14,16,18 1,15 * 1,2,3,4,5"),
         ("0 0 * jan 5-7", "0 0 0 * 1 0,5,6"),
         ("*,30 * * * *", "0 *,30 * * * *"),
+        ("0 0 * * */2,7", "0 0 0 * * */2,0"),
+        ("0 0 * * */3,fri-7", "0 0 0 * * */3,0,5,6"),
     ],
 )
 def test_kubeflow_has_seconds_first_and_sunday_as_0(text, expected):
@@ -87,6 +89,8 @@ def test_kubeflow_has_seconds_first_and_sunday_as_0(text, expected):
         ("0 0 30 2 *", None, []),
         ("0 13 * * 7", "Europe/Berlin", ["2026-11-22 12:00", "2026-11-29 12:00"]),
         ("5 13 18 11 *", "Europe/Berlin", ["2026-11-18 12:05", "2027-11-18 12:05"]),
+        # On 2027-03-28, the clock goes from 02:00 to 03:00.
+        ("30 2,3 28 3 *", "Europe/Berlin", ["2027-03-28 01:30", "2028-03-28 00:30"]),
     ],
 )
 def test_the_next_times(text, time_zone, expected):

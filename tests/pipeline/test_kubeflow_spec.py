@@ -126,6 +126,38 @@ def test_problems():
     ]
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"data.click_log": "bigquery://SELECT 1"},
+            "cloud.project must name a project to run on Kubeflow. Received: null.",
+        ),
+        (
+            {"data.catalogue": "bigquery://SELECT 1", "pipeline.beam_args": ["--project=shop-1"]},
+            None,
+        ),
+        ({"data.click_log": "bigquery://SELECT 1", "cloud.project": "shop-1"}, None),
+        (
+            {"kubeflow.environment": ["AWS_REGION=eu-central-1"]},
+            "kubeflow.environment must have AWS_ENDPOINT_URL, the address of the server of "
+            "minio:// paths. Received: ['AWS_REGION=eu-central-1'].",
+        ),
+        ({"kubeflow.environment": [], "pipeline.root": "s3://shop/run"}, None),
+        (
+            {"pipeline.releases": "s3://shop/run?region=eu"},
+            "pipeline.releases must be on s3://, minio:// or gs:// to run on Kubeflow. Received: "
+            "'s3://shop/run?region=eu', with options, which components do not read.",
+        ),
+        # A pattern.
+        ({"data.click_log": "s3://shop/run/clicks-?.tsv"}, None),
+    ],
+)
+def test_what_a_pod_would_find_missing(changes, expected, example):
+    found = problems(example.replace_all(changes), "kubeflow")
+    assert found == ([] if expected is None else [expected])
+
+
 def test_vertex_has_names_of_its_own(pebr, tmp_path):
     config = tmp_path / "pebr.yaml"
     example = Config.load(EXAMPLES.format("vertex"))
@@ -156,6 +188,15 @@ def test_check_cloud_looks_for_no_credentials(pebr, tmp_path):
     )
 
 
+def test_the_configuration_may_name_the_token(pebr, tmp_path, example):
+    (tmp_path / "token").write_text("a-token")
+    options = ("submit", "--target", "kubeflow", "--config", tmp_path / "pebr.yaml")
+    for name, reason in {"nowhere": "must be a readable", "token": "The client of"}.items():
+        example.replace("kubeflow.token_file", str(tmp_path / name)).dump(tmp_path / "pebr.yaml")
+        code, _, err = pebr(*options)
+        assert (code, reason in err) == (2, True)
+
+
 def test_dry_runs_need_no_client(pebr):
     options = ("--target", "kubeflow", "--config", EXAMPLES.format("kubeflow"), "--dry-run")
     code, out, err = pebr("submit", *options, "--job-id", "night-1", "--no-cache")
@@ -181,16 +222,16 @@ def test_dry_runs_need_no_client(pebr):
     [
         (
             ("submit", "--target", "kubeflow", "--config", EXAMPLES.format("kubeflow")),
-            'The client of Kubeflow must be installed: pip install "pebr-tf[kubeflow]". Received: '
-            "none.",
+            "The client of Kubeflow must be installed: pip install '.[pipeline,kubeflow]' in a "
+            "clone. Received: none.",
         ),
         (
             (
                 *("submit", "--target", "kubeflow", "--config", EXAMPLES.format("kubeflow")),
                 *("--token-file", "nowhere"),
             ),
-            "--token-file must be a readable file. Received: nowhere: [Errno 2] No such file or "
-            "directory: 'nowhere'.",
+            "--token-file or kubeflow.token_file must be a readable file. Received: nowhere: "
+            "[Errno 2] No such file or directory: 'nowhere'.",
         ),
         (
             (

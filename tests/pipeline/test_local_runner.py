@@ -4,6 +4,7 @@ import errno
 import fcntl
 import itertools
 import os
+import re
 import socket
 from pathlib import Path
 
@@ -118,6 +119,18 @@ def test_options_of_one_component(options, expected, pebr):
     assert pebr("run", "--config", "nowhere", *options) == (2, "", f"pebr: {expected}\n")
 
 
+def test_a_root_in_a_bucket(pebr, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Config().replace("pipeline.root", "gs://shop/run").dump(tmp_path / "pebr.yaml")
+    assert pebr("run", "--config", "pebr.yaml") == (
+        2,
+        "",
+        "pebr: pipeline.root must be a local folder for pebr run; pebr submit runs elsewhere. "
+        "Received: 'gs://shop/run'.\n",
+    )
+    assert os.listdir(tmp_path) == ["pebr.yaml"]
+
+
 def test_a_database_out_of_reach(monkeypatch):
     monkeypatch.setenv("PEBR_METADATA_PASSWORD", "secret")
     with socket.socket() as taken:
@@ -132,13 +145,22 @@ def test_a_database_out_of_reach(monkeypatch):
     )
 
 
+def test_a_port_that_there_is_not():
+    with pytest.raises(UserError, match=r"pebr:99999/pebr, Port out of range 0-65535\.$"):
+        connect(Pipeline(metadata="mysql://pebr@pebr:99999/pebr"))
+
+
 @pytest.mark.parametrize(
-    "url", ["postgresql://pebr@db/pebr", "mysql://pebr:secret@db/pebr", "mysql://db/pebr"]
+    "url",
+    [
+        *("postgresql://pebr@db/pebr", "mysql://db/pebr"),
+        *("mysql://pebr:secret@db/pebr", "mysql://pebr:sec/r@et@db/pebr"),
+    ],
 )
 def test_a_database_is_mysql_without_a_password(url):
     with pytest.raises(ConfigError) as caught:
         Pipeline(metadata=url)
     assert str(caught.value) == (
         "metadata must be null or a MySQL database without a password, such as "
-        f"mysql://user@host:3306/pebr. Received: '{url}'."
+        f"mysql://user@host:3306/pebr. Received: '{re.sub('sec.*et', '***', url)}'."
     )

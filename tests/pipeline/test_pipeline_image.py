@@ -243,7 +243,7 @@ def test_entry_points_import_the_wheel_with_keras_2(installed, found):
     assert found["keras"].startswith("tf_keras.")
     assert {"components.pusher.executor", "pipeline.trainer"} <= found["files"].keys()
     assert {
-        "components.click_log_example_gen.executor.Executor",
+        "components.click_log_example_gen.executor.ClickLogExampleGenExecutor",
         "pipeline.preprocessing.preprocessing_fn",
         "pipeline.trainer.run_fn",
     } <= set(found["names"])

@@ -95,6 +95,13 @@ def test_a_word_is_known_if_training_queries_have_it_often_enough(run):
     assert run[0].vocabulary_by_name("query_words") == [b"16", b"iphone", b"gift"]
 
 
+def test_one_click_makes_a_query_id_known(tmp_path):
+    texts = texts_of(as_rows(ROWS[2:]), COLUMNS[3:])
+    output = analysed(texts, tmp_path, query_kind="id", **SETTINGS)
+    assert output.vocabulary_by_name("queries") == [b"gift", b"rare"]
+    assert transformed(output, as_rows(ROWS))["known_share"].numpy().tolist() == [0, 0, 1, 1, 1]
+
+
 def test_numbers_are_scaled_by_mean_and_deviation(run):
     prices = np.array([row[-1] for row in ROWS])
     clicked = np.repeat(prices, [row[2] for row in ROWS])

@@ -36,7 +36,7 @@ def test_the_header_says_what_the_list_promises(releases, retriever):
     assert "cosine from 0." in known
     (expected,) = retriever.retrieve(["phone"], "recall", 0.75).expected_recall
     assert known.endswith(f"expected to keep {expected:.0%} of the relevant")
-    assert unfamiliar.endswith("1 item · unfamiliar: no recall is expected")
+    assert unfamiliar.endswith("cosine from 0.910 · unfamiliar: no recall is expected")
     # Text cannot steer a terminal.
     assert steering.startswith("red [31m phone [bold]  tail · ")
     assert "cut by the limit" in run("--release", releases, "--score=-1", "phone").output
@@ -55,7 +55,10 @@ def test_json_lines_from_a_release_with_queries_from_standard_input(releases, re
         "stratum": "torso",
         "count": int(answer.items.counts[0]),
         "threshold": float(answer.items.thresholds[0]),
-        "level": float(answer.encoded.level[0]),
+        **{
+            name: float(getattr(answer.encoded, name)[0])
+            for name in ("tau", "alpha", "beta", "level")
+        },
         "level_source": "probe",
         "expected_recall": float(answer.expected_recall[0]),
         "truncated": False,

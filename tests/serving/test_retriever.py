@@ -102,7 +102,10 @@ def test_an_unfamiliar_query_gets_few_items_and_no_promise(retriever):
         assert answer.encoded.unfamiliar.tolist() == [False, True]
         assert np.isnan(answer.expected_recall).tolist() == [False, True]
         assert answer.items.counts[1] == 1
+        assert answer.items.thresholds[1] == answer.items.row(1)[1].min()
     assert retriever.retrieve(queries, "top_k", 7).items.counts.tolist() == [7, 7]
+    half = retriever.retrieve(queries, "score", -1.0)
+    assert half.notes == ("score -1 returns 150 items per query on average, 75% of the 200 items.",)
     more = replace(retriever, settings=replace(retriever.settings, unfamiliar_items=5))
     assert more.retrieve(queries, "recall", 0.9).items.counts[1] == 5
     assert more.retrieve(queries, "recall", 0.9, limit=3).items.counts[1] == 3
@@ -162,8 +165,8 @@ def test_rows_carry_the_payload(retriever, item_ids):
     assert rows[0]["score"] == pytest.approx(1, abs=1e-6)
     assert [row["title"] for row in rows] == [title_of[row["item_id"]] for row in rows]
     assert answer.rows(0, limit=1) == rows[:1]
-    without = retriever.payload.rows(np.array(["item-003", "unknown", "zzz"]))[1:]
-    assert without == [{"title": None}, {"title": None}]
+    without = retriever.payload.fields(np.array(["item-003", "unknown", "zzz"]))[1:]
+    assert without == [{}, {}]
 
 
 def test_fields_are_kept_and_dropped(monkeypatch):

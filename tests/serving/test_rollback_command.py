@@ -1,9 +1,11 @@
 """`pebr rollback`: what it changes, and the table that it prints."""
 
+import json
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
@@ -12,7 +14,7 @@ from pebr_command import run as run_pebr
 
 from pebr_tf import storage
 from pebr_tf.errors import UserError
-from pebr_tf.release.release import find_release, write_release
+from pebr_tf.release.release import Release, find_release, write_release
 from pebr_tf.release.remote import upload
 from pebr_tf.release.versions import newest_served, served, withdrawn
 from serving.cli.rollback import rollback
@@ -33,9 +35,10 @@ def releases(tmp_path, three):
 
 
 def run(releases, *arguments):
-    """The rows of the table, newest first: version, pushed, knob, state."""
-    head, *rows = invoke(rollback, "--releases", releases, *arguments).output.splitlines()
-    assert re.split(r"\s{2,}", head.strip()) == ["version", "pushed", "default knob", "state"]
+    """The rows of the table, newest first: version, pushed, knob, model, state."""
+    head, *rows = invoke(rollback, "--releases", releases, *arguments).stdout.splitlines()
+    columns = ["version", "pushed", "default knob", "model", "state"]
+    assert re.split(r"\s{2,}", head.strip()) == columns
     return [re.split(r"\s{2,}", row.strip()) for row in rows]
 
 
@@ -51,13 +54,13 @@ def test_the_newest_is_withdrawn_and_served_again(releases):
     old, middle, new = served(releases)
     rows = run(releases, "--list")
     assert [row[0] for row in rows] == [str(new), str(middle), str(old)]
-    assert rows[0][2:] == ["recall 0.9", "serving"]
+    assert rows[0][2:] == ["recall 0.9", str(new), "serving"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", rows[0][1])
     assert rows[1][1:] == ["damaged", "kept"]
-    assert rows[2][3] == "kept"
+    assert rows[2][3:] == [str(old), "kept"]
 
     rows = run(releases, "--reason", "bad [bold]titles")
-    assert re.fullmatch(r"withdrawn \d{4}-.{20}: bad \[bold\]titles", rows[0][3])
+    assert re.fullmatch(r"withdrawn \d{4}-.{20}: bad \[bold\]titles", rows[0][-1])
     assert rows[1][-1] == "serving"
     assert find_release(releases).name == str(middle)
     rows = run(releases, "--undo", new)
@@ -67,6 +70,34 @@ def test_the_newest_is_withdrawn_and_served_again(releases):
     assert [row[-1].split()[0] for row in rows] == ["withdrawn", "withdrawn", "serving"]
     assert re.fullmatch(r"withdrawn \S{25}", rows[0][-1])
     assert run(releases, "--to", old) == rows
+
+
+@pytest.mark.parametrize("last", ["old", "new"])
+def test_a_model_that_is_still_served_is_told(tmp_path, parts, last):
+    """Index-only runs push a model again; releases of an older version do not state their model."""
+    other, old = (write_release(tmp_path, parts).version for _ in range(2))
+    again = write_release(tmp_path, replace(parts, model=old)).version
+    third = write_release(tmp_path, replace(parts, model=old) if last == "old" else parts).version
+    assert [row[3] for row in run(tmp_path, "--list")] == [
+        str(old if last == "old" else third),
+        *(str(old), str(old), str(other)),
+    ]
+    warning = (
+        "pebr: version {} has the same model, which index-only runs push again. To withdraw the "
+        "model, name the last version of another one with --to.\n"
+    )
+    told = invoke(rollback, "--releases", tmp_path).stderr
+    assert told == (warning.format(again) if last == "old" else "")
+    assert invoke(rollback, "--releases", tmp_path).stderr == warning.format(old)
+    assert invoke(rollback, "--releases", tmp_path, "--to", other).stderr == ""
+    assert invoke(rollback, "--releases", tmp_path, "--undo", third).stderr == ""
+    manifest = tmp_path / str(other) / "manifest.json"
+    content = json.loads(manifest.read_text())
+    del content["model"], content["digest"]
+    manifest.write_text(json.dumps(content))
+    rows = run(tmp_path, "--list")
+    assert rows[-1][2:] == ["recall 0.9", "kept"]
+    assert Release.load(manifest.parent).manifest.model is None
 
 
 @pytest.mark.usefixtures("memory_store")

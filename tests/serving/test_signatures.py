@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -228,8 +229,9 @@ def test_tensorflow_alone_loads_it_without_the_towers_folder(tmp_path, held):
         ("score", "beta", ("recall", 0.75), lambda tau: 0 * tau + 0.2),
         ("gap", "beta", ("recall", 0.9), lambda tau: 0 * tau - 1),
         ("nucleus", "beta", ("recall", 0.9), lambda tau: 0 * tau - 1),
-        ("level", "beta", ("top_k", 10), lambda tau: 0 * tau - 1),
         ("level", "beta", ("score", 0.25), lambda tau: 0 * tau + 0.25),
+        # A budget of 50 has the cut-off -16 / 9, between the recalls .9 and .95 of the service.
+        ("cdf", "beta", ("budget", 50), lambda tau: 2 * np.exp((0.2 - 16 / 9) * tau) - 1),
     ],
 )
 def test_every_policy_and_knob_gives_a_threshold(tower_files, held, policy, family, knob, wanted):
@@ -241,7 +243,33 @@ def test_every_policy_and_knob_gives_a_threshold(tower_files, held, policy, fami
     )
     outputs = model.serving_default(tf.constant(["phone"]))
     np.testing.assert_allclose(outputs["threshold"], wanted(outputs["tau"].numpy()), atol=1e-6)
-    assert np.isnan(outputs["expected_recall"].numpy()) == (outputs["threshold"].numpy() == -1)
+    promises = knob[0] != "score" and outputs["threshold"].numpy() != -1
+    assert np.isfinite(outputs["expected_recall"].numpy()) == promises
+
+
+@pytest.mark.parametrize("policy", ["level", "top_k"])
+def test_the_threshold_of_top_k_is_the_last_cosine(tower_files, held, policy):
+    default = {"default_knob": "top_k", "default_value": 10}
+    given = calibration(policy, **(default if policy == "level" else {}))
+    if policy == "top_k":
+        # Ranks from 0 to 9.
+        ranks = KnobMap(np.array([0, 0.9]), np.array([0, -9.5], "f4"), 9)
+        given = replace(given, signature=ranks)
+    model = QueryModel(tf.saved_model.load(str(tower_files[0])), given, Cutoff(), held)
+    outputs = model.serving_default(tf.constant(["phone", "red qq"]))
+    cosines = outputs["embedding"].numpy() @ held.vectors.T
+    counts = (cosines >= outputs["threshold"].numpy()[:, None]).sum(axis=1)
+    # A knob that promises nothing has no unfamiliar queries.
+    assert counts.tolist() == [10, 10 if policy == "level" else 1]
+    assert outputs["expected_count"].numpy().tolist() == counts.tolist()
+    assert np.isnan(outputs["expected_recall"]).all()
+
+
+def test_an_unfamiliar_query_has_the_configured_items(tower_files, held):
+    towers = tf.saved_model.load(str(tower_files[0]))
+    model = QueryModel(towers, calibration(), Cutoff(unfamiliar_items=3), held)
+    outputs = model.serving_default(tf.constant(["red qq"]))
+    assert outputs["expected_count"].numpy() == 3
 
 
 @pytest.mark.parametrize(("held_share", "wanted"), [(1, (7, 2)), (2, (6, 2)), (4, (4, 4))])

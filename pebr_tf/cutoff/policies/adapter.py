@@ -91,9 +91,9 @@ def _examples(
     inside = inside[np.argsort(relevant.rows[inside], kind="stable")]
     rows = relevant.rows[inside]
     found = np.bincount(rows, minlength=count)
-    place = np.arange(len(rows)) - (np.cumsum(found) - found)[rows]
-    used = place < POSITIVES
-    at = (rows[used], place[used])
+    position = np.arange(len(rows)) - (np.cumsum(found) - found)[rows]
+    used = position < POSITIVES
+    at = (rows[used], position[used])
     ranks[at] = relevant.ranks[inside][used]
     labels[at] = 1
     weights[at] = np.maximum(found / POSITIVES, 1)[rows[used]]

@@ -23,19 +23,6 @@ from pebr_tf.retrieval.encoded import EncodedQueries
 from pebr_tf.retrieval.result import assemble, take_rows
 
 
-@dataclass(frozen=True)
-class PolicySearchResult:
-    """The lists that a policy found.
-
-    Attributes:
-      items: The items of each query.
-      levels: [B] levels that ended the lists; the query model's for policies that use none.
-    """
-
-    items: RangeResult
-    levels: np.ndarray
-
-
 @dataclass(frozen=True, kw_only=True)
 class Policy(abc.ABC):
     """A rule that ends lists, with everything it learned.
@@ -62,11 +49,6 @@ class Policy(abc.ABC):
     @abc.abstractmethod
     def title(self) -> str:
         """Shown to readers."""
-
-    @property
-    def short_title(self) -> str:
-        """Shown where there is little room."""
-        return self.title
 
     @abc.abstractmethod
     def scores(self, candidates: Candidates) -> np.ndarray:
@@ -103,14 +85,15 @@ class Policy(abc.ABC):
         encoded: EncodedQueries,
         cutoffs: np.ndarray,
         limits: int | np.ndarray,
-    ) -> PolicySearchResult:
+    ) -> tuple[RangeResult, np.ndarray]:
         """The items of each query whose score is at least its cut-off, and at least the floor.
 
+        Also the levels [B] that ended the lists; the query model's for policies that use none.
         `cutoffs` [B] are float32. `limits`, [B] or one number, are the most items of a query: a
         list that its limit shortens is marked as `truncated`.
         """
         items, levels = self._search(searcher, encoded, cutoffs, int(np.max(limits, initial=1)))
-        return PolicySearchResult(items.limited(limits), levels)
+        return items.limited(limits), levels
 
     def _search(
         self, searcher: Searcher, encoded: EncodedQueries, cutoffs: np.ndarray, limit: int

@@ -26,7 +26,6 @@ class CdfPolicy(Policy):
 
     name = "cdf"
     title = "literal pEBR (CDF)"
-    short_title = "literal pEBR"
 
     def scores(self, candidates: Candidates) -> np.ndarray:
         return candidates.logits

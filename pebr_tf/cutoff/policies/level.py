@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.candidates import Candidates
 from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.distributions.logit import cosine_of_logit
@@ -24,11 +25,10 @@ class LevelPolicy(Policy):
     """
 
     name = "level"
-    short_title = "level"
     level_source = "probe"
 
     level_temperature: float
-    probe_size: int = 100
+    probe_size: int = Cutoff.probe_size
 
     @property
     def title(self) -> str:
@@ -56,7 +56,6 @@ class SampleLevelPolicy(LevelPolicy):
     """The same score with the level from the items that the query model holds."""
 
     name = "level_sample"
-    short_title = "level from a sample"
     level_source = "sample"
 
     @property

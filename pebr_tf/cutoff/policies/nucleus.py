@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pebr_tf.config import Cutoff
 from pebr_tf.cutoff.candidates import ROWS, Candidates
 from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.distributions.level_numpy import logits_of
@@ -24,7 +25,7 @@ class NucleusPolicy(Policy):
     title = "nucleus"
     ends_at_cosine = False
 
-    probe_size: int = 100
+    probe_size: int = Cutoff.probe_size
 
     def scores(self, candidates: Candidates) -> np.ndarray:
         level = candidates.levels[1.0].astype(np.float64)[:, None]

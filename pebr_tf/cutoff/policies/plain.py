@@ -37,7 +37,6 @@ class ScorePolicy(Policy):
     """score = cosine."""
 
     name = "score"
-    short_title = "one cosine"
     title = "one cosine for all"
 
     def scores(self, candidates: Candidates) -> np.ndarray:

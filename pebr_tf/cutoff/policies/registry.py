@@ -1,6 +1,6 @@
 """Which policies there are, and how they are built."""
 
-from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from pebr_tf.config import Cutoff
@@ -14,28 +14,39 @@ from pebr_tf.cutoff.policies.plain import GapPolicy, ScorePolicy, TopKPolicy
 from pebr_tf.cutoff.policies.share import SharePolicy
 from pebr_tf.distributions.logit import Family
 
+SERVED: dict[str, Any] = {
+    policy.name: policy
+    for policy in (
+        LevelPolicy,
+        SampleLevelPolicy,
+        SharePolicy,
+        CdfPolicy,
+        PdfCdfPolicy,
+        TopKPolicy,
+        ScorePolicy,
+        GapPolicy,
+        NucleusPolicy,
+    )
+}
+
 
 def served_policy(name: str, settings: Cutoff, family: Family, level_temperature: float) -> Policy:
     """A policy that a release can serve with.
 
     `name` is as in `cutoff.policy` of the configuration; "level" follows `level_source`.
     """
-    shared: dict[str, Any] = {"family": family, "floor": settings.floor}
-    probe = {"probe_size": settings.probe_size, **shared}
     if name == "level" and settings.level_source == "sample":
         name = "level_sample"
-    builders: dict[str, Callable[[], Policy]] = {
-        "level": lambda: LevelPolicy(level_temperature=level_temperature, **probe),
-        "level_sample": lambda: SampleLevelPolicy(level_temperature=level_temperature, **probe),
-        "share": lambda: SharePolicy(**shared),
-        "cdf": lambda: CdfPolicy(**shared),
-        "cdf_pdf": lambda: (PdfCdfPolicy if family == "beta" else CdfPolicy)(**shared),
-        "top_k": lambda: TopKPolicy(**shared),
-        "score": lambda: ScorePolicy(**shared),
-        "gap": lambda: GapPolicy(**shared),
-        "nucleus": lambda: NucleusPolicy(**probe),
+    if name == "cdf_pdf" and family != "beta":
+        name = "cdf"
+    options = {
+        "family": family,
+        "floor": settings.floor,
+        "level_temperature": level_temperature,
+        "probe_size": settings.probe_size,
     }
-    return builders[name]()
+    policy = SERVED[name]
+    return policy(**{each.name: options[each.name] for each in fields(policy)})
 
 
 def evaluated_policies(

@@ -15,7 +15,6 @@ class SharePolicy(Policy):
     """score = CDF of the query's Beta law at the cosine: 1 less the share that lies above it."""
 
     name = "share"
-    short_title = "share"
     title = "share of each query's law"
 
     def scores(self, candidates: Candidates) -> np.ndarray:

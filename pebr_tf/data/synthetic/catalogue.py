@@ -45,7 +45,7 @@ class Catalogue:
     def __len__(self) -> int:
         return len(self.line)
 
-    def place(self, name: str) -> npt.NDArray[np.integer]:
+    def shop_part(self, name: str) -> npt.NDArray[np.integer]:
         """Number of each item's department, category, brand, line or model, [N]; 0 for the shop."""
         words = shop()
         category = words.line_category[self.line]

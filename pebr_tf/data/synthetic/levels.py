@@ -1,6 +1,6 @@
 """How broad a query can be: from one attribute or a department down to a model in one colour.
 
-A level fixes one place of the shop and the number of attribute values on top. Its
+A kind fixes one part of the shop and the number of attribute values on top. Its
 groupings sort the items into groups, and each group is a possible query with the group's items as
 the relevant ones. An item is in at most `PAIRS_PER_ITEM` groups, which bounds the relevant pairs of
 any number of queries.
@@ -18,44 +18,44 @@ from pebr_tf.data.synthetic.vocabulary import SLOTS, VALUES
 
 
 @dataclass(frozen=True)
-class Level:
+class QueryKind:
     """A kind of query.
 
     Attributes:
       name: As in `queries.*`.
-      place: Part of the shop that a query fixes; see `Catalogue.place`.
+      shop_part: Part of the shop that a query fixes; see `Catalogue.shop_part`.
       attributes: Attribute values that it requires, 0 to 2.
       share: Its share of the queries, if the catalogue has that many.
     """
 
     name: str
-    place: str
+    shop_part: str
     attributes: int
     share: float
 
     @property
     def named(self) -> tuple[str, ...]:
-        """What the text of a query names of its place; a model is named with its brand."""
+        """What the text of a query names of that part; a model is named with its brand."""
         return {"shop": (), "line": ("brand", "category"), "model": ("brand", "model")}.get(
-            self.place, (self.place,)
+            self.shop_part, (self.shop_part,)
         )
 
 
 # The shares give the default catalogue a median of about 20 relevant items and a long tail.
-LEVELS = (
-    Level("department", "department", 0, 0.01),
-    Level("attribute", "shop", 1, 0.05),
-    Level("category", "category", 0, 0.05),
-    Level("department_attribute", "department", 1, 0.12),
-    Level("brand", "brand", 0, 0.06),
-    Level("brand_attribute", "brand", 1, 0.16),
-    Level("category_attribute", "category", 1, 0.24),
-    Level("brand_category", "line", 0, 0.10),
-    Level("category_two_attributes", "category", 2, 0.22),
-    Level("brand_category_attribute", "line", 1, 0.13),
-    Level("brand_category_two_attributes", "line", 2, 0.02),
-    Level("model", "model", 0, 0.05),
-    Level("model_attribute", "model", 1, 0.02),
+QUERY_KINDS = (
+    QueryKind("department", "department", 0, 0.01),
+    QueryKind("attribute", "shop", 1, 0.05),
+    QueryKind("category", "category", 0, 0.05),
+    QueryKind("department_attribute", "department", 1, 0.12),
+    QueryKind("brand", "brand", 0, 0.06),
+    QueryKind("brand_attribute", "brand", 1, 0.16),
+    QueryKind("category_attribute", "category", 1, 0.24),
+    QueryKind("brand_category", "line", 0, 0.10),
+    QueryKind("category_two_attributes", "category", 2, 0.22),
+    QueryKind("brand_category_attribute", "line", 1, 0.13),
+    QueryKind("brand_category_two_attributes", "line", 2, 0.02),
+    QueryKind("model", "model", 0, 0.05),
+    QueryKind("model_attribute", "model", 1, 0.02),
 )
 
 
@@ -64,12 +64,12 @@ class Grouping:
     """One way to sort items into groups.
 
     Attributes:
-      level: Index into `LEVELS`.
-      slots: Attribute slots that tell the groups apart, as many as the level asks for.
-      anywhere: A value counts in whichever slot it stands, because the place spans categories.
+      kind: Index into `QUERY_KINDS`.
+      slots: Attribute slots that tell the groups apart, as many as the kind requires.
+      anywhere: A value counts in whichever slot it stands, because the part spans categories.
     """
 
-    level: int
+    kind: int
     slots: tuple[int, ...]
     anywhere: bool = False
 
@@ -80,7 +80,7 @@ class Grouping:
           int64 [passes, N]: an item is in the group of each of its passes (one, or one per slot if
           `anywhere`) and never twice in the same; -1 is none, for an item without the attribute.
         """
-        base = catalogue.place(LEVELS[self.level].place).astype(np.int64)
+        base = catalogue.shop_part(QUERY_KINDS[self.kind].shop_part).astype(np.int64)
         if not self.anywhere:
             codes = catalogue.attributes[list(self.slots)]
             for code in codes:
@@ -113,16 +113,16 @@ class Grouping:
         return values
 
 
-def _groupings(number: int, level: Level) -> list[Grouping]:
-    if level.attributes and level.place in ("shop", "department", "brand"):
+def _groupings(number: int, kind: QueryKind) -> list[Grouping]:
+    if kind.attributes and kind.shop_part in ("shop", "department", "brand"):
         return [Grouping(number, (), anywhere=True)]
     return [
-        Grouping(number, slots) for slots in itertools.combinations(range(SLOTS), level.attributes)
+        Grouping(number, slots) for slots in itertools.combinations(range(SLOTS), kind.attributes)
     ]
 
 
 GROUPINGS = tuple(
-    grouping for number, level in enumerate(LEVELS) for grouping in _groupings(number, level)
+    grouping for number, kind in enumerate(QUERY_KINDS) for grouping in _groupings(number, kind)
 )
 PAIRS_PER_ITEM = sum(SLOTS if grouping.anywhere else 1 for grouping in GROUPINGS)
 
@@ -132,19 +132,19 @@ class Constraints:
     """The constraints of the queries (Q); an item is relevant if it meets all of its query's.
 
     Attributes:
-      level: Index into `LEVELS`, int8 [Q].
+      kind: Index into `QUERY_KINDS`, int8 [Q].
       item: A relevant item of each, int32 [Q].
       values: Required attribute values, as numbered in `Shop`, -1 for none, int16 [Q, 2].
     """
 
-    level: npt.NDArray[np.int8]
+    kind: npt.NDArray[np.int8]
     item: npt.NDArray[np.int32]
     values: npt.NDArray[np.int16]
 
     def __len__(self) -> int:
-        return len(self.level)
+        return len(self.kind)
 
-    def place(self, catalogue: Catalogue, name: str) -> npt.NDArray[np.integer]:
+    def shop_part(self, catalogue: Catalogue, name: str) -> npt.NDArray[np.integer]:
         """Number of the department, category, brand or model that each names, -1 for none, [Q]."""
-        is_named = np.array([name in level.named for level in LEVELS])[self.level]
-        return np.where(is_named, catalogue.place(name)[self.item], -1)
+        is_named = np.array([name in kind.named for kind in QUERY_KINDS])[self.kind]
+        return np.where(is_named, catalogue.shop_part(name)[self.item], -1)

@@ -7,11 +7,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pebr_tf.data.synthetic.catalogue import Catalogue
-from pebr_tf.data.synthetic.levels import GROUPINGS, LEVELS, Constraints, Grouping
+from pebr_tf.data.synthetic.levels import GROUPINGS, QUERY_KINDS, Constraints, Grouping
 from pebr_tf.data.synthetic.text import query_texts
 from pebr_tf.errors import UserError
 
-_BREADTH_PREFERENCE = 1.3  # A candidate's weight inside its level: relevant items ** preference.
+_BREADTH_PREFERENCE = 1.3  # A candidate's weight inside its kind: relevant items ** preference.
 _POPULARITY_EXPONENT = 1.0
 _POPULARITY_SHIFT = 8.0  # Zipf-Mandelbrot: keeps the first query from taking a tenth of the clicks.
 _POPULARITY_SPREAD = 1.2  # Noise on log(relevant items) in the order of popularity.
@@ -66,11 +66,11 @@ def make_queries(catalogue: Catalogue, queries: int, generator: np.random.Genera
     Memory: 4 bytes per relevant pair, of which there are at most `PAIRS_PER_ITEM` per item for any
     number of queries, and about 150 bytes per item during the computation.
     """
-    available = np.zeros(len(LEVELS), np.int64)
+    available = np.zeros(len(QUERY_KINDS), np.int64)
     candidates = []
     for grouping in GROUPINGS:
         found = _candidates(catalogue, grouping, generator)
-        available[grouping.level] += len(found.keys)
+        available[grouping.kind] += len(found.keys)
         # A grouping never provides more than all queries: the rest is dropped to save memory.
         candidates.append(_highest(found, queries))
     if queries > available.sum():
@@ -112,9 +112,9 @@ def _highest(candidates: _Candidates, number: int) -> _Candidates:
 
 
 def _quotas(available: npt.NDArray[np.int64], queries: int) -> npt.NDArray[np.int64]:
-    """Splits the queries over the levels by their shares, and what one lacks over the others."""
-    share = np.array([level.share for level in LEVELS])
-    quotas = np.zeros(len(LEVELS), np.int64)
+    """Splits the queries over the kinds by their shares, and what one lacks over the others."""
+    share = np.array([kind.share for kind in QUERY_KINDS])
+    quotas = np.zeros(len(QUERY_KINDS), np.int64)
     while (left := queries - int(quotas.sum())) > 0:
         open_share = np.where(quotas < available, share, 0.0)
         wanted = np.floor(left * open_share / open_share.sum()).astype(np.int64)
@@ -125,17 +125,17 @@ def _quotas(available: npt.NDArray[np.int64], queries: int) -> npt.NDArray[np.in
 
 
 def _choose(candidates: list[_Candidates], quotas: npt.NDArray[np.int64]) -> list[_Candidates]:
-    """Keeps the highest priorities of each level; the keys of a grouping come out ascending."""
+    """Keeps the highest priorities of each kind; the keys of a grouping come out ascending."""
     chosen = []
-    grouping_level = np.array([grouping.level for grouping in GROUPINGS])
-    for level, quota in enumerate(quotas):
-        members = [candidates[number] for number in np.flatnonzero(grouping_level == level)]
+    grouping_kind = np.array([grouping.kind for grouping in GROUPINGS])
+    for kind, quota in enumerate(quotas):
+        members = [candidates[number] for number in np.flatnonzero(grouping_kind == kind)]
         priorities = np.concatenate([member.priorities for member in members])
         owner = np.repeat(np.arange(len(members)), [len(member.keys) for member in members])
-        place = np.concatenate([np.arange(len(member.keys)) for member in members])
+        position = np.concatenate([np.arange(len(member.keys)) for member in members])
         kept = np.argsort(-priorities, kind="stable")[:quota]
         for number, member in enumerate(members):
-            mine = member.take(place[kept[owner[kept] == number]])
+            mine = member.take(position[kept[owner[kept] == number]])
             chosen.append(mine.take(np.argsort(mine.keys)))
     return chosen
 
@@ -144,13 +144,13 @@ def _constraints(
     catalogue: Catalogue, chosen: list[_Candidates], items: npt.NDArray[np.int32]
 ) -> Constraints:
     counts = [len(some.keys) for some in chosen]
-    level = np.repeat(np.array([grouping.level for grouping in GROUPINGS], np.int8), counts)
+    kind = np.repeat(np.array([grouping.kind for grouping in GROUPINGS], np.int8), counts)
     parts = np.split(items, np.cumsum(counts)[:-1])
     values = [
         grouping.values(some.keys, part, catalogue)
         for grouping, some, part in zip(GROUPINGS, chosen, parts, strict=True)
     ]
-    return Constraints(level, items, np.concatenate(values))
+    return Constraints(kind, items, np.concatenate(values))
 
 
 def _relevant_items(

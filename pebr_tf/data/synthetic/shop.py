@@ -64,7 +64,6 @@ class Shop:
 
 @functools.cache
 def shop() -> Shop:
-    """The shop of the built-in vocabulary."""
     categories = [category for department in DEPARTMENTS for category in department.categories]
     lines = [(place, brand) for place, each in enumerate(categories) for brand in each.brands]
     brands = list(dict.fromkeys(brand for _, brand in lines))

@@ -70,7 +70,7 @@ def query_texts(
     """
     words = shop()
     names = _names(catalogue, constraints)
-    model = constraints.place(catalogue, "model")
+    model = constraints.shop_part(catalogue, "model")
     stem, suffix = _model_parts(catalogue, model)
     apart = pa.array(generator.random(len(constraints)) < 0.5)
     before = (generator.random(len(constraints)) < 0.5) & (model < 0)
@@ -94,7 +94,7 @@ def constraint_columns(catalogue: Catalogue, constraints: Constraints) -> dict[s
     The columns are department, category, brand, model and attributes, spelled as in the catalogue.
     """
     values = (_look_up(shop().named_values, value) for value in constraints.values.T)
-    model = constraints.place(catalogue, "model")
+    model = constraints.shop_part(catalogue, "model")
     columns = {
         **_names(catalogue, constraints),
         "model": _join("", *_model_parts(catalogue, model)),
@@ -107,7 +107,7 @@ def _names(catalogue: Catalogue, constraints: Constraints) -> dict[str, pa.Array
     """Department, category and brand that each query names, string [Q], null for none."""
     words = shop()
     lists = {"department": words.departments, "category": words.categories, "brand": words.brands}
-    return {name: _look_up(lists[name], constraints.place(catalogue, name)) for name in lists}
+    return {name: _look_up(lists[name], constraints.shop_part(catalogue, name)) for name in lists}
 
 
 def _model_parts(catalogue: Catalogue, model: npt.NDArray[np.integer]) -> tuple[pa.Array, pa.Array]:

@@ -27,7 +27,7 @@ import pyarrow.parquet
 
 from pebr_tf import __version__
 from pebr_tf.data.synthetic.clicks import END_TIME, START_TIME, ClickSampler
-from pebr_tf.data.synthetic.levels import LEVELS
+from pebr_tf.data.synthetic.levels import QUERY_KINDS
 from pebr_tf.data.synthetic.spec import SyntheticSpec
 from pebr_tf.data.synthetic.text import catalogue_table, constraint_columns, item_ids
 from pebr_tf.data.synthetic.world import World, make_world
@@ -104,11 +104,11 @@ def write_table(table: pa.Table, path: Path) -> None:
 def queries_table(world: World) -> pa.Table:
     """The rows of `queries.*`, broad queries first."""
     queries = world.queries
-    levels = pa.array([level.name for level in LEVELS])
+    kinds = pa.array([kind.name for kind in QUERY_KINDS])
     return pa.table(
         {
             "query": queries.texts,
-            "level": levels.take(pa.array(queries.constraints.level)),
+            "level": kinds.take(pa.array(queries.constraints.kind)),
             **constraint_columns(world.catalogue, queries.constraints),
             "relevant": queries.relevant_counts,
             "popularity": queries.popularity,

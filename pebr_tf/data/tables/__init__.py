@@ -1,4 +1,4 @@
-"""Tables of users, in any of four formats, read in columns; a bad row is named, never lost."""
+"""Reads users' tables in four formats by column; every invalid row is reported."""
 
 from pebr_tf.data.tables import convert
 from pebr_tf.data.tables.batch import Batch, Rejected

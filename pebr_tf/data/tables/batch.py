@@ -25,12 +25,10 @@ class Rejected:
 
     @classmethod
     def none(cls) -> Rejected:
-        """No row."""
         return cls(np.empty(0, np.int64), np.empty(0, object))
 
     @classmethod
     def of(cls, rows: np.ndarray, reason: str) -> Rejected:
-        """Rows that share a reason."""
         return cls(np.asarray(rows, np.int64), np.full(len(rows), reason, object))
 
     def and_also(self, other: Rejected) -> Rejected:
@@ -45,9 +43,9 @@ class Batch:
     """Rows of one file, in columns.
 
     Attributes:
-      columns: The rows that are left.
+      columns: The accepted rows.
       rows: [M] int64, number of each in its file, from 1, without a header and blank lines.
-      rejected: The others of the same stretch of the file: together they are all of it.
+      rejected: The rejected rows of the same part of the file.
     """
 
     columns: pa.RecordBatch

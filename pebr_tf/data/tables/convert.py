@@ -1,23 +1,32 @@
-"""Values as files have them made into text, numbers and times, a column at once.
+"""Converts columns of file values to text, numbers and times.
 
 Every function returns null for a value that it cannot convert, and for a missing one; `lost` tells
 them apart.
 """
-
-import datetime
-import re
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 # Spaces around a number, and a whole number that some tool wrote as 3.0.
-WHOLE_NUMBER = r"^\s*[+-]?[0-9]{1,18}(\.0*)?\s*$"
+WHOLE_NUMBER = r"^\s*[+-]?([0-8]?[0-9]{1,18})(\.0*)?\s*$"
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
-# An all-digit time of so many digits is in milliseconds, else in seconds since 1970.
-MILLISECONDS = 10**11
-
-DAY_AND_MONTH = re.compile(r"^\s*([0-9]{1,2})[/.]([0-9]{1,2})[/.]([0-9]{4})(?![0-9])")
+# Numbers from each limit on are so many parts of a second since 1970; smaller ones are seconds.
+PARTS = ((10**11, 10**3), (10**14, 10**6), (10**17, 10**9))
+# Numbers that are a day, or a day and a time of it: 20240301, 20240301235959.
+DAYS = ((1900_01_01, 2100_00_00), (1900_01_01_00_00_00, 2100_00_00_00_00_00))
+SECONDS_WITH_FRACTION = r"^(\s*[0-9]{9,19})\.[0-9]*\s*$"
+# 31/12/2024 or 12/31/2024, and the rest.
+DATE = (
+    r"(?s)^\s*(?P<first>[0-9]{1,2})(?P<mark>[/.])(?P<second>[0-9]{1,2})[/.]"
+    r"(?P<year>[0-9]{4})(?P<rest>[^0-9].*)?$"
+)
+INSTANT = (
+    r"^\s*(?P<year>[0-9]{4})[-/]?(?P<month>[0-9]{1,2})[-/]?(?P<day>[0-9]{1,2})"
+    r"(?:[T, ]*(?P<hour>[0-9]{1,2}):?(?P<minute>[0-9]{2})"
+    r"(?::?(?P<second>[0-9]{2})(?:[.,][0-9]*)?)?)? *(?P<half>[AaPp][Mm])?"
+    r" *(?:Z|UTC|GMT|(?P<sign>[+-])(?P<ahead>[0-9]{2}):?(?P<more>[0-9]{2})?)?\s*$"
+)
 
 
 def lost(values: pa.Array, converted: pa.Array) -> np.ndarray:
@@ -34,13 +43,18 @@ def text(values: pa.Array) -> pa.Array:
             return values.cast(pa.string())
         except pa.ArrowInvalid:
             return pa.array(map(_decoded, values.to_pylist()), pa.string())
-    if pa.types.is_floating(values.type):
+    if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         values = whole_number(values)
     kind = values.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if is_text or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return values.cast(pa.string())
     return pa.nulls(len(values), pa.string())
+
+
+def item_id(values: pa.Array) -> pa.Array:
+    """Text; 17.0, as tools write a whole number beside missing ones, is 17."""
+    return pc.replace_substring_regex(text(values), r"^\s*([0-9]+)\.0\s*$", r"\1")
 
 
 def without_empty(values: pa.Array) -> pa.Array:
@@ -51,7 +65,9 @@ def without_empty(values: pa.Array) -> pa.Array:
 
 
 def whole_number(values: pa.Array) -> pa.Array:
-    """int64."""
+    """int64; true and false are 1 and 0."""
+    if pa.types.is_decimal(values.type):
+        values = wide_number(values)
     if pa.types.is_integer(values.type):
         if values.type != pa.uint64():
             return values.cast(pa.int64())
@@ -61,6 +77,8 @@ def whole_number(values: pa.Array) -> pa.Array:
         whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), 2.0**53))
         return _where(whole, values, pa.int64())
     written = text(values)
+    for word, digit in (("true", "1"), ("false", "0")):
+        written = pc.replace_substring_regex(written, rf"(?i)^\s*{word}\s*$", digit)
     trimmed = pc.replace_substring_regex(written, r"^\s*\+?|(\.0*)?\s*$", "")
     return _where(pc.match_substring_regex(written, WHOLE_NUMBER), trimmed, pa.int64())
 
@@ -84,61 +102,92 @@ def wide_number(values: pa.Array) -> pa.Array:
 def time(values: pa.Array) -> pa.Array:
     """int64 seconds since 1970 in UTC.
 
-    Of numbers (seconds or milliseconds), dates, ISO 8601, and 31/12/2024 23:59 or 12/31/2024 23:59
-    where some value tells which of them the column has.
+    Of numbers (seconds, or thousandths, millionths or billionths of them), 20240301, ISO 8601, and
+    31/12/2024 23:59 or 12/31/2024 11:59 PM where some value tells which of them the column has.
     """
     if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
         seconds = values.cast(pa.timestamp("us")).cast(pa.timestamp("s"), safe=False)
         return seconds.cast(pa.int64())
-    numbers = whole_number(values)
-    milliseconds = pc.greater_equal(pc.abs(numbers), MILLISECONDS)
-    seconds = pc.if_else(milliseconds, pc.divide(numbers, 1000), numbers)
-    if is_number(values.type):
-        return seconds
-    written = text(values)
-    left = lost(written, numbers)
+    if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
+        numbers = whole_number(pc.floor(wide_number(values)))
+    elif is_number(values.type):
+        numbers = whole_number(values)
+    else:
+        values = text(values)
+        numbers = whole_number(pc.replace_substring_regex(values, SECONDS_WITH_FRACTION, r"\1"))
+    seconds, left = numbers, lost(values, numbers)
+    for limit, parts in PARTS:
+        small = pc.greater_equal(pc.abs(numbers), limit)
+        seconds = pc.if_else(small, pc.divide(numbers, parts), seconds)
+    for first, end in DAYS:
+        day = pc.and_(pc.greater_equal(numbers, first), pc.less(numbers, end))
+        left |= day.fill_null(False).to_numpy(zero_copy_only=False)
     if not left.any():
         return seconds
-    others = _instants(written.filter(pa.array(left)))
+    others = _instants(text(values).filter(pa.array(left)))
     places = np.cumsum(left) - 1
     return pc.if_else(pa.array(left), others.take(pa.array(places.clip(0))), seconds)
 
 
+def date_orders(values: pa.Array) -> set[str] | None:
+    """What dates such as 31/12/2024 or 31.12.2024 have first: "day", "month", both or neither.
+
+    None if no value is such a date.
+    """
+    if not (pa.types.is_binary(values.type) or pa.types.is_string(values.type)):
+        return None
+    dates = pc.extract_regex(values, DATE).drop_null()
+    if not len(dates):
+        return None
+    first, mark, second = dates.flatten()[:3]
+    dots = pc.equal(mark.cast(pa.string()), ".").to_numpy(zero_copy_only=False)
+    orders = {"day": dots | (_whole(first) > 12), "month": _whole(second) > 12}
+    return {order for order, tells in orders.items() if tells.any()}
+
+
+def year_first(values: pa.Array, orders: set[str] | None) -> pa.Array:
+    """31/12/2024 or 12/31/2024 as 2024-12-31, if exactly one order is known."""
+    rewritten = {"day": r"\4-\3-\1\5", "month": r"\4-\1-\3\5"}
+    if orders is None or len(orders) != 1:
+        return values
+    return pc.replace_substring_regex(values, DATE, rewritten[next(iter(orders))])
+
+
 def _instants(written: pa.Array) -> pa.Array:
-    """Seconds of ISO 8601: at once where all are alike, else one by one."""
+    """Seconds of ISO 8601 and of similar forms; fast where all are ISO 8601 and alike."""
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             return time(written.cast(kind))
         except pa.ArrowInvalid:
             continue
-    return pa.array(map(_instant, _with_year_first(written.to_pylist())), pa.int64())
+    found = pc.extract_regex(year_first(written, date_orders(written)), INSTANT)
+    names = [part.name for part in found.type]
+    parts = dict(zip(names, found.flatten(), strict=True))
+    date = pc.binary_join_element_wise(parts["year"], parts["month"], parts["day"], "-")
+    midnight = pc.strptime(date, format="%Y-%m-%d", unit="s", error_is_null=True)
+    day, hour, minute, second, ahead, more = (
+        _whole(parts[name]) for name in ("day", "hour", "minute", "second", "ahead", "more")
+    )
+    hour += np.where(_is(parts["half"], "PM") & (hour < 12), 12, 0)
+    hour -= np.where(_is(parts["half"], "AM") & (hour == 12), 12, 0)
+    ahead = np.where(_is(parts["sign"], "-"), -1, 1) * (3_600 * ahead + 60 * more)
+    seconds = pc.add(midnight.cast(pa.int64()), 3_600 * hour + 60 * minute + second - ahead)
+    # strptime makes March 1 of February 30.
+    right = _whole(pc.day(midnight)) == day
+    right &= (hour < 24) & (minute < 60) & (second < 60)
+    return pc.if_else(pa.array(right), seconds, None)
 
 
-def _with_year_first(texts: list[str]) -> list[str]:
-    """31/12/2024 and 12/31/2024 as 2024-12-31; unchanged if no value tells day from month."""
-    found = [DAY_AND_MONTH.match(text) for text in texts]
-    first, second = ({int(each[n]) for each in found if each} for n in (1, 2))
-    day_first, month_first = max(first, default=0) > 12, max(second, default=0) > 12
-    if day_first == month_first:
-        return texts
-    order = r"\3-\2-\1" if day_first else r"\3-\1-\2"
-    return [DAY_AND_MONTH.sub(lambda date: _padded(date.expand(order)), text) for text in texts]
+def _whole(digits: pa.Array) -> np.ndarray:
+    """[M] int64; 0 for a missing number."""
+    if not pa.types.is_integer(digits.type):
+        digits = without_empty(digits).cast(pa.string())
+    return digits.cast(pa.int64()).fill_null(0).to_numpy().copy()
 
 
-def _padded(date: str) -> str:
-    year, month, day = date.split("-")
-    return f"{year}-{month:0>2}-{day:0>2}"
-
-
-def _instant(value: str) -> int | None:
-    try:
-        # Python 3.10 knows neither the Z nor fractions of any length.
-        written = re.sub(r"[.,][0-9]+", "", value.strip()).replace("Z", "+00:00")
-        written = re.sub(r"^(\d{4})/(\d\d)/(\d\d)", r"\1-\2-\3", written)
-        moment = datetime.datetime.fromisoformat(written)
-    except ValueError:
-        return None
-    return int(moment.replace(tzinfo=moment.tzinfo or datetime.timezone.utc).timestamp())
+def _is(texts: pa.Array, word: str) -> np.ndarray:
+    same = pc.equal(pc.ascii_upper(texts), word).fill_null(False)
+    return same.to_numpy(zero_copy_only=False)
 
 
 def is_number(kind: pa.DataType) -> bool:

@@ -64,7 +64,7 @@ function range(begin, until) {
 
 function itemRow(data, index, kind, rank) {
   const { item_id: id, score, fields } = data.items[index];
-  const names = data.columns.filter((name) => fields[name] !== null && fields[name] !== "");
+  const names = data.columns.filter((name) => fields[name]);
   const title = names.includes("title") ? "title" : names[0];
   const others = names.filter((name) => name !== title);
   const note = kind === "missed" ? "not found by the index" : null;

@@ -51,7 +51,8 @@ export function superscript(number) {
 /** The expected recall of a list, or null if the knob or the query has none. */
 export function expectation(stop) {
   if (stop.expected_recall === null) return null;
-  const share = `${Math.round(stop.expected_recall * 100)}%`;
+  const percent = stop.expected_recall * 100;
+  const share = `${percent < 10 ? Number(percent.toPrecision(2)) : Math.round(percent)}%`;
   if (stop.truncated) return `Without the limit, it would contain about ${share} of the relevant items.`;
   return `Expected to contain ${share} of the relevant items.`;
 }
@@ -90,9 +91,10 @@ const REASONS = {
   level: byRelevance,
   level_sample: byRelevance,
   cdf: byRelevance,
+  cdf_pdf: byRelevance,
   share: (data, stop) =>
     `Ends at cosine ${cosineText(stop.threshold ?? -1)}: by the law of this query, ` +
-    `${SHORT.format(stop.value * 100)}% of its relevant items are above it.`,
+    `${SHORT.format((stop.expected_recall ?? 1) * 100)}% of its relevant items are above it.`,
   score: (data, stop, all) => `Ends at cosine ${cosineText(stop.threshold ?? -1)}, ${all}.`,
   gap: (data, stop, all) =>
     `Ends at cosine ${cosineText(stop.threshold ?? -1)}, ${cosineText(-stop.cutoff)} below the ` +
@@ -119,7 +121,7 @@ function isFloor(data, stop) {
   return Math.abs(stop.threshold - last.score) < ROUNDING;
 }
 
-/** The queries that share a cut-off: recall has one cut-off per stratum. */
+/** The queries that share a cut-off: for recall, a stratum may have one of its own. */
 function kind(data) {
   return data.knob === "recall" ? `${data.stratum} query` : "query";
 }

@@ -9,7 +9,7 @@ from tfx.types import standard_artifacts
 
 from components.artifacts import DeadLetters
 from components.click_log_example_gen import settings
-from components.click_log_example_gen.executor import Executor
+from components.click_log_example_gen.executor import ClickLogExampleGenExecutor
 from pebr_tf.config import Config
 
 SPLITS = ("train", "calibrate", "test")
@@ -61,8 +61,8 @@ def outputs_of(folder):
 def run(folder, config, beam_args=None):
     """Runs the executor as TFX does; what it left."""
     outputs = outputs_of(folder)
-    context = Executor.Context(beam_pipeline_args=beam_args)
-    Executor(context).Do({}, outputs, settings.exec_properties(config))
+    context = ClickLogExampleGenExecutor.Context(beam_pipeline_args=beam_args)
+    ClickLogExampleGenExecutor(context).Do({}, outputs, settings.exec_properties(config))
     return Left(outputs)
 
 

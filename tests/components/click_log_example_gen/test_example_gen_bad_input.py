@@ -91,15 +91,32 @@ def test_too_few_clicks_for_every_split(folder):
     )
     write_log(folder, [("one", f"i{n % 20}", 1, n) for n in range(300)])
     assert error_of(folder, config_of(folder)) == (
-        f"{every}test: more queries, or another split.by or seed, may help. "
-        "Received clicks: train 240, calibrate 60, test 0."
+        f"{every}test. Received rows with clicks: train 240, calibrate 60, test 0; the log has 1 "
+        "query with clicks: at least 10 are needed."
     )
     with pytest.raises(UserError) as error:
-        splits.check_splits(Split(), {"train": 50})
+        splits.check_splits(Split(), {"train": 50}, 50, 0)
     assert str(error.value) == (
         f"{every}calibrate and test: more queries, or another split.by or seed, may help. "
-        "Received clicks: train 50, calibrate 0, test 0."
+        "Received rows with clicks: train 50, calibrate 0, test 0."
     )
+
+
+@pytest.mark.parametrize("queries", [9, 10])
+def test_held_out_queries_are_counted_before_training(folder, queries):
+    """Those with clicks, each once, over all files."""
+    for part in range(2):
+        rows = [(f"q{n % queries}", f"i{n % 19}", 1, n) for n in range(400)]
+        unclicked = [(f"unclicked {n}", "i1", 0, n) for n in range(50)]
+        write_log(folder, rows + unclicked, f"log{part}.csv")
+    config = config_of(folder, log="log?.csv", split__by="time")
+    if queries < splits.LEAST_QUERIES:
+        assert error_of(folder, config) == (
+            "the splits calibrate and test must have at least 10 queries with clicks that were "
+            "held out. Received: 9."
+        )
+    else:
+        assert len(run(folder, config).all_clicks()) == 900
 
 
 def test_features_named_like_those_of_a_click_are_rejected():

@@ -9,7 +9,7 @@ import pytest
 from apache_beam.io.gcp.bigquery import ReadFromBigQuery
 
 from components.click_log_example_gen import bigquery, inputs
-from components.click_log_example_gen.driver import Driver
+from components.click_log_example_gen.driver import ClickLogExampleGenDriver
 from components.click_log_example_gen.ingest import Ingest
 from components.click_log_example_gen.settings import exec_properties, from_exec_properties
 from pebr_tf.config import Config, Data
@@ -82,7 +82,7 @@ def test_the_cache_key_holds_what_the_driver_finds(tmp_path):
     given = exec_properties(config)
 
     def driven():
-        return Driver(None).resolve_exec_properties(given, None, None)
+        return ClickLogExampleGenDriver(None).resolve_exec_properties(given, None, None)
 
     assert driven() == {**given, **inputs.NOT_FOUND}
     touched(tmp_path, "s7/a.csv")

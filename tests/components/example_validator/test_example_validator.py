@@ -17,7 +17,7 @@ from tfx.types import Channel, artifact_utils
 from tfx.types.standard_artifacts import ExampleAnomalies, ExampleStatistics, Schema
 
 from components.example_validator import ExampleValidator
-from components.example_validator.executor import Executor
+from components.example_validator.executor import ExampleValidatorExecutor
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
 
@@ -86,7 +86,7 @@ def run(tmp_path):
         given = {"statistics": [statistics], "schema": [schema_artifact]}
         config = (config or Config()).replace("pipeline.root", str(tmp_path / "root"))
         settings = component(config).exec_properties
-        Executor().Do(given, {"anomalies": [anomalies]}, settings)
+        ExampleValidatorExecutor().Do(given, {"anomalies": [anomalies]}, settings)
         return anomalies
 
     validate.write, validate.folder = write, lambda: runs[-1]
@@ -194,18 +194,24 @@ def test_drift_since_the_last_accepted_run(run):
     run(data, config=Config().replace("data.drift_limit", None))
 
 
-def test_skew_between_train_and_test(run):
+def test_skew_between_train_and_test(run, caplog):
     data = splits()
     # A frequent query is in one of the held-out splits only.
     data["test"]["query"][:100] = ["red"] * 100
-    run(data)
+    by_time = Config().replace("split.by", "time")
+    run(data, config=by_time)
     data["test"]["brand"][:100] = ["夏天 连衣裙"] * 100
-    assert rejection(run, data) == (
+    found = (
         "column brand in split test: skew of 0.5 above 0.3 (largest difference of a value's share "
         "to train, most at '夏天 连衣裙')"
     )
-    run(data, config=Config().replace("data.skew_limit", 0.51))
-    run(data, config=Config().replace("data.skew_limit", None))
+    assert rejection(run, data, config=by_time) == found
+    run(data, config=by_time.replace("data.skew_limit", 0.51))
+    run(data, config=by_time.replace("data.skew_limit", None))
+    assert not caplog.messages[1:]
+    # One query with most of the clicks is in one split only, with all its items.
+    run(data)
+    assert caplog.messages[-1] == found
     # Few examples are not compared.
     data["test"] = {name: column[-3:] for name, column in splits()["test"].items()}
     run(data)

@@ -13,7 +13,7 @@ from tfx.types.standard_artifacts import Examples, Model
 
 from components.artifacts import RetrievalIndex
 from components.index_builder.component import IndexBuilder
-from components.index_builder.executor import Executor
+from components.index_builder.executor import IndexBuilderExecutor
 from pebr_tf.config import Config
 
 DIMENSION = 16
@@ -90,7 +90,7 @@ def build(folder, given, config=None, fit=False):
     uri = folder / "index" / "7"
     uri.mkdir(parents=True, exist_ok=True)
     outputs = {"index": [artifact(RetrievalIndex, uri)]}
-    Executor().Do(given, outputs, properties(config or Config(), fit))
+    IndexBuilderExecutor().Do(given, outputs, properties(config or Config(), fit))
     return uri
 
 

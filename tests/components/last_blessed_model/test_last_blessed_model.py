@@ -7,8 +7,12 @@ from tfx.types.standard_artifacts import Examples, Model
 from withdrawals import withdraw
 
 from components.last_blessed_model import LastBlessedModel
-from components.last_blessed_model.driver import Driver
-from components.last_blessed_model.executor import Executor, examples_identity, reading_of
+from components.last_blessed_model.driver import LastBlessedModelDriver
+from components.last_blessed_model.executor import (
+    LastBlessedModelExecutor,
+    examples_identity,
+    reading_of,
+)
 from pebr_tf import storage
 from pebr_tf.config import Config
 from pebr_tf.errors import UserError
@@ -16,7 +20,7 @@ from pebr_tf.release.pointers import BlessedModel, Pointers
 
 pytestmark = pytest.mark.slow
 
-WEIGHTS = "variables/variables.index"
+WEIGHTS, GRAPH = "variables/variables.index", "saved_model.pb"
 
 
 @pytest.fixture(params=["local", "remote"])
@@ -38,9 +42,11 @@ def examples_of(fingerprint):
 
 def push(config, tmp_path, version, fingerprint):
     storage.write_bytes(tmp_path / f"towers/{version}" / WEIGHTS, f"of {version}".encode())
+    storage.write_bytes(tmp_path / f"towers/{version}" / GRAPH, b"graph")
     identity = examples_identity(examples_of(fingerprint), reading_of(config))
     pointers = Pointers(Pointers.folder_of(config), config.pipeline.releases)
-    pointers.record_model(version, str(tmp_path / f"towers/{version}"), identity)
+    towers = pointers.keep_towers(str(tmp_path / f"towers/{version}"))
+    pointers.record(version, BlessedModel(version, identity, towers))
 
 
 class Run:
@@ -52,7 +58,7 @@ class Run:
     def drive(self):
         """The exec properties as the launcher passes them on."""
         info = ExecutionInfo(input_dict=self.inputs, exec_properties=self.properties)
-        found = Driver(None).run(info).exec_properties
+        found = LastBlessedModelDriver(None).run(info).exec_properties
         return {**self.properties, **{name: value.string_value for name, value in found.items()}}
 
     def execute(self, folder, driven=True):
@@ -60,7 +66,7 @@ class Run:
         model = Model()
         model.uri = str(folder)
         properties = self.drive() if driven else self.properties
-        Executor().Do(self.inputs, {"model": [model]}, properties)
+        LastBlessedModelExecutor().Do(self.inputs, {"model": [model]}, properties)
         return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
@@ -72,7 +78,10 @@ def test_the_newest_model_of_other_examples_is_copied(config, tmp_path, driven):
     for number, (fingerprint, version) in enumerate({"tuesday": 5, "monday": 6, None: 6}.items()):
         folder = tmp_path / f"output{number}"
         names = Run(config, fingerprint).execute(folder, driven)
-        assert names == {"blessed_model.json", f"Format-Serving/{WEIGHTS}"}
+        assert names == {
+            "blessed_model.json",
+            *(f"Format-Serving/{name}" for name in (WEIGHTS, GRAPH)),
+        }
         assert (folder / "Format-Serving" / WEIGHTS).read_text() == f"of {version}"
         assert BlessedModel.find(str(folder)).model == version
     # A model that was trained on the same clicks, read in another way, is another one.
@@ -96,6 +105,22 @@ def test_the_cache_key_follows_the_choice(config, tmp_path):
     withdraw(config.pipeline.releases, 7)
     assert run.drive() == none
     assert index_only.drive() == first
+
+
+@pytest.mark.parametrize("left", [(), (WEIGHTS,)])
+def test_a_pointer_without_its_towers(config, tmp_path, left):
+    for name in left:
+        storage.write_bytes(tmp_path / "part" / name, b"")
+    pointers = Pointers(Pointers.folder_of(config), config.pipeline.releases)
+    blessed = BlessedModel(5, "monday", pointers.keep_towers(str(tmp_path / "part")))
+    pointers.record(5, blessed)
+    with pytest.raises(UserError) as caught:
+        Run(config).execute(tmp_path / "output")
+    assert str(caught.value) == (
+        f"{pointers.towers(blessed)} must hold the towers of release 5, unless the release is "
+        "withdrawn. Received: no saved_model.pb."
+    )
+    assert not (tmp_path / "output").exists()
 
 
 def test_another_pipeline_sees_none_of_it(config, tmp_path):

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 import tiny_release
@@ -14,7 +15,8 @@ from withdrawals import withdraw
 
 from components.artifacts import CutoffModel, PushedRelease, RetrievalEvaluation, RetrievalIndex
 from components.last_blessed_model.executor import examples_identity, reading_of
-from components.pusher.executor import Executor
+from components.pusher.executor import PusherExecutor
+from pebr_tf import storage
 from pebr_tf.data.automatic import resolve
 from pebr_tf.data.log_size import LogSize
 from pebr_tf.errors import UserError
@@ -75,7 +77,7 @@ def run(inputs, folder, releases):
         "pointers": Pointers.folder_of(config),
         "releases": str(releases),
     }
-    Executor().Do(inputs, {"release": [release]}, properties)
+    PusherExecutor().Do(inputs, {"release": [release]}, properties)
     return release
 
 
@@ -87,6 +89,7 @@ def test_a_blessed_model_becomes_a_release(artifacts, tmp_path):
     artifact = push(artifacts, tmp_path, span=5)
     release = Release.load(find_release(tmp_path / "releases"))
     assert release.manifest.span == 5
+    assert release.manifest.model is None
     assert release.config() == resolve(CONFIG, SIZE)
     assert not (release.directory / "vectors.npy").exists()
     answers = json.loads((release.directory / "self_test.json").read_text())["answers"]
@@ -104,7 +107,7 @@ def test_a_blessed_model_becomes_a_release(artifacts, tmp_path):
     assert blessed.model == release.version
     (examples,) = inputs_at(artifacts)["examples"]
     assert blessed.examples == examples_identity(examples, reading_of(CONFIG))
-    towers = tmp_path / f"root/pointers/{CONFIG.pipeline.name}/models/{release.version}"
+    towers = Path(pointers_at(tmp_path).towers(blessed))
     assert content_of(towers) == content_of(artifacts / "model/Format-Serving")
 
 
@@ -157,6 +160,27 @@ def test_a_release_goes_to_a_bucket(artifacts, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["release", "releases", "root"]
 
 
+@pytest.mark.usefixtures("memory_store")
+def test_the_pointer_follows_the_manifest_at_once(artifacts, tmp_path, monkeypatch):
+    """Before the pointer, an index-only run takes the earlier model for the newest."""
+    written = []
+    write = storage._write
+
+    def remember(path, blocks):
+        written.append(str(path))
+        write(path, blocks)
+
+    monkeypatch.setattr(storage, "_write", remember)
+    releases = "ram://bucket/releases"
+    version = run(inputs_at(artifacts), tmp_path, releases).get_int_custom_property("version")
+    towers = [path for path in written if "/models/" in path]
+    files = [path for path in written if path.startswith(releases)]
+    pointer = f"{tmp_path}/root/pointers/{CONFIG.pipeline.name}/blessed/{version}.json"
+    assert files[-1] == f"{releases}/{version}/manifest.json"
+    assert len(towers) == len(content_of(artifacts / "model/Format-Serving"))
+    assert written == [*towers, *files, pointer]
+
+
 def pointers_at(folder):
     return Pointers(f"{folder}/root/pointers/{CONFIG.pipeline.name}", f"{folder}/releases")
 
@@ -178,6 +202,7 @@ def test_an_index_only_push_records_the_same_model(index_only, tmp_path):
     assert Release.load(find_release(tmp_path / "releases")).manifest.span is None
     artifact = run(index_only, tmp_path, tmp_path / "releases")
     assert artifact.get_int_custom_property("version") > before.model
+    assert Release.load(find_release(tmp_path / "releases")).manifest.model == before.model
     assert pointers_at(tmp_path).newest_model() == before
     roll_back(tmp_path / "releases")
     assert pointers_at(tmp_path).newest_model() == before
@@ -215,7 +240,7 @@ def test_a_model_that_was_superseded_or_withdrawn_meanwhile_is_not_pushed(
     (releases / str(newer)).mkdir()
     superseded = f"{start}release {newer} has the newest."
     pointers = pointers_at(tmp_path)
-    meanwhile(lambda: pointers.record(newer, BlessedModel(newer, "of tuesday")))
+    meanwhile(lambda: pointers.record(newer, BlessedModel(newer, "of tuesday", "")))
     assert rejected() == superseded
     assert rejected() == superseded
     withdraw(releases, newer)

@@ -6,7 +6,7 @@ from tfx.types.standard_artifacts import ModelBlessing
 
 from components.artifacts import RetrievalEvaluation
 from components.retrieval_evaluator.component import RetrievalEvaluator
-from components.retrieval_evaluator.executor import Executor
+from components.retrieval_evaluator.executor import RetrievalEvaluatorExecutor
 from pebr_tf.release.evaluation import ModelEvaluation
 
 # So few queries say little: gates that any model passes.
@@ -28,7 +28,7 @@ def evaluate(folder, given, config):
         "evaluation": [artifact(RetrievalEvaluation, folder / "evaluation")],
         "blessing": [artifact(ModelBlessing, folder / "blessing")],
     }
-    Executor().Do(given, outputs, component.exec_properties)
+    RetrievalEvaluatorExecutor().Do(given, outputs, component.exec_properties)
     return ModelEvaluation.load(folder / "evaluation"), outputs["blessing"][0]
 
 

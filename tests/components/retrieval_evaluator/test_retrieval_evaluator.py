@@ -133,7 +133,7 @@ def test_few_queries_are_evaluated_by_cross_fitting(inputs, tmp_path):
     # The default is what the largest average reaches.
     assert found.default_items == pytest.approx(50, rel=0.05)
     assert knob.groups["overall"].average == pytest.approx(50, rel=0.1)
-    assert "promised by 300 queries" in found.notes("recall", found.default_value, 4_000)[0]
+    assert "calibrated on 300 queries" in found.notes("recall", found.default_value, 4_000)[0]
 
 
 def test_no_test_clicks(inputs, tmp_path):

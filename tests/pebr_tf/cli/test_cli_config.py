@@ -64,11 +64,12 @@ def test_check_names_what_was_changed(capsys, more, named):
 
 
 def test_init_fits_the_files_and_check_looks_at_them(capsys):
-    Path("log.csv").write_text("keyword,sku\n" + "".join(f"a lamp,{n}\n" for n in range(60)))
+    rows = "".join(f"a lamp,{n},{n / 7}\n" for n in range(60))
+    Path("log.csv").write_text(f"keyword,sku,score\n{rows}")
     assert run("config", "init", "--clicks", "log.csv") == 0
     columns = "Columns: query (text): keyword; item id: sku.\n"
     assert capsys.readouterr().out == (
-        f"Wrote pebr.yaml.\n{columns}"
+        f"Wrote pebr.yaml.\n{columns}Not used: score (number).\n"
         "Next: pebr config check pebr.yaml --data, then pebr run --config pebr.yaml\n"
     )
     assert run("config", "check", "pebr.yaml", "--data") == 2
@@ -77,6 +78,10 @@ def test_init_fits_the_files_and_check_looks_at_them(capsys):
     assert "click log: 60 rows.\n" in out
     # One query is held out for one of the splits only.
     assert err.startswith("pebr: Every split must have a click (split.by: pair; ")
+    assert "note: 0 queries calibrate, fewer than 200 (" in out
+    # A run says the same at once.
+    assert run("run", "--config", "pebr.yaml") == 2
+    assert capsys.readouterr().err == err
 
 
 def test_check_data_lists_every_missing_file(capsys):

@@ -6,6 +6,10 @@ import sys
 
 from pebr_command import run
 
+from pebr_tf.cli.generate import generate
+from pebr_tf.data.synthetic import SyntheticSpec
+from pebr_tf.data.synthetic.writer import FORMATS
+
 SMALL = ["--items=300", "--queries=200", "--clicks=1000"]
 
 
@@ -36,6 +40,12 @@ def test_it_writes_and_sums_up(tmp_path, capsys):
         "noise                     0.0% of the clicks",
         f"Wrote {out}.",
     ]
+
+
+def test_the_defaults_are_those_of_the_library():
+    options = {option.name: option.default for option in generate.params}
+    assert options["format"] == FORMATS[0]
+    assert {name: options[name] for name in vars(SyntheticSpec())} == vars(SyntheticSpec())
 
 
 def test_help_loads_nothing_heavy_and_generating_no_tensorflow(tmp_path):

@@ -59,7 +59,8 @@ def test_an_unknown_command_exits_with_2(capsys):
         (
             ModuleNotFoundError("No module named 'tfx'"),
             "the packages that this command imports must be installed, for example by pip install "
-            "'pebr-tf[pipeline,cloud,experiments]'. Received: No module named 'tfx'.",
+            "'.[pipeline,cloud,experiments]' in a clone, or '.[pipeline,kubeflow]'. Received: No "
+            "module named 'tfx'.",
         ),
     ],
 )

@@ -24,7 +24,7 @@ from pebr_tf.metrics.ranked import RankedLists, Ranks
 
 
 def random_lists(seed, queries=12, candidates=20, ties=False):
-    """Falling scores; up to six relevant items a query, some of them no candidates."""
+    """Falling scores; up to six relevant items per query, some of them no candidates."""
     generator = np.random.default_rng(seed)
     scores = generator.normal(size=(queries, candidates)).astype(np.float32)
     scores = -np.sort(-(np.round(scores) if ties else scores), axis=1)
@@ -213,8 +213,7 @@ def test_notes_on_cost_range_and_width():
     (wide,) = few.notes("recall", 0.5, 1_000)
     low, high = few.interval(0.5)
     assert wide == (
-        f"recall 0.5 is promised by 20 queries: from {low:.2g} to {high:.2g} with a confidence of "
-        "95%."
+        f"recall 0.5 was calibrated on 20 queries: its 95% interval is {low:.2g} to {high:.2g}."
     )
 
 

@@ -8,7 +8,7 @@ from cutoff_worlds import make_world
 from unranked_lists import cutoff_at, evaluate, unranked
 
 from pebr_tf.config import Cutoff
-from pebr_tf.cutoff.calibration import calibrate
+from pebr_tf.cutoff.calibration import calibrate, served_lists
 from pebr_tf.cutoff.candidates import collect_candidates
 from pebr_tf.cutoff.evaluation import KnobEvaluation, evaluate_policies
 from pebr_tf.cutoff.policies.level import LevelPolicy
@@ -114,6 +114,30 @@ def test_examples_have_the_cosines_of_clicks_that_are_candidates(knobs):
         ranks = clicked.ranks[clicked.rows == example.query]
         cosines = shallow.cosines[example.query, ranks[ranks < 10]]
         assert example.clicks == sorted(cosines.tolist(), reverse=True)
+
+
+@pytest.mark.parametrize("unfamiliar_items", [None, 7])
+def test_unfamiliar_queries_have_a_fixed_list_at_calibrated_knobs(unfamiliar_items):
+    settings = Cutoff(default_value=0.7, limit=150, floor=2, unfamiliar_items=unfamiliar_items)
+    unfamiliar = np.arange(400) % 5 == 0
+
+    def marked(found):
+        return replace(found, queries=replace(found.queries, unfamiliar=unfamiliar))
+
+    tested = marked(candidates_of(0))
+    held_out = marked(candidates_of(0, 800).part(np.arange(800) >= 400))
+    policy = LevelPolicy(level_temperature=0.6)
+    lists = served_lists(policy, held_out, settings)
+    strata = held_out.queries.strata
+    found = calibrate(lists, strata, "level", "beta", 0.6, settings, (5, 50))
+    knobs = KnobEvaluation(found, tested, settings)
+    assert set(knobs.counts[unfamiliar]) == {unfamiliar_items or 2}
+    assert len(set(knobs.counts[~unfamiliar])) > 5
+    # The maps know these lists, so that the promise is kept over all queries.
+    assert knobs.default_knob().groups["overall"].recall == pytest.approx(0.7, abs=0.05)
+    assert knobs.budget((50,)).measured[0] == pytest.approx(50, rel=0.15)
+    top_k = replace(found, default_knob="top_k", default_value=9)
+    assert set(KnobEvaluation(top_k, tested, settings).counts) == {9}
 
 
 @pytest.mark.parametrize(("knob", "value"), [("top_k", 7), ("score", 0.5)])

@@ -85,11 +85,11 @@ def test_a_search_finds_the_items_that_score_at_least_the_cutoff(candidates, wor
         cutoff = lists.cutoff_at(15) * (1 - 1e-4) - (policy.name != "share") * 1e-4
         cutoffs = np.full(60, cutoff, np.float32)
         counts = np.maximum(lists.counts_at(cutoff), 2)
-        found = policy.search(searcher, encoded, cutoffs, limits)
-        difference = found.items.counts - np.minimum(counts, limits)
+        items, levels = policy.search(searcher, encoded, cutoffs, limits)
+        difference = items.counts - np.minimum(counts, limits)
         assert np.abs(difference).max() <= 1, policy.name
         assert np.mean(difference == 0) > 0.95, policy.name
-        truncated = found.items.truncated != (counts > limits)
+        truncated = items.truncated != (counts > limits)
         assert np.mean(truncated) < 0.05, policy.name
         threshold = policy.threshold(cutoffs, encoded)
         if policy.name in ("level_sample", "share", "cdf", "cdf_pdf", "score"):
@@ -98,7 +98,7 @@ def test_a_search_finds_the_items_that_score_at_least_the_cutoff(candidates, wor
         else:
             assert (threshold is None) == (policy.name != "level"), policy.name
         if policy.name != "level":
-            np.testing.assert_array_equal(found.levels, sample_levels)
+            np.testing.assert_array_equal(levels, sample_levels)
 
 
 @pytest.mark.parametrize(("policy", "shift"), [(CdfPolicy(), 0), (PdfCdfPolicy(), 1)])

@@ -100,6 +100,7 @@ def test_the_values_fit_a_line():
         "vocabulary_size 100000, batch_size 512, steps 1000, validation_interval 250, "
         "average_k [50, 150, 500]"
     )
+    assert chosen_line(config, DEMO, log_q=True).endswith(", log_q true")
     assert chosen_line(resolve(config, DEMO), DEMO) == ""
 
 

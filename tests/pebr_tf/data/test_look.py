@@ -10,7 +10,7 @@ from pebr_tf.config import Config
 from pebr_tf.data import look as module
 from pebr_tf.data import splits
 from pebr_tf.data.guess import guess_config
-from pebr_tf.data.look import find_problems, look
+from pebr_tf.data.look import find_problems, look, unused_columns
 from pebr_tf.data.tables import convert, read
 
 
@@ -35,6 +35,20 @@ NO_TEXT = {
 GUESSES = {
     **dict.fromkeys(LOGS, NO_COUNTS),
     **{f"times_{form}": {**NO_COUNTS, "data.timestamp_column": "time"} for form in TIMES},
+    "user_agents": {
+        **NO_TEXT,
+        "data.query_column": "query_id",
+        "data.timestamp_column": "clicked_at",
+        "features.query_kind": "id",
+    },
+    "texts_in_the_log": {
+        **NO_COUNTS,
+        "data.payload_columns": ("produit",),
+        "features.item_text": ("produit",),
+    },
+    "impressions": {**NO_COUNTS, "data.clicks_column": "clicked"},
+    "two_ids": {**NO_COUNTS, "data.item_column": "sku"},
+    "row_numbers": {**NO_TEXT, "data.item_column": "clicked_url"},
     "query_ids": {
         **NO_TEXT,
         "data.query_column": "query_id",
@@ -61,12 +75,14 @@ def test_the_facts_of_a_log(tmp_path):
     config = guessed(tmp_path, "few_queries")
     with (tmp_path / "clicks.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    facts = look(config).facts
+    found = look(config)
+    facts = found.facts
     assert facts["columns of data.click_log"] == "query (text), item_id (text)"
     assert facts["click log"] == f"{len(rows):,} rows"
     assert facts["queries"] == f"{len({row['query'] for row in rows})} (text)"
     assert facts["items"] == "400 (text: title)"
-    assert "fewer than 200 (cutoff.min_calibration_queries): the test queries c" in facts["note"]
+    [note] = found.notes
+    assert "fewer than 200 (cutoff.min_calibration_queries): the test queries c" in note
     assert facts["auto"] == (
         "vocabulary_size 100000, dimension 64, batch_size 256, steps 183, "
         "validation_interval 45, average_k [5, 10, 30]"
@@ -75,20 +91,25 @@ def test_the_facts_of_a_log(tmp_path):
 
 def test_so_few_held_out_queries_that_nothing_can_be_promised(tmp_path, monkeypatch):
     config = guessed(tmp_path, "few_queries")
-    held_out = module.look_at_small_log(config).held_out
+    found = module.look_at_small_log(config)
+    assert found.problems == []
+    held_out = sum(int(word) for word in found.facts["held out"].split() if word.isdecimal())
     monkeypatch.setattr(splits, "LEAST_QUERIES", held_out + 1)
     assert module.look_at_small_log(config).problems == [
         f"the splits calibrate and test must have at least {held_out + 1} queries with clicks that "
         f"were held out. Received: {held_out}."
     ]
-    monkeypatch.setattr(module, "SMALL_BYTES", 10)
+    spans = config.replace("data.catalogue", f"{tmp_path}/i{{SPAN}}.csv")
+    assert module.look_at_small_log(spans) == module.DataCheck()
+    # The catalogue alone is too large.
+    monkeypatch.setattr(module, "SMALL_BYTES", (tmp_path / "clicks.csv").stat().st_size + 10)
     assert module.look_at_small_log(config) == module.DataCheck()
 
 
 @pytest.mark.parametrize("form", TIMES)
 def test_the_same_moments_in_every_form(form):
     expected = [int(moment.timestamp()) for moment in moments(600)]
-    if form == "date":
+    if form in ("date", "day"):
         expected = [second // 86_400 * 86_400 for second in expected]
     found = convert.time(pa.array([TIMES[form](moment) for moment in moments(600)]))
     assert found.to_pylist() == expected
@@ -138,13 +159,31 @@ def test_columns_that_cannot_be_guessed_are_reported(tmp_path, rejection):
     path = tmp_path / "log.csv"
     path.write_text("a,b\n1,2\n")
     assert rejection(guess_config, str(path)) == (
-        f"{path} must have a column of queries, such as query or search_query. Received: a, b."
+        f"{path} must have one column of queries, such as query or search_query. Received: a, b. "
+        "If one of these holds the queries, run pebr config init without --clicks, and set "
+        "data.query_column and data.item_column."
+    )
+    path.write_text("chair green,p35\nred lamp,p7\n")
+    assert rejection(guess_config, str(path)) == (
+        f"{path} must have one column of queries, such as query or search_query. Received: "
+        "chair green, p35. The first line must be the names of the columns."
+    )
+    path.write_text("query,item_id\nx,1,\ny,2,\n")
+    assert rejection(guess_config, str(path)) == (
+        f"{path} must have rows that can be read. Received: 2 rows with another number of fields "
+        "than the header."
     )
     path.write_text("query,item_id\nx,1\n")
     items = tmp_path / "items.csv"
-    items.write_text("sku,title\n1,t\n")
+    items.write_text("sku,title\n2,t\n")
     assert rejection(guess_config, str(path), str(items)) == (
-        f"{items} must have the column item_id, as the click log has it. Received: sku, title."
+        f"{items} must have the column item_id, as the click log has it. Rename it in one of the "
+        "files. Received: sku, title."
+    )
+    items.write_text("row,sku,title\n1,1.0,t\n")
+    assert rejection(guess_config, str(path), str(items)) == (
+        f"{items} must have the column item_id, as the click log has it: sku has the same values. "
+        "Rename it in one of the files. Received: row, sku, title."
     )
 
 
@@ -181,12 +220,75 @@ def test_bad_rows_and_an_empty_split_are_listed(tmp_path):
     rejected, empty = look(config).problems
     assert rejected == (
         "Bad rows of the click log must stay within data.reject_limit (1.000%). "
-        "Received: 2 of 3 rows (66.667%): 1 no query, 1 item not in the catalogue."
+        "Received: 2 of 3 rows (66.667%): 1 no query, 1 item not in the catalogue, such as '9'."
     )
     assert empty.startswith("Every split must have a click (split.by: pair; ")
     (tmp_path / "log.csv").write_text("query,item_id\n")
     assert look(config).problems == [
         f"The click log must have a good row. Received: no row in {tmp_path}/log.csv."
+    ]
+
+
+def test_rejected_values_are_shown(tmp_path):
+    moment = "99999999999999999"
+    rows = [f"q{n},i1,{n},1" for n in range(20)] + [f"q,i1,{moment},1", "q,i1,now,1", "q,i1,,much"]
+    (tmp_path / "log.csv").write_text("\n".join(["query,item_id,time,clicks", *rows]))
+    config = Config().replace_all(
+        {
+            **{"data.click_log": f"{tmp_path}/log.csv", "data.catalogue": None},
+            **{"data.timestamp_column": "time", "features.item_text": [], "features.item_id": True},
+            "data.payload_columns": [],
+        }
+    )
+    assert (
+        look(config)
+        .problems[0]
+        .endswith(
+            f": 1 time in the future, such as '{moment}', 1 timestamp is not a time, such as "
+            "'now', 1 clicks is not a whole number, such as 'much'."
+        )
+    )
+
+
+def test_repeated_items_of_the_catalogue_are_rejected_rows(tmp_path):
+    config = guessed(tmp_path, "few_items")
+    lines = (tmp_path / "items.csv").read_text().splitlines()
+    (tmp_path / "items.csv").write_text("\n".join([*lines, *lines[1:5], lines[1]]))
+    assert look(config).problems == [
+        "Bad rows of the catalogue must stay within data.reject_limit (1.000%). "
+        "Received: 5 of 205 rows (2.439%): 5 item twice."
+    ]
+
+
+def test_queries_count_where_they_were_clicked(tmp_path):
+    config = guessed(tmp_path, "impressions")
+    with (tmp_path / "clicks.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    clicked = {row["query"] for row in rows if row["clicked"] == "true"}
+    assert len(clicked) < len({row["query"] for row in rows})
+    assert look(config).facts["queries"] == (
+        f"{len(clicked)} (text), with clicks in 25.0% of the rows"
+    )
+    assert unused_columns(config) == ["position (whole number)"]
+    header = ",".join(rows[0])
+    lines = [",".join({**row, "clicked": "0"}.values()) for row in rows]
+    (tmp_path / "clicks.csv").write_text("\n".join([header, *lines]))
+    assert look(config).problems == [
+        "Every split must have a click (split.by: pair; train 80%, calibrate 10%, test 10%), but "
+        "none is in train and calibrate and test. Received rows with clicks: train 0, calibrate 0, "
+        "test 0; the log has 0 queries with clicks: at least 10 are needed."
+    ]
+
+
+def test_what_is_valid_but_hardly_meant_is_noted(tmp_path):
+    rows = [f"q{n % 30},i{n},{1000 * (n == 5)}" for n in range(200)]
+    (tmp_path / "log.csv").write_text(
+        "\n".join(["query,item_id,clicks", *rows, '"iphone,1,1\ntv 12",i1,1'])
+    )
+    assert look(guess_config(f"{tmp_path}/log.csv")).notes[:3] == [
+        "item_id has 200 ids in 201 rows: it must name items, not rows",
+        "one row has 1,000 of 1,001 clicks (clicks)",
+        "the queries of 1 rows have line breaks, as an open quote makes them",
     ]
 
 

@@ -61,6 +61,14 @@ def test_clicks_of_one_second_stay_together():
     assert (assign(split, one, one, times, begins) != TRAIN).tolist() == [False] * 6 + [True]
 
 
+@pytest.mark.parametrize("by", ["pair", "query"])
+def test_queries_that_the_towers_read_alike_stay_together(by):
+    split = Split(by=by, calibrate=0.3, test=0.3)
+    other = pa.array([text.as_py().replace("query", "ＱＵＥＲＹ") for text in QUERIES[:2_000]])
+    alike = [assign(split, texts, ITEMS[:2_000], TIMES) for texts in (QUERIES[:2_000], other)]
+    np.testing.assert_array_equal(*alike)
+
+
 def test_another_seed_is_another_split():
     same = np.mean(assigned(Split()) == assigned(Split(seed=1)))
     # Two independent splits of .8, .1, .1.

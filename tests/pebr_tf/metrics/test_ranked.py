@@ -58,6 +58,20 @@ def test_a_floor_counts_in_the_average(seed, floor, average):
     assert lists.cutoff_at(average, floor) == min(fits, default=np.inf)
 
 
+@pytest.mark.parametrize("offsets", [False, True])
+def test_fixed_lists_do_not_depend_on_the_cutoff(offsets):
+    lists = random_lists(5, offsets=offsets)
+    queries = np.arange(7) % 2 == 1
+    fixed = lists.fixed(queries, 3)
+    best = max(lists.at(np.arange(7), np.zeros(7, int)))
+    for cutoff in (-np.inf, -2.0, 0.0, best):
+        counts, before = fixed.counts_at(cutoff), lists.counts_at(cutoff)
+        np.testing.assert_array_equal(counts[~queries], before[~queries])
+        np.testing.assert_array_equal(counts[queries], np.minimum(lists.lengths, 3)[queries])
+    assert not fixed.counts_at(np.inf).any()
+    assert lists.fixed(np.zeros(7, bool), 3) is lists
+
+
 def test_parts_and_heads():
     lists = random_lists(1, offsets=True)
     chosen = np.array([True, False, True, True, False, False, True])

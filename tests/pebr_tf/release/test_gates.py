@@ -45,7 +45,7 @@ def evidence(queries=MANY, precision=0.12, recall=0.66, found=0.99, empty=0.0, g
         precision=both[0],
         recall=both[1],
         gain=around(gain, queries),
-        kept=np.stack([around(0.5, queries), around(0.9, queries)], axis=1),
+        recalls=np.stack([around(0.5, queries), around(0.9, queries)], axis=1),
         empty=around(empty, queries) > 0,
         index_recall=np.stack([np.ones(queries), around(found, queries)], axis=1),
     )
@@ -129,7 +129,7 @@ def test_the_chance_of_an_error_is_divided_among_the_strata():
     """Of two strata, each may fail by chance in 2.5% of cases, not in 5%."""
     (gate,) = (each for each in checked() if each.stratum)
     # As many calibrate queries as test queries.
-    expected = 2**0.5 * error_noise(evidence().kept[::2], 0.975)
+    expected = 2**0.5 * error_noise(evidence().recalls[::2], 0.975)
     assert gate.noise == pytest.approx(expected)
 
 

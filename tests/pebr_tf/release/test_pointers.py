@@ -23,7 +23,10 @@ def pointers(request, tmp_path, memory_store):
 
 
 def push(pointers, tmp_path, version, examples):
-    pointers.record_model(version, str(tmp_path / "towers"), examples)
+    towers = pointers.keep_towers(str(tmp_path / "towers"))
+    blessed = BlessedModel(version, examples, towers)
+    pointers.record(version, blessed)
+    return blessed
 
 
 def test_pipelines_do_not_share_pointers():
@@ -42,14 +45,19 @@ def test_the_last_accepted_statistics(pointers):
 
 def test_the_newest_model_that_was_trained_on_other_examples(pointers, tmp_path):
     assert pointers.newest_model() is None
-    push(pointers, tmp_path, 1, "monday")
-    push(pointers, tmp_path, 2, "tuesday")
-    assert pointers.newest_model() == BlessedModel(2, "tuesday")
-    assert pointers.newest_model(other_than="tuesday") == BlessedModel(1, "monday")
-    assert pointers.newest_model(other_than="monday") == BlessedModel(2, "tuesday")
-    assert storage.read_bytes(f"{pointers.towers(BlessedModel(2, 'tuesday'))}/variables/index") == (
-        b"weights"
-    )
+    first = push(pointers, tmp_path, 1, "monday")
+    storage.write_bytes(tmp_path / "towers" / "variables" / "index", b"of tuesday")
+    second = push(pointers, tmp_path, 2, "tuesday")
+    assert pointers.newest_model() == second
+    assert pointers.newest_model(other_than="tuesday") == first
+    assert pointers.newest_model(other_than="monday") == second
+    for model, content in {first: b"weights", second: b"of tuesday"}.items():
+        assert storage.read_bytes(f"{pointers.towers(model)}/variables/index") == content
+
+
+def test_the_towers_of_an_older_pointer_have_the_name_of_the_version(pointers):
+    storage.write_bytes(f"{pointers.folder}/blessed/5.json", b'{"model": 4, "examples": "monday"}')
+    assert pointers.newest_model() == BlessedModel(4, "monday", "4")
 
 
 def test_the_newest_of_many_is_that_of_a_plain_search(tmp_path):
@@ -64,7 +72,7 @@ def test_the_newest_of_many_is_that_of_a_plain_search(tmp_path):
             model = (
                 generator.choice(earlier)
                 if again
-                else BlessedModel(version, generator.choice("abc"))
+                else BlessedModel(version, generator.choice("abc"), str(version))
             )
             pointers.record(version, model)
             pushed.append((version, model))
@@ -107,6 +115,11 @@ def test_a_push_of_a_superseded_or_withdrawn_model_is_rejected(pointers, tmp_pat
         (b"[]", "must hold a model and its examples. Received: []."),
         (b'{"model": 5}', "must hold a model and its examples. Received: {'model': 5}."),
         (
+            b'{"model": 5, "examples": "", "towers": 5}',
+            "must hold a model and its examples. Received: "
+            "{'model': 5, 'examples': '', 'towers': 5}.",
+        ),
+        (
             b'{"model": "5", "examples": ""}',
             "must hold a model and its examples. Received: {'model': '5', 'examples': ''}.",
         ),
@@ -122,20 +135,8 @@ def test_a_bad_pointer_is_rejected_by_its_name(pointers, rejection, content, sen
     assert pointers.newest_model() is None
 
 
-def test_the_pointer_comes_after_the_towers(pointers, tmp_path, memory_store, monkeypatch):
-    written = []
-    write = storage._write
-
-    def remember(path, blocks):
-        written.append(str(path).removeprefix(pointers.folder))
-        write(path, blocks)
-
-    monkeypatch.setattr(storage, "_write", remember)
-    push(pointers, tmp_path, 5, "monday")
-    assert written == ["/models/5/variables/index", "/blessed/5.json"]
-
-
 def test_an_artifact_of_an_earlier_run_states_its_model(tmp_path):
     assert BlessedModel.find(str(tmp_path)) is None
-    (tmp_path / BlessedModel.FILE).write_text(BlessedModel(5, "monday").to_json())
-    assert BlessedModel.find(str(tmp_path)) == BlessedModel(5, "monday")
+    blessed = BlessedModel(5, "monday", "towers")
+    (tmp_path / BlessedModel.FILE).write_text(blessed.to_json())
+    assert BlessedModel.find(str(tmp_path)) == blessed

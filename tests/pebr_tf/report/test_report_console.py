@@ -84,6 +84,10 @@ def test_what_is_served_and_what_to_do_next():
     assert next_steps(doubtful)[0] == (
         "max_stratum_calibration_error: about 572 instead of 143 head queries would decide it."
     )
+    doubtful.gates[3] = replace(doubtful.gates[3], received=0.0501)
+    assert next_steps(doubtful)[0] == (
+        "max_stratum_calibration_error: the difference is too small to be decided by more queries."
+    )
 
 
 def test_every_gate_has_a_remedy():
@@ -106,6 +110,8 @@ def test_every_gate_has_a_remedy():
         (formats.count, 4120, "4,120"),
         (formats.count, 42.25, "42.2"),
         (formats.average, 99.96, "100"),
+        (formats.average, 0.0421, "0.042"),
+        (formats.milliseconds, 0.00421, "0.0042 ms"),
         (formats.average, 1043.2, "1,043"),
         (formats.milliseconds, 9.996, "10.0 ms"),
         (formats.milliseconds, -1204.4, "-1,204 ms"),

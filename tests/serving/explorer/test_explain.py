@@ -52,7 +52,8 @@ def assert_agrees(retriever, content):
 
 
 @pytest.mark.parametrize(
-    "policy", ["level", "level_sample", "cdf", "score", "gap", "top_k", "nucleus"]
+    "policy",
+    ["level", "level_sample", "share", "cdf", "cdf_pdf", "score", "gap", "top_k", "nucleus"],
 )
 def test_stops_are_the_lists_of_the_service(retriever, policy):
     # Cut-offs where lists of the tiny release end at many different lengths; scores of policies by
@@ -92,7 +93,7 @@ def test_items_are_the_best_with_their_columns(retriever, vectors, item_ids):
     content = explain(retriever, "phone", 7)
     assert [item["item_id"] for item in content["items"]] == item_ids[order].tolist()
     np.testing.assert_allclose([item["score"] for item in content["items"]], scores[order], 1e-6)
-    titles = [row["title"] for row in retriever.payload.rows(item_ids[order])]
+    titles = [row["title"] for row in retriever.payload.fields(item_ids[order])]
     assert [item["fields"] for item in content["items"]] == [{"title": each} for each in titles]
     assert content["columns"] == ["title"]
     # Items beyond the limit are counted too.

@@ -306,8 +306,10 @@ def test_the_sentences_of_the_page(browser, service):
         ({}, {"truncated": True}, "Ends early: the index returns no more items for one query."),
         ({"unfamiliar": True}, {"count": 1}, "Ends after 1 item: the model knows nothing of this "
                                              "query."),
-        ({"policy": "share"}, {}, "Ends at cosine 0.835: by the law of this query, 80% of its "
-                                  "relevant items are above it."),
+        ({"policy": "cdf_pdf"}, {}, "Ends at cosine 0.835: the model rates items below it less "
+                                    "than 18% as relevant as the best item."),
+        ({"policy": "share", "knob": "budget"}, {"value": 50},
+         "Ends at cosine 0.835: by the law of this query, 80% of its relevant items are above it."),
         ({"policy": "score"}, {}, "Ends at cosine 0.835, like every tail query."),
         ({"policy": "score", "knob": "score"}, {}, "Ends at cosine 0.835, like every query."),
         ({"policy": "gap"}, {"cutoff": -0.065},

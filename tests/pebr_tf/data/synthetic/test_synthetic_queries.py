@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from pebr_tf.data.synthetic import SyntheticSpec, make_world
-from pebr_tf.data.synthetic.levels import LEVELS, PAIRS_PER_ITEM
+from pebr_tf.data.synthetic.levels import PAIRS_PER_ITEM, QUERY_KINDS
 from pebr_tf.data.synthetic.text import catalogue_table
 from pebr_tf.data.synthetic.writer import queries_table
 
@@ -73,7 +73,7 @@ def test_relevance_when_every_possible_query_is_asked(rejection):
     assert f"at most {possible}," in rejection(make_world, one_more)
     world = make_world(SyntheticSpec(items=100, queries=possible, seed=8))
     assert relevance(world) == relevance_by_columns(world)
-    assert set(world.queries.constraints.level) == set(range(len(LEVELS)))
+    assert set(world.queries.constraints.kind) == set(range(len(QUERY_KINDS)))
     assert len(world.queries.item_indices) <= PAIRS_PER_ITEM * 100
 
 
