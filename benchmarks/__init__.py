@@ -24,7 +24,7 @@ BENCHMARKS = {
         "Processor time, memory and disk of every component as the data grow.",
     ),
     "serving": ("benchmarks.serving:main", "The service under load, against a plain service."),
-    "swaps": ("benchmarks.swaps:main", "A new release every five seconds under load."),
+    "soak": ("benchmarks.soak:main", "Swaps, killed workers and malformed calls under load."),
     "texts": ("benchmarks.texts:main", "The cost of long item texts, against titles."),
     "training": (
         "benchmarks.training:main",

@@ -5,6 +5,8 @@ of each request. It writes HTTP by hand over persistent connections, because a c
 use more processor time than the service.
 
   python -m benchmarks.closed_loop http://127.0.0.1:8601/v1/retrieve --queries FILE --clients 8
+
+With an address such as 127.0.0.1:8600 it calls the gRPC API, with a connection for each client.
 """
 
 import asyncio
@@ -28,15 +30,14 @@ class Load:
     """State that all clients share: the requests, the end, and what was answered."""
 
     def __init__(self, url: str, bodies: list[bytes], seconds: float, warm_up: float):
-        parts = urlsplit(url)
+        parts, self.address = urlsplit(url), url
         self.host, self.port = parts.hostname, parts.port
         head = (
             f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
             "Content-Type: application/json\r\nContent-Length: "
         ).encode()
-        self._requests = itertools.cycle(
-            [head + str(len(body)).encode() + b"\r\n\r\n" + body for body in bodies]
-        )
+        whole = [head + str(len(body)).encode() + b"\r\n\r\n" + body for body in bodies]
+        self._requests = itertools.cycle(whole if parts.hostname else bodies)
         self.begin = time.perf_counter() + warm_up
         self.end = self.begin + seconds
         self.latencies: list[float] = []
@@ -108,9 +109,30 @@ class ClosedLoopClient(asyncio.Protocol):
             self.done.set_result(None)
 
 
+async def call(load: Load) -> None:
+    """One gRPC client: one connection with one call at a time."""
+    import grpc
+
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    async with grpc.aio.insecure_channel(load.address, options=options) as channel:
+        method = channel.unary_unary("/pebr.retrieval.v1.Retrieval/Retrieve")
+        while (request := load.next_request()) is not None:
+            sent = time.perf_counter()
+            try:
+                body = await method(request)
+            except grpc.RpcError as error:
+                name = f"{error.code()}: {error.details()}"
+                load.failures[name] = load.failures.get(name, 0) + 1
+            else:
+                load.answered(time.perf_counter() - sent, b"HTTP/1.1 200", body)
+
+
 async def run(load: Load, clients: int) -> None:
     """Runs `clients` connections until the time is over."""
     loop = asyncio.get_running_loop()
+    if load.host is None:
+        await asyncio.gather(*(call(load) for _ in range(clients)))
+        return
     made = [
         await loop.create_connection(lambda: ClosedLoopClient(load), load.host, load.port)
         for _ in range(clients)
@@ -129,7 +151,12 @@ def main(url: str, queries: Path, clients: int, batch: int, seconds: float, warm
     """Load a service and print the outcome as JSON."""
     texts = queries.read_text(encoding="utf-8").splitlines()
     chunks = [texts[begin : begin + batch] for begin in range(0, len(texts) - batch + 1, batch)]
-    bodies = [json.dumps({"queries": chunk}).encode() for chunk in chunks]
+    if url.startswith("http"):
+        bodies = [json.dumps({"queries": chunk}).encode() for chunk in chunks]
+    else:
+        from serving.proto.retrieval_pb2 import RetrieveRequest
+
+        bodies = [RetrieveRequest(queries=chunk).SerializeToString() for chunk in chunks]
     load = Load(url, bodies, seconds, warm_up)
     uvloop.install()
     asyncio.run(run(load, clients))

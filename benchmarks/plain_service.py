@@ -2,11 +2,13 @@
 
 FastAPI, the query model by tf.saved_model, ScaNN with a fixed number of items, the payload in a
 dict; each request is encoded and searched by itself. It gets what costs its author nothing: uvloop,
-httptools, orjson, and the choice between a handler in a thread pool and one on the event loop.
+httptools, orjson, the choice between a handler in a thread pool and one on the event loop, and
+as many processes that accept from one socket, as `uvicorn --workers` has.
 
   python -m benchmarks.plain_service --release DIR --top-k 50
 """
 
+import multiprocessing
 import socket
 from pathlib import Path
 
@@ -76,10 +78,26 @@ def application(release: Path, top_k: int, in_threads: bool) -> fastapi.FastAPI:
 @click.option("--release", type=click.Path(path_type=Path, exists=True), required=True)
 @click.option("--top-k", type=int, required=True)
 @click.option("--in-threads/--on-loop", default=True)
-def main(release: Path, top_k: int, in_threads: bool) -> None:
+@click.option("--workers", type=int, default=1)
+def main(release: Path, top_k: int, in_threads: bool, workers: int) -> None:
     """Serve a release and print the port."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=2_048)
+    others = [
+        multiprocessing.get_context("fork").Process(
+            target=serve, args=(listener, release, top_k, in_threads), daemon=True
+        )
+        for _ in range(workers - 1)
+    ]
+    for process in others:
+        process.start()
+    serve(listener, release, top_k, in_threads)
+    for process in others:
+        process.terminate()
+
+
+def serve(listener: socket.socket, release: Path, top_k: int, in_threads: bool) -> None:
+    """One process; prints the port when it can answer."""
     app = application(release, top_k, in_threads)
-    listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)
     config = uvicorn.Config(
         app, access_log=False, log_level="error", loop="uvloop", http="httptools"

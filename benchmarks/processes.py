@@ -31,19 +31,18 @@ def peak_bytes() -> int:
 
 
 @contextmanager
-def pebr_serve(*options: str) -> Iterator[tuple[str, subprocess.Popen]]:
-    """Runs `pebr serve` on free ports; yields its URL and the process."""
+def pebr_serve(*options: str) -> Iterator[tuple[str, str, subprocess.Popen]]:
+    """Runs `pebr serve` on free ports; yields its URL, the address of its gRPC, and the process."""
     command = [sys.executable, "-m", "pebr_tf.cli.main", "serve", *options]
     command += ["--http-port", "0", "--grpc-port", "0"]
     with terminated(command, stderr=subprocess.PIPE) as process:
         events = (json.loads(line) for line in process.stderr if line.startswith("{"))
-        ports = (event["http_port"] for event in events if event.get("event") == "listening")
-        port = next(ports, None)
-        if port is None:
+        listening = next((event for event in events if event.get("event") == "listening"), None)
+        if listening is None:
             raise SystemExit("pebr serve must listen. Received: no event `listening`.")
         # The service blocks unless its log is read.
         drain = subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)
-        yield f"http://127.0.0.1:{port}", process
+        yield f"http://127.0.0.1:{listening['http_port']}", listening["grpc"], process
     drain.wait()
 
 
@@ -61,7 +60,8 @@ def terminated(command: list[str], **streams: int) -> Iterator[subprocess.Popen]
 
 def closed_loop(url: str, queries: Path, clients: int, **options: float) -> subprocess.Popen:
     """Starts clients that load the service at `url`; see `benchmarks.closed_loop`."""
-    command = [sys.executable, "-m", "benchmarks.closed_loop", f"{url}/v1/retrieve"]
+    target = f"{url}/v1/retrieve" if url.startswith("http") else url
+    command = [sys.executable, "-m", "benchmarks.closed_loop", target]
     command += ["--queries", str(queries), "--clients", str(clients)]
     for name, value in options.items():
         command += [f"--{name.replace('_', '-')}", str(value)]

@@ -1,7 +1,7 @@
 """The request and the response that pass between the APIs and the retriever."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,7 @@ class RetrievalResponse:
         no calibrated recall, and for unfamiliar queries, which get `cutoff.unfamiliar_items`.
       notes: What a caller should know about the knob's value, one sentence each: it is out of
         range, returns much of the catalogue, or its recall has a wide interval.
+      rendered: The results as each API sends them, kept for a response that is sent again.
     """
 
     queries: tuple[str, ...]
@@ -78,6 +79,7 @@ class RetrievalResponse:
     expected_recall: np.ndarray
     notes: tuple[str, ...]
     seconds: StageSeconds
+    rendered: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.queries)

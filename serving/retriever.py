@@ -46,14 +46,14 @@ class Retriever:
     ) -> Retriever:
         """Loads the release in a folder.
 
-        `verify` compares the checksums of all files; without an `encoder`, the release's query
-        model encodes in this process.
+        `verify` compares the checksums of all files and repeats the index's check; without an
+        `encoder`, the release's query model encodes in this process.
         """
         release = Release.load(directory, verify)
         return cls(
             release=release,
             encoder=encoder or EmbeddedEncoder(release.query_model),
-            searcher=load_index(release.catalogue.index, checksums=False),
+            searcher=load_index(release.catalogue.index, verify, checksums=False),
             payload=Payload.load(release.catalogue.payload),
             calibration=Calibration.load(release.directory),
             settings=release.config().cutoff,
@@ -162,13 +162,18 @@ class Retriever:
         most = self.calibration.limit
         limits = np.array([request.limit or most for request in requests])[owner]
         cutoffs = np.stack([rule.cutoffs for rule in rules])[owner, encoded.stratum]
-        levels, parts = np.empty_like(encoded.level), []
-        for policy in {rule.policy for rule in rules}:
-            rows = np.flatnonzero(np.array([rule.policy == policy for rule in rules])[owner])
-            part = encoded.take(rows), cutoffs[rows], limits[rows]
-            found, levels[rows] = policy.search(self.searcher, *part)
-            parts.append((rows, found))
-        items = parts[0][1] if len(parts) == 1 else assemble(parts)
+        # Equal policies are mostly the same object, and comparing them takes time.
+        policies = {id(rule.policy): rule.policy for rule in rules}
+        if len(policies) == 1:
+            items, levels = rules[0].policy.search(self.searcher, encoded, cutoffs, limits)
+        else:
+            levels, parts = np.empty_like(encoded.level), []
+            for policy in set(policies.values()):
+                rows = np.flatnonzero(np.array([rule.policy == policy for rule in rules])[owner])
+                part = encoded.take(rows), cutoffs[rows], limits[rows]
+                found, levels[rows] = policy.search(self.searcher, *part)
+                parts.append((rows, found))
+            items = assemble(parts)
         unfamiliar = encoded.unfamiliar & np.array([rule.is_calibrated for rule in rules])[owner]
         if unfamiliar.any():
             rows, others = np.flatnonzero(unfamiliar), np.flatnonzero(~unfamiliar)

@@ -45,6 +45,15 @@ class Batching(Section):
         )
 
 
+class Cache(Section):
+    """What each worker keeps of earlier requests; popular queries come again."""
+
+    queries: int = setting(10_000, "Encoded queries that are kept; 0: none", "[0, 100_000_000]")
+    responses: int = setting(
+        1_000, "Whole responses of at most 1,000 items that are kept; 0: none", "[0, 100_000_000]"
+    )
+
+
 class Limits(Section):
     """What one request may ask for; `cutoff.limit` bounds the results of a query."""
 
@@ -89,6 +98,9 @@ class Serving(Section):
     backend: Literal["embedded", "tf_serving"] = setting(
         "embedded", "What encodes queries: this process, or TF Serving"
     )
+    workers: int | None = setting(
+        None, "Processes that answer; null: one per core, at most 4", "[1, 64]"
+    )
     deadline_milliseconds: int = setting(1_000, "Time limit of a request that sets none", _DEADLINE)
     poll_seconds: float = setting(5.0, "Seconds between checks for a new release", "(0, 3_600]")
     drain_seconds: float = setting(
@@ -100,6 +112,7 @@ class Serving(Section):
     log_queries: bool = setting(False, "Write query text to the log")
     tf_serving: TfServing = TfServing()
     batching: Batching = Batching()
+    cache: Cache = Cache()
     limits: Limits = Limits()
     tls: Tls = Tls()
 

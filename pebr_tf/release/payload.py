@@ -85,17 +85,19 @@ class Payload:
         if columns not in self._kept and len(self._kept) >= KEPT_CHOICES:
             self._kept = {}
         kept = self._kept.setdefault(columns, {})
+        fields = [kept[text] for text in texts if text in kept]
+        if len(fields) == len(texts):
+            return fields
         missing = {text for text in texts if text not in kept}
-        if missing and len(kept) + len(missing) > KEPT_ITEMS:
+        if len(kept) + len(missing) > KEPT_ITEMS:
             # A new dict, because another thread may be reading the old one.
             kept = self._kept[columns] = {}
             missing = set(texts)
-        if missing:
-            found = self.values(np.array(list(missing)), columns)
-            rows = zip(*found.values(), strict=True) if found else repeat((), len(missing))
-            for text, row in zip(missing, rows, strict=True):
-                values = zip(found, row, strict=True)
-                kept[text] = {name: value for name, value in values if value is not None}
+        found = self.values(np.array(list(missing)), columns)
+        rows = zip(*found.values(), strict=True) if found else repeat((), len(missing))
+        for text, row in zip(missing, rows, strict=True):
+            values = zip(found, row, strict=True)
+            kept[text] = {name: value for name, value in values if value is not None}
         return [kept[text] for text in texts]
 
 

@@ -12,6 +12,8 @@ from pebr_tf.retrieval.vectors import item_ids, unit_vectors
 BACKGROUND_SAMPLE = Cutoff.background_sample
 # Scores of one block, 64 MB: large enough for BLAS, small enough for any machine.
 BLOCK_SCORES = 16_000_000
+# Below it, a product for each query takes less time than one for all, which rearranges the vectors.
+FEW_QUERIES = 8
 # Bound on the error of a float32 product of unit vectors.
 ROUNDING = 1e-5
 
@@ -63,17 +65,11 @@ class ExactSearcher(Searcher):
     def _candidates(self, request: SearchRequest) -> tuple[np.ndarray, np.ndarray]:
         """Rows and positions of a small superset of the result."""
         step = max(1, BLOCK_SCORES // len(self))
-        limit = request.longest + 1
         found = []
         for begin in range(0, len(request), step):
-            scores = request.queries[begin : begin + step] @ self.vectors.T
-            floor = request.thresholds[begin : begin + step, None] - ROUNDING
-            crowded = np.flatnonzero((scores >= floor).sum(axis=1) > limit)
-            if len(crowded):
-                rank = len(self) - limit
-                last = np.partition(scores[crowded], rank, axis=1)[:, rank, None]
-                floor[crowded] = np.maximum(floor[crowded], last - 2 * ROUNDING)
-            rows, positions = np.nonzero(scores >= floor)
+            part = slice(begin, begin + step)
+            scores = products(request.queries[part], self.vectors)
+            rows, positions = passing(scores, request.thresholds[part], request.longest + 1)
             found.append((rows + begin, positions))
         return (
             np.concatenate([rows for rows, _ in found]),
@@ -84,6 +80,36 @@ class ExactSearcher(Searcher):
         """[B] counts from the background sample, whose items represent N / M items each."""
         passed = queries @ self.background.T >= thresholds[:, None]
         return (passed.sum(axis=1) * (len(self) / len(self.background))).astype(np.float32)
+
+
+def products(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """[B, N] float32 products of queries [B, n] and vectors [N, n], within `ROUNDING`."""
+    if len(queries) >= FEW_QUERIES:
+        return queries @ vectors.T
+    scores = np.empty((len(queries), len(vectors)), np.float32)
+    for query, row in zip(queries, scores, strict=True):
+        np.matmul(vectors, query, out=row)
+    return scores
+
+
+def passing(
+    scores: np.ndarray, thresholds: np.ndarray, limit: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and positions of all `products` [B, N] that may be at or above thresholds [B].
+
+    A row with more than `limit` of them keeps the best `limit`, and others that are close.
+    """
+    floor = (thresholds - ROUNDING)[:, None]
+    passed = scores >= floor
+    crowded = np.flatnonzero(np.count_nonzero(passed, axis=1) > limit)
+    if len(crowded):
+        rank = scores.shape[1] - limit
+        last = np.partition(scores[crowded], rank, axis=1)[:, rank, None]
+        passed[crowded] &= scores[crowded] >= last - 2 * ROUNDING
+    # Faster than the two indices of `np.nonzero`.
+    flat = passed.ravel().nonzero()[0]
+    rows = flat // scores.shape[1]
+    return rows, flat - rows * scores.shape[1]
 
 
 def cosines(

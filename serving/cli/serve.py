@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,16 +53,10 @@ def serve(
     given = {name: value for name, value in changes.items() if value is not None}
     settings = _settings(directory, config_file, given)
     from serving.service import logs
-    from serving.service.release_manager import ReleaseSource
-    from serving.service.server import run
+    from serving.service.supervisor import ReleaseSource, run
 
     logs.configure()
-    with logs.written_apart():
-        finished = run(ReleaseSource(directory, follow=releases is not None), settings)
-    if not finished:
-        # A call that outlived its time still holds a thread, which Python would wait for.
-        sys.stderr.flush()
-        os._exit(0)
+    run(ReleaseSource(directory, follow=releases is not None), settings)
 
 
 def _settings(directory: Path, config_file: Path | None, changes: dict[str, Any]) -> Serving:

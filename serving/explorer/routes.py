@@ -1,6 +1,5 @@
 """HTTP routes of the explorer: the page, its files, its data, and the release's report."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +31,7 @@ EXAMPLES = 6
 MAX_WAITING = 8
 
 
-def explorer_router(current_retriever: Callable[[], Retriever], query_characters: int) -> APIRouter:
-    """The routes of the explorer.
-
-    `current_retriever` raises UnavailableError if there is no release.
-    """
+def explorer_router(retriever: Retriever, query_characters: int) -> APIRouter:
     router = APIRouter(include_in_schema=False)
     static = StaticFiles(directory=STATIC)
     limiter = anyio.CapacityLimiter(1)
@@ -60,16 +55,16 @@ def explorer_router(current_retriever: Callable[[], Retriever], query_characters
             raise InvalidArgument.must_be("query", requirement, len(query))
         if limiter.statistics().tasks_waiting >= MAX_WAITING:
             raise OverloadError("the explorer is busy: try again in a moment.")
-        arguments = (current_retriever(), query, limit, knob)
+        arguments = (retriever, query, limit, knob)
         return JSONResponse(await anyio.to_thread.run_sync(explain, *arguments, limiter=limiter))
 
     @router.get("/v1/explain/start")
     async def _start() -> Response:
-        return JSONResponse(await run_in_threadpool(start, current_retriever()))
+        return JSONResponse(await run_in_threadpool(start, retriever))
 
     @router.get("/report")
     async def _report() -> Response:
-        path = current_retriever().release.report
+        path = retriever.release.report
         try:
             content = await run_in_threadpool(path.read_bytes)
         except OSError:

@@ -1,20 +1,21 @@
 """Micro-batching: requests that wait at the same time are answered together.
 
-One thread answers. While it is busy with a batch, requests gather. When it is done, the callers it
-has just answered are likely to ask again: the next batch waits until as many queries have arrived
-as were waiting and answered before, but no longer than the last batch took, nor than
-`max_delay_milliseconds`. A single caller is thus answered at once, and a busy service works in
-batches as large as its load makes them.
+A batch is answered on the event loop itself: nothing passes between threads, and a request that is
+alone is answered at once. Meanwhile requests gather in the sockets; the loop reads them all before
+the next batch. The callers of the last batch are likely to ask again: the next one waits until as
+many queries have arrived as were waiting and answered before, but no longer than the last batch
+took, nor than `max_delay_milliseconds`. A batch that waits for another server is answered in a
+thread.
 
 The queue is bounded in queries: a request that does not fit is rejected at once, so that those
 admitted are answered in time.
 """
 
 import asyncio
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from pebr_tf.config.serving import Batching
@@ -27,7 +28,7 @@ class Pending:
     """An admitted request.
 
     Attributes:
-      future: Receives the response, on the event loop that all callers share.
+      future: Receives the response.
       admitted: `time.perf_counter()` of its admission.
     """
 
@@ -44,31 +45,31 @@ Outcome = RetrievalResponse | Exception
 
 
 class Batcher:
-    """A bounded queue of requests, and the thread that answers them batch by batch."""
+    """A bounded queue of requests, which are answered batch by batch on one event loop."""
 
     def __init__(
         self,
         settings: Batching,
         answer: Callable[[Sequence[Pending]], Sequence[Outcome]],
         afterwards: Callable[[Sequence[Outcome]], None] = lambda outcomes: None,
+        executor: Executor | None = None,
     ):
-        """Starts the thread.
+        """`answer` returns one outcome per request of a batch, on the loop or in `executor`.
 
-        `answer` returns one outcome per request of a batch. `afterwards` is called after the
-        outcomes have been handed over, so that callers do not wait for it. The thread calls both;
-        neither may raise.
+        `afterwards` is called when the outcomes have been handed over, so that callers do not wait
+        for it. Neither may raise.
         """
         self._settings, self._answer, self._afterwards = settings, answer, afterwards
-        self._delay = settings.max_delay_milliseconds / 1000
+        self._executor = executor
         self._waiting: deque[Pending] = deque()
         # Number of queries that wait.
         self.queries = 0
-        # How many queries the next batch waits for, and how many seconds at most.
-        self._returning, self._patience = 0, 0.0
-        self._stopping = False
-        self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._run, name="batcher", daemon=True)
-        self._thread.start()
+        # Whether a batch is gathering or being answered.
+        self._is_busy = False
+        # How many queries the next batch waits for, and until when; the timer while it waits.
+        self._returning, self._began, self._until = 0, 0.0, 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopped: asyncio.Future[None] | None = None
 
     async def submit(self, request: RetrievalRequest) -> RetrievalResponse:
         """Waits for the batch of a request, and returns its response.
@@ -82,6 +83,13 @@ class Batcher:
         loop = asyncio.get_running_loop()
         pending = Pending(request, loop.create_future())
         self._admit(pending)
+        if not self._is_busy:
+            self._is_busy = True
+            loop.call_soon(self._gather, loop, 0)
+        elif self._timer is not None and self.queries >= self._wanted:
+            self._timer.cancel()
+            self._timer = None
+            loop.call_soon(self._gather, loop, 0)
         timer = None
         if request.deadline < float("inf"):
             wait = max(request.deadline - time.monotonic(), 0)
@@ -94,56 +102,67 @@ class Batcher:
 
     def _admit(self, pending: Pending) -> None:
         limit = self._settings.queue_limit
-        with self._changed:
-            if self._stopping:
-                raise UnavailableError("the service is stopping.")
-            if self.queries + pending.size > limit:
-                raise OverloadError(
-                    f"the queue must have room for {pending.size} more queries. Received: "
-                    f"{self.queries} of {limit} waiting."
-                )
-            self._waiting.append(pending)
-            self.queries += pending.size
-            self._changed.notify()
+        if self._stopped is not None:
+            raise UnavailableError("the service is stopping.")
+        if self.queries + pending.size > limit:
+            raise OverloadError(
+                f"the queue must have room for {pending.size} more queries. Received: "
+                f"{self.queries} of {limit} waiting."
+            )
+        self._waiting.append(pending)
+        self.queries += pending.size
 
-    def stop(self) -> None:
-        """Rejects new requests, answers those admitted, and ends the thread; blocks until then."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
-        self._thread.join()
+    async def stop(self) -> None:
+        """Rejects new requests, and waits until those admitted have been answered."""
+        self._stopped = self._stopped or asyncio.get_running_loop().create_future()
+        if not self._is_busy and not self._stopped.done():
+            self._stopped.set_result(None)
+        await asyncio.shield(self._stopped)
 
-    def _run(self) -> None:
-        while batch := self._next():
-            began = time.perf_counter()
-            outcomes = self._answer(batch)
-            with self._changed:
-                self._returning = self.queries + sum(pending.size for pending in batch)
-                self._patience = min(time.perf_counter() - began, self._delay)
-            loop = batch[0].future.get_loop()
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(_settle, batch, outcomes)
-            self._afterwards(outcomes)
+    @property
+    def _wanted(self) -> int:
+        return min(self._returning, self._settings.max_size)
 
-    def _next(self) -> list[Pending]:
-        with self._changed:
-            while True:
-                self._changed.wait_for(lambda: self._waiting or self._stopping)
-                if not self._waiting:
-                    return []
-                self._fill()
-                batch = self._take()
-                if batch:
-                    return batch
+    def _gather(self, loop: asyncio.AbstractEventLoop, before: int) -> None:
+        """Answers a batch, unless the loop's last look at the sockets brought more requests."""
+        self._timer = None
+        if before < self.queries < self._settings.max_size:
+            loop.call_soon(self._gather, loop, self.queries)
+            return
+        if self.queries < self._wanted and loop.time() < self._until and self._stopped is None:
+            self._timer = loop.call_at(self._until, self._gather, loop, self.queries)
+            return
+        self._began = loop.time()
+        batch = self._take()
+        if self._executor is None or not batch:
+            self._settle(loop, batch, self._answer(batch) if batch else [])
+        else:
+            answered = loop.run_in_executor(self._executor, self._answer, batch)
+            answered.add_done_callback(lambda done: self._settle(loop, batch, done.result()))
 
-    def _fill(self) -> None:
-        """Waits for the callers who have just been answered; see the module."""
-        wanted = min(self._returning, self._settings.max_size)
-        end = time.perf_counter() + self._patience
-        while self.queries < wanted and not self._stopping:
-            left = end - time.perf_counter()
-            if left <= 0 or not self._changed.wait(left):
-                return
+    def _settle(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        batch: Sequence[Pending],
+        outcomes: Sequence[Outcome],
+    ) -> None:
+        for pending, outcome in zip(batch, outcomes, strict=True):
+            if pending.future.done():
+                continue
+            if isinstance(outcome, Exception):
+                pending.future.set_exception(outcome)
+            else:
+                pending.future.set_result(outcome)
+        self._returning = self.queries + sum(pending.size for pending in batch)
+        delay = self._settings.max_delay_milliseconds / 1_000
+        self._until = loop.time() + min(loop.time() - self._began, delay)
+        # After the callers, whose turn comes first.
+        loop.call_soon(self._afterwards, outcomes)
+        self._is_busy = bool(self._waiting)
+        if self._is_busy:
+            loop.call_soon(self._gather, loop, 0)
+        elif self._stopped is not None and not self._stopped.done():
+            self._stopped.set_result(None)
 
     def _take(self) -> list[Pending]:
         """Takes requests of up to `max_size` queries, at least one; skips abandoned ones."""
@@ -159,16 +178,6 @@ class Batcher:
                 batch.append(pending)
                 size += pending.size
         return batch
-
-
-def _settle(batch: Sequence[Pending], outcomes: Sequence[Outcome]) -> None:
-    for pending, outcome in zip(batch, outcomes, strict=True):
-        if pending.future.done():
-            continue
-        if isinstance(outcome, Exception):
-            pending.future.set_exception(outcome)
-        else:
-            pending.future.set_result(outcome)
 
 
 def _expire(future: asyncio.Future[RetrievalResponse]) -> None:

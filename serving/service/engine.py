@@ -1,62 +1,78 @@
 """Answers requests in batches: admission, batching, retrieval, metrics."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
 
 from pebr_tf.config import Serving
 from serving.errors import ServiceError
 from serving.retrieval import RetrievalRequest, RetrievalResponse
 from serving.retriever import Retriever
 from serving.service.batcher import Batcher, Outcome, Pending
+from serving.service.cache import CachedEncoder, ResponseCache
 from serving.service.metrics import Metrics
-from serving.service.release_manager import ReleaseManager
 
 log = logging.getLogger("pebr.engine")
 
 
 class Engine:
-    def __init__(self, releases: ReleaseManager, settings: Serving, metrics: Metrics):
-        self._releases, self._metrics = releases, metrics
+    def __init__(
+        self,
+        retriever: Retriever,
+        settings: Serving,
+        metrics: Metrics,
+        executor: Executor | None = None,
+    ):
+        """`executor` answers the batches; without one, the event loop does."""
+        self.retriever, self._metrics = retriever, metrics
+        # With encodings that are kept; for the batches only.
+        self._answering = retriever
+        self._responses: ResponseCache | None = None
+        sizes = settings.cache
+        if sizes.queries:
+            encoder = CachedEncoder(retriever.encoder, sizes.queries, metrics.cached)
+            self._answering = replace(retriever, encoder=encoder)
+        if sizes.responses:
+            self._responses = ResponseCache(sizes.responses, metrics.cached)
         # Whether the service accepts requests; false as soon as it begins to stop.
         self.ready = True
-        self._batcher = Batcher(settings.batching, self._answer, self._count)
-
-    def retriever(self) -> Retriever:
-        return self._releases.retriever
+        # Whether another process takes over: connections end after their next response.
+        self.retiring = False
+        self._batcher = Batcher(settings.batching, self._answer, self._count, executor)
 
     async def retrieve(self, request: RetrievalRequest) -> RetrievalResponse:
         """Answers a request, together with others that wait at the same time."""
+        if self._responses is not None and self.ready:
+            kept = self._responses.get(request)
+            if kept is not None:
+                return kept
         try:
-            return await self._batcher.submit(request)
+            response = await self._batcher.submit(request)
         finally:
             self._metrics.queue.set(self._batcher.queries)
-
-    def drain(self) -> None:
-        """Marks the service as not ready; requests are still answered."""
-        self.ready = False
+        if self._responses is not None:
+            self._responses.put(request, response)
+        return response
 
     async def stop(self) -> None:
-        """Rejects new requests, answers those admitted, and ends the threads."""
-        self.drain()
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self._batcher.stop)
-        await loop.run_in_executor(None, self._releases.close)
+        """Rejects new requests, and answers those admitted."""
+        self.ready = False
+        await self._batcher.stop()
 
     def _answer(self, batch: Sequence[Pending]) -> Sequence[Outcome]:
         began = time.perf_counter()
-        retriever = self._releases.retriever
         outcomes: dict[Pending, Outcome] = {}
         for pending in batch:
             try:
-                retriever.check(pending.request)
+                self.retriever.check(pending.request)
             except Exception as error:
-                # No request may end the thread that answers all others.
+                # No request may fail all others.
                 outcomes[pending] = _service_error(error)
         valid = [pending for pending in batch if pending not in outcomes]
         if valid:
-            outcomes.update(_answer_together(retriever, valid))
+            outcomes.update(_answer_together(self._answering, valid))
         for pending, outcome in outcomes.items():
             if isinstance(outcome, RetrievalResponse):
                 outcome.seconds.queue = began - pending.admitted
@@ -64,7 +80,10 @@ class Engine:
 
     def _count(self, outcomes: Sequence[Outcome]) -> None:
         responses = [each for each in outcomes if isinstance(each, RetrievalResponse)]
+        breaker = getattr(self.retriever.encoder, "breaker", None)
         try:
+            if breaker is not None:
+                self._metrics.breaker(breaker)
             if responses:
                 self._metrics.batch(responses)
         except Exception:

@@ -45,8 +45,8 @@ def grpc_server(
             ("grpc.max_receive_message_length", settings.limits.request_bytes),
             # The limit of the release bounds a response.
             ("grpc.max_send_message_length", -1),
-            # Otherwise a second server would silently receive some of the calls of the first.
-            ("grpc.so_reuseport", 0),
+            # The processes of a service share the port.
+            ("grpc.so_reuseport", 1),
             # Clients may ping an idle connection to detect a dead one.
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", 30_000),
@@ -104,7 +104,7 @@ class RetrievalApi:
 
         async def answer() -> Message:
             parse(GetReleaseRequest, body)
-            return Release(**describe_release(self._engine.retriever()))
+            return Release(**describe_release(self._engine.retriever))
 
         return await self._run(_record("GetRelease", context), context, answer)
 

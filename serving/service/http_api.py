@@ -31,6 +31,7 @@ from serving.service.access import Access
 from serving.service.engine import Engine
 from serving.service.http_middleware import (
     RETRIEVE_PATH,
+    Endpoint,
     RequestMiddleware,
     add_error_handlers,
     record_of,
@@ -73,17 +74,18 @@ def http_app(engine: Engine, settings: Serving, metrics: Metrics, access: Access
     app.openapi_version = "3.0.3"
     # For the document only: `RequestMiddleware` checks tokens.
     token = [Security(HTTPBearer(scheme_name="token", auto_error=False))] if access.required else []
-    _add_api(app, engine, settings, token)
+    retrieve = _add_api(app, engine, settings, token)
     _add_operations(app, engine, metrics, token)
     _add_document(app)
     app.include_router(explorer_router(engine.retriever, settings.limits.query_characters))
     add_error_handlers(app)
-    return RequestMiddleware(app, access, metrics)
+    return RequestMiddleware(app, retrieve, engine, access, metrics)
 
 
 def _add_api(
     app: FastAPI, engine: Engine, settings: Serving, token: Sequence[params.Depends]
-) -> None:
+) -> Endpoint:
+    """Adds the API; returns `retrieve`, which the middleware calls without FastAPI's layers."""
     limits = RequestLimits(settings)
     body_schema = {_JSON: {"schema": schema.request_schema(settings)}}
 
@@ -131,7 +133,9 @@ def _add_api(
     )
     async def release() -> Any:
         """Returns the release that answers now, and what it accepts."""
-        return describe_release(engine.retriever())
+        return describe_release(engine.retriever)
+
+    return retrieve
 
 
 def _add_operations(
@@ -162,7 +166,7 @@ def _add_operations(
     async def metrics_text(request: Request) -> Response:
         """Returns the metrics for Prometheus."""
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(metrics.registry), media_type=content_type)
+        return Response(encode(metrics.exported()), media_type=content_type)
 
 
 def _add_document(app: FastAPI) -> None:

@@ -1,5 +1,6 @@
 """What applies to every HTTP request: its id, token, response headers, errors, log and metrics."""
 
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 import orjson
@@ -14,8 +15,10 @@ from serving.client.errors import REQUEST_ID
 from serving.errors import InvalidArgument, ServiceError
 from serving.service import logs
 from serving.service.access import Access
+from serving.service.engine import Engine
 from serving.service.metrics import Metrics
 
+Endpoint = Callable[[Request], Awaitable[Response]]
 RETRIEVE_PATH = "/v1/retrieve"
 # Load balancers and Kubernetes call these every few seconds, without a token.
 PROBES = ("/healthz", "/readyz")
@@ -36,8 +39,12 @@ _HEADERS = {
 class RequestMiddleware:
     """The outermost ASGI application."""
 
-    def __init__(self, app: ASGIApp, access: Access, metrics: Metrics):
-        self._app, self._access, self._metrics = app, access, metrics
+    def __init__(
+        self, app: ASGIApp, retrieve: Endpoint, engine: Engine, access: Access, metrics: Metrics
+    ):
+        """`retrieve` answers POST on RETRIEVE_PATH, and `app` everything else."""
+        self._app, self._retrieve, self._engine = app, retrieve, engine
+        self._access, self._metrics = access, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -52,13 +59,18 @@ class RequestMiddleware:
         )
         scope[_RECORD] = record
         response = self._app
-        if path not in PROBES:
+        try:
             try:
-                self._access.check(request.headers.get("authorization"))
+                if path not in PROBES:
+                    self._access.check(request.headers.get("authorization"))
+                if path == RETRIEVE_PATH and scope["method"] == "POST":
+                    response = await self._retrieve(request)
             except ServiceError as error:
                 response = await error_response(request, error)
-        try:
-            await response(scope, receive, _with_headers(send, record))
+            except Exception as error:
+                response = await error_response(request, error)
+                record.log_exception()
+            await response(scope, receive, self._with_headers(send, record))
         except Exception:
             # Starlette has already sent the response of `error_response`.
             record.log_exception()
@@ -67,6 +79,23 @@ class RequestMiddleware:
                 self._metrics.request("http", record.status, record.seconds())
             if path not in _NOT_LOGGED or record.status != "OK":
                 record.write()
+
+    def _with_headers(self, send: Send, record: logs.RequestRecord) -> Send:
+        """Returns a `send` that adds the common headers unless the response has its own."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = message["headers"]
+                present = {name for name, _ in headers}
+                headers += [each for each in _HEADERS.items() if each[0] not in present]
+                headers.append((REQUEST_ID.encode(), record.request_id.encode()))
+                if self._engine.retiring:
+                    headers.append((b"connection", b"close"))
+                if record.status == "OK" and message["status"] >= 400:
+                    record.status = _STATUS_NAMES.get(message["status"], "INVALID_ARGUMENT")
+            await send(message)
+
+        return send_with_headers
 
 
 def record_of(request: Request) -> logs.RequestRecord:
@@ -127,19 +156,3 @@ def _http_message(request: Request, error: HTTPException) -> str:
         allowed = (error.headers or {}).get("Allow", "another")
         return f"method must be {allowed}. Received: {request.method}."
     return str(error.detail or HTTPStatus(error.status_code).phrase)
-
-
-def _with_headers(send: Send, record: logs.RequestRecord) -> Send:
-    """Returns a `send` that adds the common headers unless the response has its own."""
-
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = message["headers"]
-            present = {name for name, _ in headers}
-            headers += [each for each in _HEADERS.items() if each[0] not in present]
-            headers.append((REQUEST_ID.encode(), record.request_id.encode()))
-            if record.status == "OK" and message["status"] >= 400:
-                record.status = _STATUS_NAMES.get(message["status"], "INVALID_ARGUMENT")
-        await send(message)
-
-    return send_with_headers

@@ -1,7 +1,7 @@
 """uvicorn without signal handlers, and with a limit on the size of request headers."""
 
+import asyncio
 import contextlib
-import ssl
 from collections.abc import Iterator
 
 import uvicorn
@@ -15,9 +15,9 @@ KEEP_ALIVE_SECONDS = 75
 
 
 class HttpServer(uvicorn.Server):
-    """Serves until `should_exit`; signals are handled by `serving.service.server`."""
+    """Serves until `should_exit`; signals are handled by `serving.service.worker`."""
 
-    def __init__(self, app: ASGIApp, context: ssl.SSLContext | None):
+    def __init__(self, app: ASGIApp):
         super().__init__(
             uvicorn.Config(
                 app,
@@ -29,9 +29,12 @@ class HttpServer(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                ssl_context_factory=None if context is None else lambda *_: context,
             )
         )
+
+    def protocol(self) -> asyncio.Protocol:
+        """Answers one connection."""
+        return HttpProtocol(self.config, self.server_state, self.lifespan.state)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

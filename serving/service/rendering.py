@@ -20,6 +20,8 @@ def to_json(response: RetrievalResponse, request_id: str, total: float) -> bytes
 
     `total` is the number of seconds since the request arrived.
     """
+    if "json" not in response.rendered:
+        response.rendered["json"] = orjson.Fragment(orjson.dumps(list(_results(response))))
     timings = {name: round(value, 3) for name, value in _milliseconds(response, total).items()}
     return orjson.dumps(
         {
@@ -28,7 +30,7 @@ def to_json(response: RetrievalResponse, request_id: str, total: float) -> bytes
             "value": response.value,
             "request_id": request_id,
             "notes": response.notes,
-            "results": list(_results(response)),
+            "results": response.rendered["json"],
             "timings": timings,
         }
     )
@@ -38,13 +40,17 @@ def to_message(
     response: RetrievalResponse, request_id: str, total: float
 ) -> retrieval_pb2.RetrieveResponse:
     """Returns the protobuf message; arguments as for `to_json`."""
+    if "messages" not in response.rendered:
+        response.rendered["messages"] = [
+            retrieval_pb2.QueryResult(**result) for result in _results(response)
+        ]
     return retrieval_pb2.RetrieveResponse(
         release=response.release,
         knob=response.knob,
         value=response.value,
         request_id=request_id,
         notes=response.notes,
-        results=[retrieval_pb2.QueryResult(**result) for result in _results(response)],
+        results=response.rendered["messages"],
         timings=_milliseconds(response, total),
     )
 

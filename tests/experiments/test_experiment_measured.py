@@ -8,6 +8,7 @@ import pytest
 
 from experiments import ablation_cutoffs, measured
 from pebr_tf.retrieval import ExactSearcher
+from pebr_tf.retrieval import level as levels_of_search
 from pebr_tf.retrieval.level import LevelCut, search_by_level
 
 AVERAGES = (3, 5)
@@ -70,7 +71,11 @@ def test_one_temperature_for_all_has_no_literal_pebr(towers, family):
 @pytest.mark.parametrize(
     ("level_temperature", "probe", "sample"), [(0.0, 3, 15), (0.6, 10, 15), (1.0, 3, 40)]
 )
-def test_probed_levels_are_those_of_the_retriever(towers, level_temperature, probe, sample):
+def test_probed_levels_are_those_of_the_retriever(
+    towers, level_temperature, probe, sample, monkeypatch
+):
+    # So few items would be searched in one pass, without a probe.
+    monkeypatch.setattr(levels_of_search, "ONE_PASS", 0)
     test = towers.candidates("test", (level_temperature,))
     levels = ablation_cutoffs.probed_levels(towers.items, test, level_temperature, probe, sample)
     background = ablation_cutoffs.sample_of(towers.items, sample)

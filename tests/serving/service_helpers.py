@@ -1,5 +1,6 @@
 """A real server on loopback, and real clients of both of its APIs."""
 
+import asyncio
 import contextlib
 import datetime
 import functools
@@ -8,6 +9,7 @@ import json
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,10 +23,11 @@ from cryptography.x509.oid import NameOID
 
 from pebr_tf.config import Config, Serving
 from serving.proto import retrieval_pb2_grpc
+from serving.retriever import Retriever
 from serving.service.engine import Engine
 from serving.service.metrics import Metrics
-from serving.service.release_manager import ReleaseManager, ReleaseSource
 from serving.service.server import Server
+from serving.service.sockets import listen
 
 # Far above what any answer takes: a test that waits so long has failed.
 PATIENCE = 30
@@ -61,12 +64,12 @@ class Served:
 
 
 class GatedEngine(Engine):
-    """The engine, whose batches wait until `gate` is set."""
+    """The engine, whose batches wait in a thread until `gate` is set."""
 
     def __init__(self, *arguments):
         self.gate = threading.Event()
         self.waiting = threading.Event()
-        super().__init__(*arguments)
+        super().__init__(*arguments, ThreadPoolExecutor(1))
 
     def _answer(self, batch):
         self.waiting.set()
@@ -89,18 +92,33 @@ def service_settings(**changes) -> Serving:
 
 @functools.lru_cache
 def loaded(directory):
-    """A release, loaded once for all tests: what holds it has no state of a server."""
-    return ReleaseManager(ReleaseSource(directory, follow=False), Serving(), Metrics())
+    """A release, loaded once for all tests: it has no state of a server."""
+    return Retriever.load(directory)
 
 
 @contextlib.contextmanager
 def running(engine, settings, metrics):
     """Serves an engine while the block runs, and stops it at the end; yields the `Server`."""
+    listener = listen(settings.host, settings.http_port, "http_port")
+    listener.setblocking(False)
 
     async def start():
         server = Server(engine, settings, metrics)
         await server.start()
+        server.http_port = listener.getsockname()[1]
+        server.accepting = asyncio.create_task(accept(server))
         return server
+
+    async def accept(server):
+        while True:
+            connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+            await server.adopt(connection)
+
+    async def stop(server):
+        await server.stop()
+        server.accepting.cancel()
+        await asyncio.wait([server.accepting])
+        listener.close()
 
     # In a thread of its own: this one may already run the loop of a browser.
     with start_blocking_portal(backend_options={"use_uvloop": True}) as portal:
@@ -108,7 +126,7 @@ def running(engine, settings, metrics):
         try:
             yield server
         finally:
-            portal.call(lambda: server.stop())
+            portal.call(stop, server)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from level_oracle import level_of
 from scipy.special import logsumexp
 
 from pebr_tf.distributions.logit import cosine_of_logit, relevance_logit
+from pebr_tf.retrieval import level
 from pebr_tf.retrieval.exact import ExactSearcher
 from pebr_tf.retrieval.level import LevelCut, search_by_level
 from pebr_tf.retrieval.vectors import unit_vectors
@@ -49,6 +50,14 @@ def logits_of(cosines, tau, family):
 def searcher():
     """3,000 items, of which 2,000 are the background."""
     return RecordingSearcher(vectors_of(3_000), np.random.default_rng(0).permutation(3_000))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _probes():
+    """The catalogues of these tests are small enough for one pass; test_one_pass.py has it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(level, "ONE_PASS", 0)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ def service(release):
     """The address of a server, and the retriever that answers there."""
     with served(release.directory) as service:
         yield SimpleNamespace(
-            address=str(service.http.base_url), retriever=service.engine.retriever()
+            address=str(service.http.base_url), retriever=service.engine.retriever
         )
 
 

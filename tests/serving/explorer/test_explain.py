@@ -99,7 +99,7 @@ def test_items_are_the_best_with_their_columns(retriever, vectors, item_ids):
     # Items beyond the limit are counted too.
     assert content["stops"][-1]["count"] > 7
     for name in ("tau", "alpha", "beta", "background_alpha", "background_beta"):
-        assert content[name] == getattr(encoded, name)[0]
+        assert content[name] == pytest.approx(getattr(encoded, name)[0], rel=1e-6)
 
 
 def test_description_of_the_release(retriever):

@@ -22,7 +22,7 @@ PAGE = "index.html"
 def client_of(retriever):
     """Calls the explorer's routes; errors that a route raises pass through."""
     app = FastAPI()
-    app.include_router(explorer_router(lambda: retriever, query_characters=40))
+    app.include_router(explorer_router(retriever, query_characters=40))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
 
 

@@ -2,7 +2,6 @@
 
 import shutil
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -12,7 +11,6 @@ from evaluation_example import with_queries
 from serving import retriever
 from serving.encoder import EmbeddedEncoder
 from serving.push import push
-from serving.service import release_manager
 
 _encoders = {}
 
@@ -24,12 +22,10 @@ def shared_encoder(directory):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _quick_swaps():
-    """Encoders are shared, and a swap does not collect the garbage of all other tests."""
-    uncollected = SimpleNamespace(**dict.fromkeys(("unfreeze", "collect", "freeze"), lambda: None))
+def _shared_encoders():
+    """Encoders are shared."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retriever, "EmbeddedEncoder", shared_encoder)
-        patch.setattr(release_manager, "gc", uncollected)
         yield
 
 

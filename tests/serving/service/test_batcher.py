@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -37,17 +38,15 @@ def answers():
 
 @pytest.fixture
 def batcher_of(answers):
-    made = []
-
     def make(**settings):
         settings = {"max_size": 4, "max_delay_milliseconds": 0, "queue_limit": 8, **settings}
-        made.append(Batcher(Batching(**settings), answers))
-        return made[-1]
+        # In a thread, so that a batch can be held back.
+        return Batcher(Batching(**settings), answers, executor=executor)
 
+    executor = ThreadPoolExecutor(1)
     yield make
     answers.gate.set()
-    for batcher in made:
-        batcher.stop()
+    executor.shutdown()
 
 
 def call(*queries, seconds=float("inf")):
@@ -126,7 +125,7 @@ async def test_a_batch_waits_for_those_who_have_just_been_answered(batcher_of, a
     answers.gate.set()
     await asyncio.gather(first, *tasks)
     # As if that batch had taken long: three are expected back.
-    batcher._patience = 60.0
+    batcher._until += 60.0
     later = []
     for text in "def":
         later.append(submit(batcher, text))
@@ -140,7 +139,7 @@ async def test_stop_answers_what_was_admitted_and_rejects_the_rest(batcher_of, a
     first = await held(batcher, answers)
     waiting = submit(batcher, "waiting")
     await admitted(batcher, 1)
-    stopped = asyncio.create_task(asyncio.to_thread(batcher.stop))
+    stopped = asyncio.create_task(batcher.stop())
     rejection = None
     while rejection is None:
         try:
@@ -153,3 +152,21 @@ async def test_stop_answers_what_was_admitted_and_rejects_the_rest(batcher_of, a
     answers.gate.set()
     await stopped
     assert await asyncio.gather(first, waiting) == [("first",), ("waiting",)]
+
+
+async def test_without_a_thread_the_loop_answers_what_its_sockets_brought():
+    threads, batches, counted = set(), [], []
+
+    def answer(batch):
+        threads.add(threading.get_ident())
+        batches.append([pending.request.queries for pending in batch])
+        return [pending.request.queries for pending in batch]
+
+    batcher = Batcher(Batching(max_size=4, queue_limit=8), answer, counted.append)
+    assert await batcher.submit(call("alone")) == ("alone",)
+    replies = await asyncio.gather(*(batcher.submit(call(text)) for text in "abcdef"))
+    assert replies == [(text,) for text in "abcdef"]
+    assert batches == [[("alone",)], [(text,) for text in "abcd"], [("e",), ("f",)]]
+    assert threads == {threading.get_ident()}
+    await batcher.stop()
+    assert counted == batches

@@ -2,20 +2,17 @@
 
 import asyncio
 import itertools
-import shutil
 
 import numpy as np
 import pytest
-from service_helpers import loaded, poll, service_settings
+from service_helpers import loaded, service_settings
 
 from pebr_tf.release.release import find_release
-from pebr_tf.release.versions import versions
 from serving.errors import InvalidArgument, ServiceError
 from serving.retrieval import RetrievalRequest
 from serving.retriever import Retriever
 from serving.service.engine import Engine
 from serving.service.metrics import Metrics
-from serving.service.release_manager import ReleaseManager, ReleaseSource
 
 pytestmark = pytest.mark.anyio
 
@@ -82,7 +79,7 @@ async def test_a_mistake_is_named_and_does_not_disturb_the_batch(engine):
 
 
 async def test_a_call_that_breaks_the_search_fails_alone(engine, monkeypatch, caplog):
-    retriever = engine.retriever()
+    retriever = engine.retriever
     encode = retriever.encoder.encode
 
     def poisoned(queries, *options, **others):
@@ -117,29 +114,3 @@ async def test_metrics_count_what_was_answered(engine):
     assert sample("pebr_stage_seconds_sum", {"stage": "encode"}) == pytest.approx(
         reply.seconds.encode
     )
-
-
-async def test_every_answer_during_swaps_is_wholly_of_one_release(root):
-    lower, upper = versions(root)
-    settings, metrics = service_settings(poll_seconds=0.01, batching__max_size=2), Metrics()
-    source = ReleaseSource(root, follow=True)
-    engine = Engine(ReleaseManager(source, settings, metrics), settings, metrics)
-    hidden = root.parent / "hidden"
-
-    def swap_to_and_fro():
-        shutil.move(root / str(upper), hidden)
-        poll(lambda: engine.retriever().release.version == lower)
-        shutil.move(hidden, root / str(upper))
-        poll(lambda: engine.retriever().release.version == upper)
-
-    swapping = asyncio.create_task(asyncio.to_thread(swap_to_and_fro))
-    replies = []
-    while not swapping.done():
-        replies += await ask(engine, *(RetrievalRequest((text, "phone")) for text in TEXTS))
-    await swapping
-    await engine.stop()
-    assert {reply.release for reply in replies} == {lower, upper}
-    for reply in replies:
-        is_upper = [fields["title"].isupper() for fields in reply.fields]
-        assert is_upper == [reply.release == upper] * len(is_upper)
-    assert metrics.registry.get_sample_value("pebr_release_swaps_total") == 2

@@ -57,7 +57,7 @@ def server(tmp_path_factory, releases):
     folder = tmp_path_factory.mktemp("fuzz")
     config = folder / "pebr.yaml"
     config.write_text(
-        "serving:\n  deadline_milliseconds: 600000\n  drain_seconds: 600\n"
+        "serving:\n  workers: 1\n  deadline_milliseconds: 600000\n  drain_seconds: 600\n"
         "  batching:\n    max_delay_milliseconds: 0\n"
     )
     server = ServeProcess(folder / "log", "--releases", releases, "--config", config)
@@ -68,7 +68,8 @@ def server(tmp_path_factory, releases):
 
 
 def memory_of(server):
-    return psutil.Process(server.process.pid).memory_info().rss
+    (worker,) = psutil.Process(server.process.pid).children()
+    return worker.memory_info().rss
 
 
 def mutated(content, source):

@@ -18,10 +18,10 @@ from service_helpers import (
 
 from pebr_tf.errors import UserError
 from serving.proto.retrieval_pb2 import GetReleaseRequest, RetrieveRequest
-from serving.service import server as servers
+from serving.service import sockets, supervisor
 from serving.service.engine import Engine
 from serving.service.metrics import Metrics
-from serving.service.release_manager import ReleaseSource
+from serving.service.supervisor import ReleaseSource
 
 REQUEST = RetrieveRequest(queries=["phone"])
 
@@ -61,7 +61,7 @@ def test_while_stopping_new_calls_are_rejected_and_admitted_ones_finish(held):
     assert service.http.get("/healthz").status_code == 200
     request = health_pb2.HealthCheckRequest(service="pebr.retrieval.v1.Retrieval")
     assert health.Check(request).status == health_pb2.HealthCheckResponse.NOT_SERVING
-    poll(lambda: service.engine._batcher._stopping)
+    poll(lambda: service.engine._batcher._stopped is not None)
     assert rejection(service.stub.Retrieve, REQUEST) == ("UNAVAILABLE", "the service is stopping.")
     answer = service.post({"queries": ["phone"]})
     assert answer.status_code == 503
@@ -71,6 +71,20 @@ def test_while_stopping_new_calls_are_rejected_and_admitted_ones_finish(held):
     service.engine.gate.set()
     assert len(call.result(PATIENCE).results) == 1
     assert stopping.result(PATIENCE) is True
+
+
+def test_a_server_that_retires_answers_each_connection_once_more(retriever):
+    with served(retriever.release.directory, drain_seconds=20) as service:
+        assert "connection" not in service.http.get("/healthz").headers
+        loop = service.server._http_task.get_loop()
+        retiring = asyncio.run_coroutine_threadsafe(service.server.retire(), loop)
+        poll(lambda: service.engine.retiring)
+        assert not retiring.done()
+        answer = service.post({"queries": ["phone"]})
+        assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+        assert retiring.result(PATIENCE) is True
+        # The end of the block stops the server too.
+        service.server.stop = lambda: asyncio.sleep(0)
 
 
 def test_the_drain_has_an_end(retriever):
@@ -83,18 +97,16 @@ def test_the_drain_has_an_end(retriever):
         service.engine.gate.set()
 
 
-def test_ports_are_not_shared_and_are_free_after_the_stop(retriever):
+def test_ports_are_taken_for_another_service_and_are_free_after_the_stop(retriever):
     with served(retriever.release.directory) as service:
         ports = service.server.grpc_port, service.server.http_port
         for port in ports:
-            with socket.socket() as other:
-                other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-                with pytest.raises(OSError, match="in use"):
-                    other.bind(("127.0.0.1", port))
+            with pytest.raises(UserError, match="address already in use"):
+                sockets.listen("127.0.0.1", port, "http_port")
     for port in ports:
-        servers.listen("127.0.0.1", port, "http_port").close()
+        sockets.listen("127.0.0.1", port, "http_port").close()
     with pytest.raises(UserError) as caught:
-        servers.listen("192.0.2.1", 0, "http_port")
+        sockets.listen("192.0.2.1", 0, "http_port")
     assert str(caught.value).endswith("Received: 192.0.2.1:0 (cannot assign requested address).")
 
 
@@ -110,7 +122,7 @@ def test_a_port_in_use_is_one_sentence(retriever, name):
         )
         # Said before the release is loaded, and by the server itself.
         with pytest.raises(UserError) as caught:
-            servers.run(source, settings)
+            supervisor.run(source, settings)
         assert str(caught.value) == message
         engine = Engine(loaded(retriever.release.directory), settings, metrics)
         with pytest.raises(UserError) as caught, running(engine, settings, metrics):
@@ -131,6 +143,6 @@ def test_a_port_in_use_is_one_sentence(retriever, name):
     ],
 )
 def test_an_open_door_is_in_the_log(caplog, changes, missing):
-    servers._warn(service_settings(**changes))
+    supervisor.warn(service_settings(**changes))
     exposed = [record.without for record in caplog.records if record.getMessage() == "exposed"]
     assert exposed == ([] if missing is None else [missing])
