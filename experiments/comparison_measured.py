@@ -17,7 +17,7 @@ from pebr_tf.cutoff.policies.base import Policy
 from pebr_tf.cutoff.policies.cdf import PdfCdfPolicy
 from pebr_tf.cutoff.policies.level import LevelPolicy
 from pebr_tf.cutoff.policies.registry import evaluated_policies
-from pebr_tf.metrics.ranked import Figures, RankedLists
+from pebr_tf.metrics.ranked import ListSummary, RankedLists
 
 SOURCES = (*STUDY_SOURCES, "experiments.policies", "experiments.comparison_measured")
 # Truths to measure against, and what a reader sees of them.
@@ -85,7 +85,7 @@ def fitted(calibrate: Candidates, towers: Study) -> tuple[Policy, ...]:
     )
 
 
-def at_recall(lists: RankedLists, recall: float) -> Figures | None:
+def at_recall(lists: RankedLists, recall: float) -> ListSummary | None:
     """What the highest cut-off gives whose macro recall is at least `recall`; None: none has it."""
     rows, ranks = lists.relevant.rows, lists.relevant.ranks
     inside = ranks < lists.lengths[rows]

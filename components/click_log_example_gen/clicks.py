@@ -90,9 +90,12 @@ class WriteClicks(beam.DoFn):
         self._clicked: collections.Counter[str] = collections.Counter()
         self._queries: dict[str, set[str]] = {name: set() for name in splits.NAMES}
 
-    def process(self, rows: Rows, path: str, begins: int | None = None) -> None:
-        if not path:
-            return
+    def process(self, rows: Rows, path: str, begins: int | None = None) -> tuple[()]:
+        if path:
+            self._write(rows, path, begins)
+        return ()
+
+    def _write(self, rows: Rows, path: str, begins: int | None) -> None:
         clicks = self._good.of(rows.batch, path)
         self._writer.read(len(rows.batch) + len(rows.batch.rejected))
         self._writer.reject(rows, clicks.rejected)

@@ -134,6 +134,7 @@ def _has_span(pattern: str) -> bool:
 
 def _with_span(key: str, pattern: str, wanted: int | None) -> tuple[str, int | None, int | None]:
     if bigquery.is_source(pattern):
+        # The parameters that TFX fills in begin like this.
         if wanted is None and "@span_" in pattern:
             raise UserError(f"{key} must be read with a span. Received: {pattern}.")
         filled = pattern if wanted is None else utils.get_query_for_span(pattern, wanted)

@@ -62,7 +62,9 @@ def test_exponents_of_a_known_law_are_found():
     assert growth(rows) == pytest.approx((0.4, 0.3))
 
 
-@pytest.mark.parametrize("kind", [BruteForce, FixedKOfOne, FaissFlat, FaissHalf, Hnswlib, Usearch])
+@pytest.mark.parametrize(
+    "method", [BruteForce, FixedKOfOne, FaissFlat, FaissHalf, Hnswlib, Usearch]
+)
 def test_a_rival_finds_what_it_is_asked_for(small, method):
     """Each is set up right: tuned on the very queries, it reaches what it was tuned to."""
     exact = ExactSearcher(small.items)

@@ -10,11 +10,8 @@ KERAS = "import tensorflow as tf; print(tf.keras.layers.Layer.__module__.split('
 
 
 def run(code, **environment):
-    clean = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("TF_USE_LEGACY_KERAS", "TF_CPP_MIN_LOG_LEVEL", "PEBR_VERBOSE")
-    }
+    ours = ("TF_USE_LEGACY_KERAS", "TF_CPP_MIN_LOG_LEVEL", "PEBR_VERBOSE")
+    clean = {name: value for name, value in os.environ.items() if name not in ours}
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**clean, **environment}
     )

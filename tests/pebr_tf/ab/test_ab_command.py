@@ -19,10 +19,8 @@ def log(tmp_path):
     for arm, ordering in (("control", 40), ("new", 60)):
         for user in range(100):
             did = int(user < ordering)
-            lines += [
-                f"{arm}{user},{arm},2,1,0,1.5,{user},7",
-                f"{arm}{user},{arm},3,1,{did},0,{user},7",
-            ]
+            lines.append(f"{arm}{user},{arm},2,1,0,1.5,{user},7")
+            lines.append(f"{arm}{user},{arm},3,1,{did},0,{user},7")
     path = tmp_path / "log.csv"
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -167,8 +165,6 @@ def test_the_log_is_not_overwritten(log, tmp_path, capsys, monkeypatch):
 def test_figures_that_cannot_be_written_are_shown_all_the_same(log, capsys):
     assert run(log, f"--json={log / 'a.json'}") == 2
     captured = capsys.readouterr()
-    assert captured.err == (
-        "pebr: --json must be a file that can be written. "
-        f"Received: {log / 'a.json'} (File exists).\n"
-    )
+    sentence = f"--json must be a file that can be written. Received: {log}/a.json (File exists)."
+    assert captured.err == f"pebr: {sentence}\n"
     assert "users with orders" in captured.out

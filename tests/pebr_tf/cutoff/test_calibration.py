@@ -10,15 +10,8 @@ from cutoff_worlds import random_lists
 from hypothesis import given, settings
 
 from pebr_tf.config import Cutoff
-from pebr_tf.cutoff.calibration import (
-    RECALLS,
-    Calibration,
-    bounded_counts,
-    budget_map,
-    calibrate,
-    cross_fitted,
-    recall_map,
-)
+from pebr_tf.cutoff import calibration as module
+from pebr_tf.cutoff.calibration import bounded_counts, budget_map, calibrate, recall_map
 from pebr_tf.cutoff.knob_map import KnobMap
 from pebr_tf.errors import UserError
 from pebr_tf.metrics.ranked import RankedLists, Ranks
@@ -44,7 +37,7 @@ def test_a_cutoff_is_the_largest_that_controls_the_risk(ties, seed, floor, limit
     tried = np.unique(lists.scores)[::-1]
     losses = np.array([1 - recall_at(lists, c, floor, limit) for c in tried])
     risks = n / (n + 1) * losses + 1 / (n + 1)
-    for share in RECALLS:
+    for share in module.RECALLS:
         passed = tried[risks <= 1 - share + 1e-9]
         if found.lowest < share < found.highest - 1e-9:
             assert found.cutoff(share) == pytest.approx(passed.max(), abs=2e-5)
@@ -209,7 +202,7 @@ def test_cross_fitted_maps_do_not_know_the_queries_that_they_end():
     served, lists = calibration(60)
     served = replace(served, folds=5)
     strata = np.arange(60) % 3
-    found, fold = cross_fitted(served, lists, strata)
+    found, fold = module.cross_fitted(served, lists, strata)
     assert np.bincount(fold).tolist() == [12] * 5
     for number, each in enumerate(found):
         shifted = lists.shifted(served.offsets[strata])
@@ -221,7 +214,7 @@ def test_cross_fitted_maps_do_not_know_the_queries_that_they_end():
 def test_a_calibration_survives_its_file(tmp_path):
     found, _ = calibration()
     found.save(tmp_path)
-    again, content = Calibration.load(tmp_path), (tmp_path / "cutoff.json").read_text()
+    again, content = module.Calibration.load(tmp_path), (tmp_path / "cutoff.json").read_text()
     again.save(tmp_path)
     assert (tmp_path / "cutoff.json").read_text() == content
     received = (again.policy, again.family, again.level_temperature, again.queries)
@@ -256,7 +249,7 @@ def test_a_file_that_is_none_is_rejected(tmp_path, change, error):
     changed = change(json.loads(path.read_text()))
     path.write_text(changed if isinstance(changed, str) else json.dumps(changed))
     with pytest.raises(UserError, match=rf"cutoff\.json {error}"):
-        Calibration.load(tmp_path)
+        module.Calibration.load(tmp_path)
 
 
 def test_maps_where_nothing_is_left_to_choose():

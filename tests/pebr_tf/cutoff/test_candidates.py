@@ -5,13 +5,7 @@ import pytest
 import tensorflow as tf
 
 from pebr_tf.cutoff import candidates as module
-from pebr_tf.cutoff.candidates import (
-    ClickedPairs,
-    QueryVectors,
-    candidate_depth,
-    collect_candidates,
-    levels_of,
-)
+from pebr_tf.cutoff.candidates import ClickedPairs, QueryVectors, collect_candidates
 from pebr_tf.distributions import exact_level
 from pebr_tf.distributions.logit import relevance_logit
 
@@ -61,7 +55,10 @@ def test_levels_are_those_of_tensorflow(world, family):
         expected = exact_level(logits, level_temperature)
         np.testing.assert_allclose(found.levels[level_temperature], expected, rtol=2e-5, atol=2e-5)
         np.testing.assert_allclose(
-            levels_of(corpus, queries, family, level_temperature), expected, rtol=2e-5, atol=2e-5
+            module.levels_of(corpus, queries, family, level_temperature),
+            expected,
+            rtol=2e-5,
+            atol=2e-5,
         )
 
 
@@ -69,9 +66,9 @@ def test_levels_of_a_large_corpus_come_from_the_best_and_a_sample(world, monkeyp
     corpus, queries, relevant = world
     monkeypatch.setattr(module, "EXACT_LEVELS_UP_TO", 200)
     monkeypatch.setattr(module, "SAMPLE", 150)
-    exact = levels_of(corpus, queries, "beta", 1.0)
+    exact = module.levels_of(corpus, queries, "beta", 1.0)
     found = collect_candidates(corpus, queries, relevant, "beta", (0.0, 1.0), 40)
-    np.testing.assert_array_equal(found.levels[0.0], levels_of(corpus, queries, "beta", 0.0))
+    np.testing.assert_array_equal(found.levels[0.0], module.levels_of(corpus, queries, "beta", 0.0))
     error = np.abs(found.levels[1.0] - exact)
     assert 0 < error.max() < 0.1
 
@@ -113,7 +110,7 @@ def test_items_with_equal_vectors_keep_ranks_of_their_own():
     ],
 )
 def test_depth(arguments, depth):
-    assert candidate_depth(*arguments) == depth
+    assert module.candidate_depth(*arguments) == depth
 
 
 def test_what_does_not_fit_is_rejected(world):

@@ -30,16 +30,9 @@ def test_large_logs_have_the_values_that_were_measured():
 
 @pytest.mark.parametrize(
     ("rows", "batch_size", "steps"),
-    [
-        (1, 256, 100),
-        (10_000, 256, 781),
-        (100_000, 256, 1_000),
-        (204_799, 256, 1_599),
-        (204_800, 512, 1_000),
-        (1_000_000, 2_048, 1_000),
-        (100_000_000, 4_096, 20_000),
-    ],
-)
+    [(1, 256, 100), (10_000, 256, 781), (100_000, 256, 1_000), (204_799, 256, 1_599),
+     (204_800, 512, 1_000), (1_000_000, 2_048, 1_000), (100_000_000, 4_096, 20_000)],
+)  # fmt: skip
 def test_batches_and_steps(rows, batch_size, steps):
     found = values(rows)
     assert found["training.batch_size"] == batch_size
@@ -49,15 +42,9 @@ def test_batches_and_steps(rows, batch_size, steps):
 
 @pytest.mark.parametrize(
     ("items", "dimension", "average_k"),
-    [
-        (1, 32, (1,)),
-        (7, 32, (2, 5, 7)),
-        (200, 32, (3, 10, 20)),
-        (413, 64, (5, 10, 30)),
-        (3_000, 128, (20, 60, 200)),
-        (10_000, 128, (50, 150, 500)),
-    ],
-)
+    [(1, 32, (1,)), (7, 32, (2, 5, 7)), (200, 32, (3, 10, 20)), (413, 64, (5, 10, 30)),
+     (3_000, 128, (20, 60, 200)), (10_000, 128, (50, 150, 500))],
+)  # fmt: skip
 def test_dimension_and_averages(items, dimension, average_k):
     found = values(items=items)
     assert found["towers.dimension"] == dimension

@@ -10,14 +10,12 @@ from pebr_tf.config import Config
 from pebr_tf.data.goodbooks import read_goodbooks, write_goodbooks
 from pebr_tf.errors import UserError
 
-BOOKS = "\n".join(
-    [
-        "book_id,goodreads_book_id,title,authors,original_publication_year,language_code",
-        *(f'{n},{100 + n},"Book, {n}",Author {n},{1990 + n}.0,eng' for n in range(19)),
-        # Without a year and a language.
-        "19,119,Livre,Émile Zola,,",
-    ]
-)
+# The last is without a year and a language.
+BOOKS = [
+    "book_id,goodreads_book_id,title,authors,original_publication_year,language_code",
+    *(f'{n},{100 + n},"Book, {n}",Author {n},{1990 + n}.0,eng' for n in range(19)),
+    "19,119,Livre,Émile Zola,,",
+]
 TAGS = "tag_id,tag_name\n1,sci-fi\n2,sci--fi\n3,to-read\n4,rare\n5,every\n6,手机\n7,2014\n8,--\n"
 PAIRS = [
     *((100 + n, 1, 7) for n in range(5)),
@@ -38,7 +36,7 @@ PAIRS = [
 def library(tmp_path):
     folder = tmp_path / "goodbooks"
     folder.mkdir()
-    (folder / "books.csv").write_text(BOOKS, encoding="utf-8")
+    (folder / "books.csv").write_text("\n".join(BOOKS), encoding="utf-8")
     (folder / "tags.csv").write_text(TAGS, encoding="utf-8")
     lines = ["goodreads_book_id,tag_id,count", *(",".join(map(str, row)) for row in PAIRS)]
     (folder / "book_tags.csv").write_text("\n".join(lines), encoding="utf-8")

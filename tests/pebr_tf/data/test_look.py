@@ -210,17 +210,15 @@ def test_bad_rows_and_an_empty_split_are_listed(tmp_path):
     ]
 
 
+NAMED = {"data.timestamp_column": "time", "data.clicks_column": "clicks"}
+
+
 def test_rejected_values_are_shown(tmp_path):
     moment = "99999999999999999"
     rows = [f"q{n},i1,{n},1" for n in range(20)] + [f"q,i1,{moment},1", "q,i1,now,1", "q,i1,,much"]
     (tmp_path / "log.csv").write_text("\n".join(["query,item_id,time,clicks", *rows]))
-    config = Config().replace_all(
-        {
-            **{"data.click_log": f"{tmp_path}/log.csv", "data.catalogue": None},
-            **{"data.timestamp_column": "time", "features.item_text": [], "features.item_id": True},
-            "data.payload_columns": [],
-        }
-    )
+    log = {"data.click_log": f"{tmp_path}/log.csv", "data.catalogue": None}
+    config = Config().replace_all({**log, **NO_TEXT, **NAMED})
     assert look(config).problems[0].partition("%): ")[2] == (
         f"1 time in the future, such as '{moment}', 1 timestamp is not a time, such as 'now', "
         "1 clicks is not a whole number, such as 'much'."

@@ -15,14 +15,8 @@ from plain_release import MODEL_DESCRIPTION, write_sources
 
 from pebr_tf.config import Config
 from pebr_tf.files import STAGING
-from pebr_tf.release.release import (
-    Release,
-    ReleaseManifest,
-    ReleaseSources,
-    find_release,
-    load_config,
-    write_release,
-)
+from pebr_tf.release import release as module
+from pebr_tf.release.release import Release, find_release, write_release
 from pebr_tf.release.versions import newest_version, roll_back, versions
 
 
@@ -62,7 +56,7 @@ def test_a_release_holds_what_answers_queries_and_its_manifest(release, sources)
     assert datetime.fromisoformat(manifest["created"]).utcoffset().total_seconds() == 0
     again = Release.load(release.directory)
     assert again == release
-    assert again.config() == load_config(release.directory) == sources.config
+    assert again.config() == module.load_config(release.directory) == sources.config
     assert again.report.read_text() == "<p>report</p>"
 
 
@@ -176,7 +170,7 @@ def test_a_push_needs_all_sources(tmp_path, sources, rejection, name):
 
 def test_a_model_that_is_not_that_of_its_index_is_rejected(tmp_path, sources, release, rejection):
     other = write_sources(tmp_path / "other", seed=1)
-    mixed = ReleaseSources(other.cutoff, sources.index, sources.evaluation, sources.config)
+    mixed = module.ReleaseSources(other.cutoff, sources.index, sources.evaluation, sources.config)
     mismatch = "query_model must be made for the index beside it, identity "
     assert mismatch in rejection(write_release, tmp_path / "releases", mixed)
     # Also with a manifest that has the right checksums.
@@ -229,7 +223,7 @@ def test_a_flipped_bit_anywhere_in_the_manifest_is_noticed(release, rejection):
         if original[at : at + 1].isspace():
             continue
         path.write_bytes(original[:at] + bytes([original[at] ^ 1]) + original[at + 1 :])
-        assert str(path) in rejection(ReleaseManifest.load, release.directory)
+        assert str(path) in rejection(module.ReleaseManifest.load, release.directory)
 
 
 def test_an_unverified_load_compares_no_checksums(release, rejection):

@@ -135,8 +135,7 @@ def test_something_is_always_left_to_serve(releases, rejection):
 def test_mistakes_are_named(releases, tmp_path, rejection):
     unknown = f"version must be one of those in {releases}, the newest being 10. Received: 11."
     assert rejection(roll_back, releases, to=11) == unknown
-    sentence = "version must be one that is withdrawn. Received: 9."
-    assert rejection(restore, releases, 9) == sentence
+    assert rejection(restore, releases, 9) == "version must be one that is withdrawn. Received: 9."
     roll_back(releases)
     sentence = "--to must name a version that is not withdrawn. Received: 10."
     assert rejection(roll_back, releases, to=10) == sentence

@@ -13,14 +13,8 @@ from cutoff_worlds import unit
 from hypothesis import given, settings
 from scipy import stats
 
-from pebr_tf.retrieval.plan import (
-    NEARBY_LEAVES,
-    REACH,
-    REACH_OF_NEAREST,
-    IndexTuning,
-    Leaves,
-    Planner,
-)
+from pebr_tf.retrieval import plan as module
+from pebr_tf.retrieval.plan import IndexTuning, Leaves, Planner
 
 TOLERANCE = 2e-3
 
@@ -115,7 +109,7 @@ def test_plans_of_the_dense_model(seed, count, dimension, relative, cover, min_l
         total = sum(items for _, items in pairs)
         below = deviations_below(query, threshold, leaves, tuning)
         # Leaves out of reach may be left out of the sum, with what little they hold.
-        reach = max(below.min() + REACH_OF_NEAREST, REACH)
+        reach = max(below.min() + module.REACH_OF_NEAREST, module.REACH)
         beyond = (leaves.sizes * stats.norm.sf(below))[below > reach - 1e-3].sum()
         slack = TOLERANCE * total + np.finfo(np.float32).tiny
         assert total - beyond - slack <= plan.expected[row] <= total + slack
@@ -206,7 +200,7 @@ def assert_ends_at_the_best(planner, query, threshold, limit, tolerance):
 @settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    count=st.integers(1, NEARBY_LEAVES),
+    count=st.integers(1, module.NEARBY_LEAVES),
     limit=st.sampled_from([1, 2, 10, 100, 1_000]),
     cover=st.floats(0.8, 0.99),
     threshold=st.sampled_from([-np.inf, -0.5, 0.0, 0.3]),

@@ -5,15 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from pebr_tf.retrieval import tune as module
 from pebr_tf.retrieval.exact import ExactSearcher
 from pebr_tf.retrieval.result import empty, splits_of
-from pebr_tf.retrieval.tune import (
-    TuningExamples,
-    recall,
-    stand_in_queries,
-    stand_in_thresholds,
-    tune,
-)
+from pebr_tf.retrieval.tune import recall
 
 
 def answers(*rows):
@@ -52,16 +47,16 @@ def tuned_to(sample_of):
     sample = sample_of("many")
     searcher = sample.searcher
     positions = ExactSearcher(searcher.vectors, np.arange(len(searcher)), checked=True)
-    queries = stand_in_queries(searcher.vectors, 150, seed=5)
-    thresholds = stand_in_thresholds(positions, queries, seed=5)
-    examples = TuningExamples(queries, thresholds, positions.search(queries, thresholds))
+    queries = module.stand_in_queries(searcher.vectors, 150, seed=5)
+    thresholds = module.stand_in_thresholds(positions, queries, seed=5)
+    examples = module.TuningExamples(queries, thresholds, positions.search(queries, thresholds))
     numbered = searcher.with_tuning(searcher.tuning)
     numbered.ids = np.arange(len(searcher))
     tokens = np.load(sample.directory / "tokens.npy")
     error = sample.manifest.quantisation_error
 
     def of(target):
-        tuning = tune(numbered, examples, tokens, error, target)
+        tuning = module.tune(numbered, examples, tokens, error, target)
         return numbered.with_tuning(tuning), examples
 
     return of
