@@ -15,7 +15,8 @@ def test_no_answer_is_wrong_and_no_call_lost_but_those_of_killed_workers(release
     assert soak.wrong == []
     assert soak.lost_otherwise == 0
     assert len(soak.kills) == 2
-    assert len(soak.answers) > 1
+    # Whether a swap ends in these seconds depends on the machine; test_supervisor.py waits for it.
+    assert soak.answers
     assert soak.rejected > 0
     assert code == 0
 
