@@ -75,6 +75,26 @@ def test_kfp_and_argo_accept_the_file(kubeflow, index_only, tmp_path):
     assert '\\"pool\\":\\"batch\\"' in done.stdout
 
 
+@pytest.mark.parametrize("mistake", ["resolver", "dependency", "job"])
+def test_kfp_or_argo_rejects_what_kubeflow_cannot_run(kubeflow, mistake, tmp_path):
+    spec, _ = compile_documents(Config.load(EXAMPLE))
+    tasks = spec["root"]["dag"]["tasks"]
+    executors = spec["deploymentSpec"]["executors"]
+    if mistake == "resolver":
+        executors["LastBlessedModel_executor"] = {"resolver": {"outputArtifactQueries": {}}}
+        reason = "not implemented"
+    elif mistake == "dependency":
+        tasks["Pusher"]["dependentTasks"] = ["LastAcceptedRun"]
+        reason = "LastAcceptedRun"
+    else:
+        spec = {"pipelineSpec": spec, "runtimeConfig": {}}
+        reason = "unknown template format: pipeline spec is invalid"
+    (tmp_path / "pipeline.yaml").write_text(to_yaml([spec]), encoding="utf-8")
+    done = kubeflow("compile", tmp_path / "pipeline.yaml")
+    assert done.returncode == 1
+    assert reason in done.stderr
+
+
 @pytest.mark.parametrize(
     "text",
     ["0 3 * * *", "*/20 * * * *", "30 2 * * mon-fri", "0 0 1,15 * 7", "0 0 13 * 5-7", "0 0 29 2 *"],
