@@ -98,7 +98,7 @@ def write_clicks(folder, clicks):
 def describe(path, **changes):
     """Writes the description of towers whose SavedModel is at `path`."""
     values = {"family": "beta", "dimension": DIMENSION, "loss": "beta_nce"}
-    values |= {"steps": 7, "config": {}}
+    values |= {"steps": 7, "config": {"loss": {"log_q": False}}}
     TowersDescription(**{**values, **changes}).save(path)
 
 

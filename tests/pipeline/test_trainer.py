@@ -236,7 +236,7 @@ def test_towers_on_a_pretrained_encoder_take_raw_text(folder, tmp_path, layers, 
         run_fn(arguments(folder, tmp_path, config))
     model, transform, *_, backbone = made[0]
     tables = trainer._text_tables(
-        [str(folder / "Split-texts/examples-0.gz")],
+        [str(folder / f"Split-texts/{FILE}")],
         transform,
         config,
         backbone,

@@ -138,7 +138,7 @@ def test_a_large_catalogue_gets_a_tuned_index(tmp_path):
 def test_a_second_try_after_a_kill_succeeds(tmp_path, snapshot_at):
     given, folder = inputs(tmp_path, ITEMS, ["shoe"]), tmp_path / "index"
     # After the shards were written, and before the index is complete.
-    moments = {"shards": (shards.fileio, "rename"), "manifest": (IndexManifest, "save")}
+    moments = {"shards": (shards.storage, "write_bytes"), "manifest": (IndexManifest, "save")}
     for moment, place in moments.items():
         snapshot_at(*place, folder, tmp_path / moment)
     build(tmp_path, given)
