@@ -55,7 +55,8 @@ class WordPiece(tf.Module):
         self._named = [name for name in _NAMED if name in ids]
         own = {chr(_PRIVATE + place): ids[name] for place, name in enumerate(self._named)}
         first = {piece: ids[piece] for piece in ids if not piece.startswith("##")}
-        further = {piece[2:]: ids[piece] for piece in ids if len(piece) > 2 and piece[:2] == "##"}
+        # A table must have an entry, and no substring is empty.
+        further = {piece[2:]: ids[piece] for piece in ids if piece[:2] == "##"} | {"": -1}
         # A text may have these characters themselves.
         first |= {piece: ids[piece] for piece in ("##",) if piece in ids} | own
         self._longest = max(map(len, (*first, *further)))
