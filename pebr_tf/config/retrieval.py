@@ -123,7 +123,7 @@ class Gates(Section):
     min_precision_lift: float = setting(0.0, "Relative gain in precision over top_k", "[-1, 10]")
     min_recall_lift: float = setting(0.0, "Relative gain in recall over top_k", "[-1, 10]")
     min_query_gain: float | None = setting(
-        0.0, "Gain in recall over another query's list, above noise; null: no gate", "[-1, 1]"
+        0.01, "Gain in recall over another query's list, above noise; null: no gate", "[-1, 1]"
     )
     min_baseline_recall_lift: float | None = setting(
         -0.05, "Gain in recall over the last blessed model; null: no gate", "[-1, 10]"
