@@ -6,6 +6,6 @@ nothing heavy: TensorFlow is loaded by the submodule that needs it.
 
 from pebr_tf import environment
 
-__version__ = "0.11.0"
+__version__ = "0.12.0"
 
 environment.configure()
