@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pebr_process import FinishedPebr, pebr
+from pebr_process import FinishedPebr
 from tiny_world import CLOUD, PEBR, RUN, WORDS, WorldFolder, write_world
 
 sys.path.append(str(Path(__file__).parents[1] / "pebr_tf" / "models"))
@@ -28,8 +28,13 @@ def base(tmp_path_factory):
     """`pebr run` on the tiny world, by the installed command; read-only."""
     folder = tmp_path_factory.mktemp("tiny_world")
     write_world(folder)
+    return BaseRun(folder, installed_run(folder))
+
+
+def installed_run(folder):
+    """`pebr run` in a process of its own: a forked one has the environment of the first of all."""
     done = subprocess.run([PEBR, *RUN], cwd=folder, capture_output=True, encoding="utf-8")
-    return BaseRun(folder, FinishedPebr(done.returncode, done.stdout, done.stderr))
+    return FinishedPebr(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +46,7 @@ def on_encoder(tmp_path_factory):
     write_folder(folder / "bert", vocabulary=vocabulary)
     world = BaseRun(folder, FinishedPebr(0, "", ""))
     world.edit_config("towers: {", "towers: {kind: bert, backbone: bert, max_length: 16, ")
-    return replace(world, finished=pebr(folder, *RUN))
+    return replace(world, finished=installed_run(folder))
 
 
 @dataclass(frozen=True)
