@@ -39,7 +39,7 @@ _NEWER = (
     "1E000-1E2EF 1E944-1E95F"
 )
 _HANGUL = range(0xAC00, 0xD7A4)
-# Punctuation of Unicode 8 that is none any more.
+# Characters that were punctuation in Unicode 8 and are not in later versions.
 _PUNCTUATION = (0x166D, 0x111C9)
 
 

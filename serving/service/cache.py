@@ -58,17 +58,15 @@ class CachedEncoder:
             dict.fromkeys(q for q, row in zip(queries, rows, strict=True) if row is None)
         )
         self._count("queries", len(queries) - rows.count(None), rows.count(None))
-        if len(missing) == len(queries):
-            found = self._encoder.encode(queries, deadline, with_law)
-            for place, query in enumerate(queries):
-                self._kept.put((query, with_law), found.take(slice(place, place + 1)))
-            return found
         new: dict[str, EncodedQueries] = {}
         if missing:
             found = self._encoder.encode(missing, deadline, with_law)
-            new = {q: found.take(slice(place, place + 1)) for place, q in enumerate(missing)}
-        for query, row in new.items():
-            self._kept.put((query, with_law), row)
+            # Copies: a slice would keep the arrays of its whole batch.
+            new = {query: found.take(np.array([place])) for place, query in enumerate(missing)}
+            for query, row in new.items():
+                self._kept.put((query, with_law), row)
+            if len(missing) == len(queries):
+                return found
         whole = [
             new[query] if row is None else row for query, row in zip(queries, rows, strict=True)
         ]

@@ -10,8 +10,8 @@ from pebr_tf.errors import UserError
 def listen(host: str, port: int, name: str, shared: bool = False) -> socket.socket:
     """Returns a socket that listens on an address.
 
-    Port 0 is any free port; `name` is the port's name in `serving`, for the error. A `shared` one
-    does not listen: it keeps the port for processes that do, and that each get a part of the calls.
+    Port 0 is any free port; `name` is the port's name in `serving`, for the error. With `shared`,
+    the socket only reserves the port: several processes then listen on it and share the calls.
 
     Raises:
       UserError: The address is in use, not local, or not permitted.

@@ -73,6 +73,8 @@ def test_only_new_queries_are_encoded(retriever, with_law):
         ours, theirs = getattr(found, name), getattr(expected, name)
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7, err_msg=name)
         assert ours.dtype == theirs.dtype
+    # A view would keep the arrays of its batch.
+    assert encoder._kept.get(("cable", with_law)).embedding.base is None
     # What one signature says, the other has not said.
     encoder.encode(["phone"], with_law=not with_law)
     assert counting.asked[2:] == [["phone"]]
